@@ -12,6 +12,7 @@ from bench.complexity import complexity
 from bench.decode import decode
 from bench.generate import generate
 from bench.images import images
+from bench.labels import labels
 from bench.learning import learning
 from bench.noise import noise
 from bench.preprocess import preprocess
@@ -51,7 +52,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 
 BENCHES: tuple[Callable[..., None], ...] = (
-    *(train, learning, images, vectors, decode, generate, preprocess, startup, ceilings, complexity),
+    *(train, learning, images, vectors, decode, generate, labels, preprocess, startup, ceilings, complexity),
     *(serve, softmax, scores, search, trials, noise, claim),
 )
 for each in BENCHES:

@@ -110,14 +110,14 @@ def parse_peers(against: Sequence[str]) -> dict[str, Path | None]:
 def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
     """What Hugging Face is told: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
     from bench.workload import ModelSize
-    from tfm.data.artifact_tokenizers import load_pair
+    from tfm.data.artifact_tokenizers import load_tokenizer_pair
     from tfm.model.config import ModelConfig
     from tfm.pipeline.errors import RecipeError
     from tfm.pipeline.training_config import TrainingConfig
     from tfm.tokenizer.special import EOS_ID
 
     config = ModelConfig.model_validate_json((model / "config.json").read_text("utf-8"))
-    source, target = load_pair(model)
+    source, target = load_tokenizer_pair(model)
     size = ModelSize.from_config(config, TrainingConfig(), target.vocab_size)
     if not size.norm_first or config.positions != "sinusoidal" or not config.scale_embedding:
         raise RecipeError("huggingface: it has pre-norm models with sinusoids and scaled embeddings alone")
@@ -159,11 +159,11 @@ def score_outputs(
     """Columns of BLEU, and of what it is more than the first one's; none without references."""
     if references is None:
         return {}
-    from tfm.data.artifact_tokenizers import load_pair
+    from tfm.data.artifact_tokenizers import load_tokenizer_pair
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.scoring.metrics.registry import bleu
 
-    _, target = load_pair(model)
+    _, target = load_tokenizer_pair(model)
     found = {
         name: bleu(target.decode_batch(ids), [references], EvaluationConfig()).score for name, ids in outputs.items()
     }

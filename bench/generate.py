@@ -24,6 +24,7 @@ def generate(
     prompt: Annotated[str, typer.Option("--prompt", metavar="TEXT", help="The text that all continue.")] = "",
     texts: Annotated[int, typer.Option("--texts", metavar="N", min=1, help="Texts at a time.")] = 1,
     tokens: Annotated[int, typer.Option("--tokens", metavar="N", min=1, help="Pieces of each text.")] = 200,
+    top_k: Annotated[int, typer.Option("--top-k", metavar="K", min=0, help="Drawn from the K best; 0: from all.")] = 0,
     greedy: Annotated[bool, typer.Option("--greedy", help="The likeliest pieces, in place of drawn ones.")] = False,
     against: Annotated[
         list[str] | None,
@@ -47,7 +48,7 @@ def generate(
     from tfm.pipeline.model_io.model_folder import model_folder
 
     model = model_folder(model).resolve()
-    asked: dict[str, Any] = {"prompt": prompt, "texts": texts, "tokens": tokens, "greedy": greedy}
+    asked: dict[str, Any] = {"prompt": prompt, "texts": texts, "tokens": tokens, "greedy": greedy, "top_k": top_k}
     asked |= {"repeats": repeats, "device": device, "threads": os.cpu_count()}
     with TemporaryDirectory() as temporary:
         exported = Path(temporary) / "huggingface"

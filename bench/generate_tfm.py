@@ -28,7 +28,8 @@ def load(asked: dict[str, Any]) -> LanguageModel:
 
 def main(asked: dict[str, Any]) -> None:
     settings: dict[str, Any] = {"max_length": asked["tokens"]}
-    settings |= {"beam": 1} if asked["greedy"] else {"strategy": "sample", "n_best": asked["texts"]}
+    drawn = {"strategy": "sample", "n_best": asked["texts"], "top_k": asked["top_k"] or None}
+    settings |= {"beam": 1} if asked["greedy"] else drawn
     generator = TextGenerator(load(asked), DecodingConfig(**settings), NullReporter())
     tokens, began = 0, 0.0
     for number in range(asked["repeats"] + 1):

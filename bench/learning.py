@@ -113,7 +113,7 @@ def learn_huggingface(
     from bench.pieces import SOURCE, TARGET, write_pieces
     from bench.processes import run
     from bench.workload import venv_python
-    from tfm.data.artifact_tokenizers import load_pair
+    from tfm.data.artifact_tokenizers import load_tokenizer_pair
     from tfm.pipeline.inference.translation_records import one_line
     from tfm.pipeline.scoring.metrics.registry import bleu
 
@@ -124,7 +124,7 @@ def learn_huggingface(
     told: dict[str, Any] = {name: str(file) for name, file in files.items()}
     told |= {"sentences": work.sentences_a_batch(), "size": asdict(model_size(work)), **asked}
     done = run([venv_python(venv), PEERS_FOLDER / "learn_huggingface.py"], folder=folder, text=json.dumps(told))
-    tokenizer, references = load_pair(work.data.tokenizer_folder)[1], work.data.valid.texts()[1]
+    tokenizer, references = load_tokenizer_pair(work.data.tokenizer_folder)[1], work.data.valid.texts()[1]
     columns = [[one_line(text) for text in references]]
     found = []
     for each in done.answer()["points"]:

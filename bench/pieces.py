@@ -24,4 +24,4 @@ def write_pieces(split: Split, vocab_size: int, folder: Path) -> None:
 
 
 def _lines(column: Column) -> Sequence[str]:
-    return [" ".join(map(make_word, ids)) for ids in column.lists()]
+    return [" ".join(map(make_word, ids)) for ids in column.to_lists()]

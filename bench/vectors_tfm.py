@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
@@ -27,7 +27,7 @@ def main(asked: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     config, training = ModelConfig.model_validate(asked["model"]), TrainingConfig.model_validate(asked["training"])
     data = load_dataset(Path(asked["dataset"]))
-    pair = load_pair(data.tokenizer_folder)
+    pair = load_tokenizer_pair(data.tokenizer_folder)
     task = task_of(TaskContext(training, config, *pair, data.batch_tokens, 1))
     model: Any = build(config, source_vocab=pair[0].vocab_size, target_vocab=pair[1].vocab_size, seed=SEED)
     task.begin(model, data)

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.flops import TokenCounts, training_flops
 from tfm.data.arrays import Ints
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.batching.buckets import make_batches, padding_share
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
@@ -66,13 +66,13 @@ class Workload:
     @cached_property
     def vocab(self) -> int:
         """Pieces of the target's vocabulary, control tokens counted."""
-        return load_pair(self.data.tokenizer_folder)[1].vocab_size
+        return load_tokenizer_pair(self.data.tokenizer_folder)[1].vocab_size
 
     @cached_property
     def source_vocab(self) -> int:
         """Pieces of the vocabulary that is read: the source's, or the target's where there is no source."""
         which = int(self.model.task == "language_model")
-        return load_pair(self.data.tokenizer_folder)[which].vocab_size
+        return load_tokenizer_pair(self.data.tokenizer_folder)[which].vocab_size
 
     @cached_property
     def lengths(self) -> list[tuple[int, int]]:

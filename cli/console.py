@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tfm.cli.streams import MessageStream, TerminalStream, print_message
-from tfm.pipeline.errors import as_message, spell_controls
+from tfm.pipeline.errors import escape_control_characters, format_for_terminal
 from tfm.pipeline.runtime.progress import Bar, Reporter
 
 SECONDS_BETWEEN_PROGRESS_LINES = 10.0
@@ -55,7 +55,7 @@ def format_cell(value: object) -> str:
 
 def one_line(text: str) -> str:
     """A text as a part of a line, such as a cell: the ends of lines and tabs in it are spelled out too."""
-    return spell_controls(as_message(text), keep="")
+    return escape_control_characters(format_for_terminal(text), keep="")
 
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -158,10 +158,10 @@ class TerminalReporter:
         self._progress: Progress | None = None
 
     def line(self, text: str) -> None:
-        self._console.print(Text(as_message(text)))
+        self._console.print(Text(format_for_terminal(text)))
 
     def warn(self, text: str) -> None:
-        self._console.print(Text(as_message(f"warning: {text}"), style="yellow"))
+        self._console.print(Text(format_for_terminal(f"warning: {text}"), style="yellow"))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         self._console.print(Text(one_line(title), style="bold"))  # a table's own title is wrapped to the table's width

@@ -7,7 +7,7 @@ import stat
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from tfm.pipeline.errors import as_message, control_characters, spell_controls
+from tfm.pipeline.errors import control_character_pattern, escape_control_characters, format_for_terminal
 
 if TYPE_CHECKING:
     from tfm.data.live_input import LiveLineReader
@@ -77,13 +77,13 @@ class TerminalStream(MessageStream):
     """A stream that gets messages alone, whoever writes them: usage errors, warnings and tracebacks too."""
 
     def write(self, text: str) -> int:
-        super().write(as_message(text))
+        super().write(format_for_terminal(text))
         return len(text)
 
 
 def print_message(text: str, stream: TextIO | None = None) -> None:
     """Print a message to stderr, or another stream."""
-    print(as_message(text), file=stream or sys.stderr, flush=True)
+    print(format_for_terminal(text), file=stream or sys.stderr, flush=True)
 
 
 def print_data(text: str, end: str = "\n") -> None:
@@ -92,7 +92,7 @@ def print_data(text: str, end: str = "\n") -> None:
     Stdout is not flushed: thousands of lines may follow.
     """
     whole = text + end
-    shown = spell_controls(whole) if sys.stdout.isatty() else whole
+    shown = escape_control_characters(whole) if sys.stdout.isatty() else whole
     sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace"))
 
 
@@ -100,5 +100,7 @@ def print_json(value: object, indent: int | None = None) -> None:
     """Print a result as JSON, in which half a character, and for a terminal a control character, is an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if sys.stdout.isatty():
-        text = control_characters().sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
+        text = control_character_pattern().sub(
+            lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text
+        )
     print_data(text)

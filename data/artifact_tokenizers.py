@@ -7,7 +7,7 @@ from tfm.tokenizer import code_points
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+def load_tokenizer_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of source and target in a folder, the same one twice where they share a vocabulary.
 
     Raises DataError naming the file that is not a tokenizer of tfm.

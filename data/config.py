@@ -22,7 +22,7 @@ def _as_tuple(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value  # what is validated strictly is a tuple already
 
 
-def _none_as_empty(value: object) -> object:
+def _none_to_empty(value: object) -> object:
     return () if value in (None, "none") else _as_tuple(value)
 
 
@@ -75,7 +75,7 @@ class DataConfig(BaseModel):
     train: Annotated[tuple[CorpusConfig, ...], BeforeValidator(_as_tuple)] = ()
     valid: Annotated[
         "tuple[CorpusConfig, ...]",
-        BeforeValidator(_none_as_empty, json_schema_input_type=CorpusConfig | tuple[CorpusConfig, ...] | None),
+        BeforeValidator(_none_to_empty, json_schema_input_type=CorpusConfig | tuple[CorpusConfig, ...] | None),
     ] = Field((), description="one validation corpus, or several, read as one; by direction, where they have languages")
     tests: dict[str, CorpusConfig] = Field(
         default_factory=dict, description="test sets by name; the first is the main one"
@@ -118,7 +118,7 @@ class DataConfig(BaseModel):
         return self
 
     @property
-    def named(self) -> dict[str, CorpusConfig]:
+    def corpora_by_name(self) -> dict[str, CorpusConfig]:
         """Every corpus that is named, by its key: train.0, valid (of several valid.0), tests.NAME."""
         found = {f"train.{number}": corpus for number, corpus in enumerate(self.train)}
         several = len(self.valid) > 1
@@ -127,13 +127,13 @@ class DataConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_images(self) -> "DataConfig":
-        if (problem := images_problem(self, self.named)) is not None:
+        if (problem := images_problem(self, self.corpora_by_name)) is not None:
             raise ValueError(problem)
         return self
 
     @model_validator(mode="after")
     def _check_references(self) -> "DataConfig":
-        for name, corpus in self.named.items():
+        for name, corpus in self.corpora_by_name.items():
             if not name.startswith("tests.") and not corpus.has_images and corpus.has_references:
                 keys = '`references`, `merge_references`, `lists = "references"`'
                 raise ValueError(f"{name}: {keys}: only test sets have several references")
@@ -141,7 +141,7 @@ class DataConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_languages(self) -> "DataConfig":
-        given = {name: corpus.languages for name, corpus in self.named.items()}
+        given = {name: corpus.languages for name, corpus in self.corpora_by_name.items()}
         without = [name for name, languages in given.items() if languages is None]
         if without and len(without) < len(given):
             keys = "source_language and target_language"
@@ -156,7 +156,7 @@ class DataConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_epochs(self) -> "DataConfig":
-        for name, corpus in self.named.items():
+        for name, corpus in self.corpora_by_name.items():
             if not name.startswith("train.") and corpus.epochs is not None:
                 raise ValueError(f"{name}.epochs: only training corpora have epochs")
         last = max((corpus.epochs[1] for corpus in self.train if corpus.epochs is not None), default=0)

@@ -32,13 +32,16 @@ Generator = Literal[
 ]  # fmt: skip
 Quoting = Literal["raw", "double", "backslash"]
 # Formats with their own column names; the usual "source" and "target" come first.
-COLUMNS: dict[Format, tuple[str, ...]] = {
+COLUMNS_BY_FORMAT: dict[Format, tuple[str, ...]] = {
     "labelled": ("text", "label", "source", "target"),
     "conllu": ("form", "upos", "lemma", "xpos", "deprel", "source", "target"),
     "po": ("msgid", "msgstr", "source", "target"),
 }
 # What says which texts of a built-in corpus are wanted; those that are not here have one kind.
-PARAMETERS: dict[str, tuple[str, ...]] = {"addition": ("length", "mix"), "programs": ("length", "nesting", "mix")}
+GENERATOR_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "addition": ("length", "mix"),
+    "programs": ("length", "nesting", "mix"),
+}
 BUILT_IN_LANGUAGES = ("eng", "deu", "hin")  # the columns of the built-in corpus `languages`
 Epoch = Annotated[int, Field(ge=1)]
 
@@ -199,7 +202,7 @@ class CorpusConfig(BaseModel):
 
     @field_validator("epochs", "classes", "filters", mode="before")
     @classmethod
-    def _epochs_as_tuple(cls, given: object) -> object:
+    def _list_as_tuple(cls, given: object) -> object:
         return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`
 
     @model_validator(mode="after")
@@ -229,8 +232,8 @@ class CorpusConfig(BaseModel):
     @model_validator(mode="after")
     def _check_columns(self) -> "CorpusConfig":
         for side in (self.source, self.target):
-            if side is not None and side not in COLUMNS.get(self.format, (side,)):
-                names = ", ".join(COLUMNS[self.format])
+            if side is not None and side not in COLUMNS_BY_FORMAT.get(self.format, (side,)):
+                names = ", ".join(COLUMNS_BY_FORMAT[self.format])
                 raise ValueError(f'format "{self.format}" has no column "{side}"; it has {names}')
         return self
 
@@ -269,12 +272,12 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_parameters(self) -> "CorpusConfig":
-        has = PARAMETERS.get(str(self.path), ()) if self.format == "generated" else ()
+        has = GENERATOR_PARAMETERS.get(str(self.path), ()) if self.format == "generated" else ()
         for name in ("length", "nesting", "mix"):
             value = getattr(self, name)
             if value is None and name in has:
                 raise ValueError(f'the built-in corpus "{self.path}" needs `{name}`')
             if value not in (None, False) and name not in has:
-                those = " and ".join(f'"{path}"' for path, names in PARAMETERS.items() if name in names)
+                those = " and ".join(f'"{path}"' for path, names in GENERATOR_PARAMETERS.items() if name in names)
                 raise ValueError(f"`{name}` is only for built-in corpora: {those}")
         return self

@@ -26,31 +26,31 @@ class TfmError(Exception):
     exit_code = 1
 
     def __init__(self, text: str) -> None:
-        super().__init__("\n".join(map(printable, mask_credentials(text).split("\n"))))
+        super().__init__("\n".join(map(escape_unprintable, mask_credentials(text).split("\n"))))
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """The text with every character that a terminal would not show, or would obey, spelled out."""
     return text if text.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 @cache
-def control_characters() -> re.Pattern[str]:
+def control_character_pattern() -> re.Pattern[str]:
     """The characters that a terminal obeys instead of showing, that break a line, that turn the direction of the text
     after them, or that are half a character. Joiners, marks and spaces, which languages need, are not among them."""
     return re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def spell_controls(text: str, keep: str = "\n\t") -> str:
+def escape_control_characters(text: str, keep: str = "\n\t") -> str:
     """The text with control characters spelled out, as in \\x1b, but for those to keep."""
     if text.isprintable():
         return text
-    return control_characters().sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+    return control_character_pattern().sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
 
 
-def as_message(text: str) -> str:
+def format_for_terminal(text: str) -> str:
     """A text as a terminal or a log may get it: control characters spelled out, credentials masked."""
-    return spell_controls(mask_credentials(text))
+    return escape_control_characters(mask_credentials(text))
 
 
 def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 200) -> str:
@@ -61,7 +61,7 @@ def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 
         between: the text between two names.
         max_chars: the most characters before the cut.
     """
-    text = printable(between.join(map(str, names)))
+    text = escape_unprintable(between.join(map(str, names)))
     return text if len(text) <= max_chars else f"{text[:max_chars]}..."
 
 
@@ -112,7 +112,7 @@ class DataError(TfmError):
     def __init__(
         self, problem: str, *, file: Path | str | None = None, line: int | None = None, byte: int | None = None
     ):
-        place = "" if file is None else printable(str(file))
+        place = "" if file is None else escape_unprintable(str(file))
         if line is not None:
             place += f", line {line}"
         if byte is not None:

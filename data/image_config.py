@@ -13,7 +13,7 @@ IMAGE_FORMATS = ("imagefolder", "idx")
 """The formats that hold images alone."""
 FORMATS_WITH_CLASSES = ("idx", "jsonl", "parquet", "huggingface", "imagefolder")
 """The formats whose labels may be integers."""
-KEYS_NOT_FOR_IMAGES: Mapping[str, str] = {
+UNSUPPORTED_KEYS_REASONS: Mapping[str, str] = {
     "source": "the source of a corpus of images is the image",
     "merge_references": "all captions of an image are together anyway",
     "lists": "a list of texts is several captions of an image",
@@ -53,9 +53,9 @@ def image_corpus_problem(corpus: Any) -> str | None:
         return 'format "idx" needs `target`, the file of the labels; `path` is the file of the images'
     if corpus.format in ("idx", "generated") and corpus.references:
         return f'`references`: format "{corpus.format}" has no further columns'
-    if (problem := _names_problem(corpus)) is not None:
+    if (problem := _column_names_problem(corpus)) is not None:
         return problem
-    for key, why in KEYS_NOT_FOR_IMAGES.items():
+    for key, why in UNSUPPORTED_KEYS_REASONS.items():
         if getattr(corpus, key) != type(corpus).model_fields[key].default:
             return f"`{key}`: {why}: remove it"
     return None
@@ -72,7 +72,7 @@ def _classes_problem(classes: Sequence[str]) -> str | None:
     return None
 
 
-def _names_problem(corpus: Any) -> str | None:
+def _column_names_problem(corpus: Any) -> str | None:
     """Columns that are named twice."""
     columns = [corpus.target, *(corpus.references or ())]
     if corpus.image in columns:

@@ -9,7 +9,7 @@ from tfm.data.errors import DataError
 from tfm.data.safe_files import MAX_BYTES, read_bounded_file
 
 MAX_DEPTH = 200
-MAX_VALUES = 4_000_000
+MAX_JSON_VALUES = 4_000_000
 """Each value takes up to a few hundred bytes in memory, and two in the file; the largest vocabularies have a third."""
 
 
@@ -19,18 +19,18 @@ def parse_json(data: bytes) -> dict[str, Any]:
     Raises ValueError if `data` is none, is nested too deep or too large for the readers here, or has a key twice, of
     which readers may take either. The number of values is bounded before any of them is made.
     """
-    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
-        raise ValueError(f"has more than {MAX_VALUES:,} values, which no file that tfm reads here has")
+    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:
+        raise ValueError(f"has more than {MAX_JSON_VALUES:,} values, which no file that tfm reads here has")
     repeated: list[str] = []
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def dict_with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
             repeated.append(Counter(name for name, _ in pairs).most_common(1)[0][0])
         return found
 
     try:
-        document = json.loads(data, object_pairs_hook=unique)
+        document = json.loads(data, object_pairs_hook=dict_with_unique_keys)
     except RecursionError:
         raise ValueError("is nested deeper than any file that tfm writes") from None
     except ValueError:
@@ -41,7 +41,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
         raise ValueError("is damaged (not a JSON object)")
     level: list[object] = [document]
     for _ in range(MAX_DEPTH):
-        level = [inner for each in level for inner in _containers(each)]
+        level = [inner for each in level for inner in _nested_containers(each)]
         if not level:
             return document
     raise ValueError("is nested deeper than any file that tfm writes")
@@ -64,7 +64,7 @@ def read_json(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYT
         raise DataError(str(error), file=shown or file) from None
 
 
-def _containers(value: object) -> list[object]:
+def _nested_containers(value: object) -> list[object]:
     """The items of a list or object that are lists or objects themselves."""
     if not isinstance(value, (dict, list)):
         return []

@@ -27,7 +27,7 @@ ROWS_PER_SIZE_CHECK = 16
 Row = TypeVar("Row", bound=tuple[str, ...])
 
 
-class Stream(Protocol):
+class LineStream(Protocol):
     """Bytes that are read line by line."""
 
     def readline(self, max_bytes: int, /) -> bytes:
@@ -39,10 +39,10 @@ def open_lines(path: Path) -> Iterator[str]:
 
     Raises DataError if there is no such file, or naming line and byte if it is not UTF-8.
     """
-    return chain.from_iterable(_blocks_of_lines(path))
+    return chain.from_iterable(_decoded_line_blocks(path))
 
 
-def _blocks_of_lines(path: Path) -> Iterator[list[str]]:
+def _decoded_line_blocks(path: Path) -> Iterator[list[str]]:
     first_line = 1
     for block in line_blocks(path):
         text = _decode_block(path, first_line, block)
@@ -82,7 +82,7 @@ def line_blocks(path: Path) -> Iterator[bytes]:
             yield b"".join(rest)
 
 
-def stream_lines(stream: Stream, name: str) -> Iterator[str]:
+def stream_lines(stream: LineStream, name: str) -> Iterator[str]:
     """The lines of a stream as they come in, read as `open_lines` reads those of a file; `name` is for errors."""
     for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
         if len(raw) > MAX_LINE_BYTES:

@@ -105,7 +105,7 @@ def path_inside(folder: Path, name: object, *, file: Path, roots: Sequence[str] 
         DataError: the name is no relative path, is a URL, or leads out of the folder.
     """
     problem = f"names {name!r:.80}, which is not a file inside its folder; tfm reads no other"
-    if not isinstance(name, str) or not name or "\0" in name or _scheme(name) or os.path.isabs(name):
+    if not isinstance(name, str) or not name or "\0" in name or _url_scheme(name) or os.path.isabs(name):
         raise DataError(problem, file=file)
     path, root = folder / name, os.path.realpath(folder)
     try:
@@ -121,7 +121,7 @@ def _is_inside(place: str, root: str) -> bool:
     return os.path.commonpath([root, place]) == root
 
 
-def _scheme(name: str) -> str:
+def _url_scheme(name: str) -> str:
     """The scheme of a URL, such as https or hf; empty if the name is a path."""
     try:
         return urlsplit(name).scheme if "://" in name or "::" in name else ""

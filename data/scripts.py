@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 import regex
 
 # Marks of repetition and length, which Unicode counts to no single script, stand among kana.
-KANA = r"\p{sc=Hiragana}\p{sc=Katakana}\u3006\u3031-\u3035\u303C\u30FC\uFF70\uFF9E\uFF9F"
+KANA_CHARACTERS = r"\p{sc=Hiragana}\p{sc=Katakana}\u3006\u3031-\u3035\u303C\u30FC\uFF70\uFF9E\uFF9F"
 SPACELESS_SCRIPTS = {
     "Han": r"\p{sc=Han}\p{sc=Bopomofo}",
-    "kana": KANA,
+    "kana": KANA_CHARACTERS,
     **{
         name: rf"\p{{sc={name}}}"
         for name in (
@@ -24,11 +24,13 @@ SPACELESS_LETTERS = f"[[{''.join(SPACELESS_SCRIPTS.values())}]&&\\p{{L}}]"
 MIN_SCRIPT_SHARE = 0.25
 """The share of letters from which a script that 13a cannot read decides the tokenizer."""
 
-_SCRIPTS = {**SPACELESS_SCRIPTS, "Hangul": r"\p{sc=Hangul}"}
-_SCRIPT = regex.compile("|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPTS.items()), flags=regex.V1)
-_LETTER = regex.compile(r"\p{L}")
+_SCRIPT_CHARACTERS = {**SPACELESS_SCRIPTS, "Hangul": r"\p{sc=Hangul}"}
+_SCRIPT_PATTERN = regex.compile(
+    "|".join(f"(?P<{name}>[{each}])" for name, each in _SCRIPT_CHARACTERS.items()), flags=regex.V1
+)
+_LETTER_PATTERN = regex.compile(r"\p{L}")
 _SPACELESS_PATTERN = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
-_WORD_WITHOUT_SPACES = regex.compile(rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})\S)+", flags=regex.V1)
+_WORD_PATTERN = regex.compile(rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})\S)+", flags=regex.V1)
 
 
 def letters_by_script(texts: Iterable[str]) -> Counter[str]:
@@ -38,8 +40,8 @@ def letters_by_script(texts: Iterable[str]) -> Counter[str]:
         characters.update(text)
     letters: Counter[str] = Counter()
     for character, count in characters.items():
-        if _LETTER.match(character):
-            found = _SCRIPT.match(character)
+        if _LETTER_PATTERN.match(character):
+            found = _SCRIPT_PATTERN.match(character)
             letters[(found and found.lastgroup) or "others"] += count
     return letters
 
@@ -57,4 +59,4 @@ def is_chinese_or_japanese(references: Sequence[Sequence[str]]) -> bool:
 
 def num_words(text: str) -> int:
     """Stretches between white space; in scripts without spaces, characters with their marks."""
-    return len(_WORD_WITHOUT_SPACES.findall(text)) if has_spaceless_script([text]) else len(text.split())
+    return len(_WORD_PATTERN.findall(text)) if has_spaceless_script([text]) else len(text.split())

@@ -11,7 +11,7 @@ FORMATS_BY_KEY = {
     "inline_tags": ("tmx", "xliff"),
 }
 """The formats that each key is for."""
-UNSET_VALUES: tuple[dict[str, Any], ...] = (
+UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (
     {"images": None},
     {"image": None},
     {"classes": []},
@@ -25,7 +25,9 @@ def drop_unset_keys(dumped: Any) -> Any:
     stay fresh.
     """
     if isinstance(dumped, dict):
-        return {key: drop_unset_keys(value) for key, value in dumped.items() if {key: value} not in UNSET_VALUES}
+        return {
+            key: drop_unset_keys(value) for key, value in dumped.items() if {key: value} not in UNSET_KEYS_WITH_VALUES
+        }
     return [drop_unset_keys(value) for value in dumped] if isinstance(dumped, list) else dumped
 
 

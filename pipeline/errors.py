@@ -12,11 +12,31 @@ import os
 from typing import TypeVar
 
 from tfm.data.credentials import MASK, mask_command
-from tfm.data.errors import DataError, TfmError, as_message, control_characters, format_count, printable, spell_controls
+from tfm.data.errors import (
+    DataError,
+    TfmError,
+    control_character_pattern,
+    escape_control_characters,
+    escape_unprintable,
+    format_count,
+    format_for_terminal,
+)
 
 __all__ = [
-    "MASK", "CannotWrite", "DataError", "RecipeError", "Stopped", "TfmError", "as_message", "control_characters",
-    "format_count", "is_told_here", "mask_command", "printable", "spell_controls", "told_here",
+    "MASK",
+    "CannotWrite",
+    "DataError",
+    "RecipeError",
+    "Stopped",
+    "TfmError",
+    "control_character_pattern",
+    "escape_control_characters",
+    "escape_unprintable",
+    "format_count",
+    "format_for_terminal",
+    "is_told_here",
+    "mask_command",
+    "told_here",
 ]  # fmt: skip
 
 _LOCAL_ERROR_MARK = "this process alone has this error"

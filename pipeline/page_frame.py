@@ -7,7 +7,7 @@ import re
 from html import escape
 from string import Template
 
-from tfm.pipeline.errors import printable, spell_controls
+from tfm.pipeline.errors import escape_control_characters, escape_unprintable
 
 # The policy makes a browser hold what a page promises: nothing is loaded, and at most the one script given runs.
 _CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -71,13 +71,13 @@ def frame_page(title: str, body: str, *, style: str = "", script: str | None = N
 
 def escape_html(text: str) -> str:
     """Text of a user as HTML, in which nothing is invisible."""
-    return escape(printable(text))
+    return escape(escape_unprintable(text))
 
 
 def text_as_html(text: str) -> str:
     """Text of a corpus as HTML. Joiners, marks and spaces of its language stay what they are; what controls a terminal,
     breaks a line or turns the direction of what comes after it is spelled out."""
-    return escape(spell_controls(text, keep="\t"))
+    return escape(escape_control_characters(text, keep="\t"))
 
 
 def inline_svg(svg: str) -> str:

@@ -67,6 +67,7 @@ def test_scores_of_files_load_what_they_compute_with(tmp_path: Path) -> None:
     *table, end = done.stdout.splitlines()
     assert any("ROUGE-L" in line and "100.00" in line for line in table)
     unneeded = {"torch", "nltk", "sklearn", "pandas", "scipy", "matplotlib", "datasets", "optuna", "numba"}
+    unneeded |= {"PIL", "pyarrow", "tokenizers", "rapidfuzz"}
     assert unneeded & set(json.loads(end)["modules"]) == set()
 
 

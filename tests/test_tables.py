@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.user import tfm
 from tfm.cli.options import DeviceName
-from tfm.data.corpus_config import COLUMNS, PARAMETERS, CorpusConfig, Format, Generator
+from tfm.data.corpus_config import COLUMNS_BY_FORMAT, GENERATOR_PARAMETERS, CorpusConfig, Format, Generator
 from tfm.model.config import (
     SUPPORTED_TASKS,
     Activation,
@@ -80,7 +80,7 @@ def test_names_and_rows_are_the_same(names: object, module: str, table: str) -> 
 def test_every_built_in_corpus_can_be_read(name: str) -> None:
     from tfm.data.corpora.sources import read_pairs
 
-    needs: dict[str, Any] = {each: 2 for each in PARAMETERS.get(name, ()) if each != "mix"}
+    needs: dict[str, Any] = {each: 2 for each in GENERATOR_PARAMETERS.get(name, ()) if each != "mix"}
     if name == "languages":
         needs = {"source": "deu", "target": "hin"}
     corpus = CorpusConfig(format="generated", path=name, split="train", size=3, **needs)
@@ -97,15 +97,15 @@ def test_built_in_corpora_are_those_that_recipes_name() -> None:
     assert {*STRING_TASKS, *PROGRAMS, "grammar", "it", "languages", "inflection", "spelling", "scenes"} == set(
         get_args(Generator)
     )
-    assert PARAMETERS.keys() == PROGRAMS.keys()
+    assert GENERATOR_PARAMETERS.keys() == PROGRAMS.keys()
 
 
 def test_columns_of_formats_are_those_that_recipes_name() -> None:
     from tfm.data.formats import conllu, fasttext
 
-    read = {"conllu": set(conllu.COLUMN_INDICES), "labelled": set(fasttext.IS_LABEL)}
+    read = {"conllu": set(conllu.COLUMN_INDICES), "labelled": set(fasttext.IS_LABEL_COLUMN)}
     read["po"] = {"source", "target", "msgid", "msgstr"}  # the keywords of the format
-    assert {name: set(columns) for name, columns in COLUMNS.items()} == read
+    assert {name: set(columns) for name, columns in COLUMNS_BY_FORMAT.items()} == read
 
 
 def test_each_architecture_learns_something_and_each_task_is_learned_by_one() -> None:

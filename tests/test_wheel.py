@@ -82,7 +82,9 @@ def test_the_wheel_holds_every_module_of_tfm_and_nothing_else(wheel: Path) -> No
     names = set(zipfile.ZipFile(wheel).namelist())
     modules = {f"tfm/{file.relative_to(ROOT)}" for package in PACKAGES for file in (ROOT / package).rglob("*.py")}
     info = {name for name in names if ".dist-info/" in name}
-    assert names - info == modules | {"tfm/__init__.py", "tfm/py.typed"}
+    page = {f"tfm/{file.relative_to(ROOT)}" for file in (ROOT / "pipeline" / "serving" / "page").iterdir()}
+    assert {"tfm/pipeline/serving/page/index.html", "tfm/pipeline/serving/page/main.js"} < page
+    assert names - info == modules | page | {"tfm/__init__.py", "tfm/py.typed"}
     assert any(name.endswith("licenses/LICENSE") for name in info)
 
 

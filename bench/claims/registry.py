@@ -2,6 +2,7 @@
 
 from bench.claims import (
     beams,
+    block,
     bottleneck,
     data,
     depth,
@@ -33,6 +34,7 @@ CLAIMS: dict[str, Claim] = {
     "parallel": parallel.CLAIM,
     "meaning": meaning.CLAIM,
     "subwords": subwords.CLAIM,
+    "block": block.CLAIM,
     "depth": depth.CLAIM,
     "warmup": warmup.CLAIM,
     "landscape": landscape.CLAIM,

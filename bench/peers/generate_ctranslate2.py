@@ -34,7 +34,7 @@ def main(asked: dict[str, Any]) -> None:
         "min_length": asked["tokens"],
         "include_prompt_in_result": False,
     }
-    how |= {"beam_size": 1} if asked["greedy"] else {"sampling_topk": 0}
+    how |= {"beam_size": 1} if asked["greedy"] else {"sampling_topk": asked["top_k"]}
     tokens, began = 0, 0.0
     for number in range(asked["repeats"] + 1):
         if number == 1:

@@ -21,7 +21,7 @@ def main(asked: dict[str, Any]) -> None:
             [[model.generation_config.bos_token_id or model.config.bos_token_id]], device=asked["device"]
         )
     how: dict[str, Any] = {"max_new_tokens": asked["tokens"], "min_new_tokens": asked["tokens"], "use_cache": True}
-    how |= {"do_sample": False} if asked["greedy"] else {"do_sample": True, "top_k": 0}
+    how |= {"do_sample": False} if asked["greedy"] else {"do_sample": True, "top_k": asked["top_k"]}
     tokens, began = 0, 0.0
     with torch.inference_mode():
         for number in range(asked["repeats"] + 1):

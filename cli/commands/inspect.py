@@ -75,9 +75,9 @@ def _print_json(report: Mapping[str, Any]) -> None:
 
 
 def _print_lines(found: Iterator[str]) -> None:
-    from tfm.pipeline.errors import printable
+    from tfm.pipeline.errors import escape_unprintable
 
-    print_data("\n".join(printable(line) for line in found))
+    print_data("\n".join(escape_unprintable(line) for line in found))
 
 
 def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:

@@ -109,8 +109,8 @@ class TextBatch:
 def make_text_batch(column: Column, rows: Ints) -> TextBatch:
     """The texts of `rows` of a column, in that order, each with its end token."""
     ids, lengths = column.take(rows)
-    tokens_in = _add_token(BOS_ID, ids, lengths, at_start=True)
-    tokens_out = _add_token(EOS_ID, ids, lengths, at_start=False)
+    tokens_in = _add_control_token(BOS_ID, ids, lengths, at_start=True)
+    tokens_out = _add_control_token(EOS_ID, ids, lengths, at_start=False)
     return TextBatch(tokens_in, tokens_out, torch.from_numpy(lengths + 1), rows)
 
 
@@ -179,17 +179,17 @@ def _batch_from_columns(source: Column, target: Column, rows: Ints, words: Colum
     source_ids, source_lengths = source.take(rows)
     target_ids, target_lengths = target.take(rows)
     return PairBatch(
-        source=_add_token(EOS_ID, source_ids, source_lengths, at_start=False),
+        source=_add_control_token(EOS_ID, source_ids, source_lengths, at_start=False),
         source_lengths=torch.from_numpy(source_lengths + 1),
-        target_in=_add_token(BOS_ID, target_ids, target_lengths, at_start=True),
-        target_out=_add_token(EOS_ID, target_ids, target_lengths, at_start=False),
+        target_in=_add_control_token(BOS_ID, target_ids, target_lengths, at_start=True),
+        target_out=_add_control_token(EOS_ID, target_ids, target_lengths, at_start=False),
         target_lengths=torch.from_numpy(target_lengths + 1),
         rows=rows,
-        word_starts=None if words is None else _first_token_indices(*words.take(rows)),
+        word_starts=None if words is None else _word_start_indices(*words.take(rows)),
     )
 
 
-def _first_token_indices(sizes: Ids, counts: Ints) -> Tensor:
+def _word_start_indices(sizes: Ids, counts: Ints) -> Tensor:
     """The index at which each word begins in concatenated sentences, each with its end token (W,).
 
     sizes: (W,) pieces of each word. counts: (B,) words of each sentence.
@@ -198,7 +198,7 @@ def _first_token_indices(sizes: Ids, counts: Ints) -> Tensor:
     return torch.from_numpy(np.cumsum(sizes) - sizes + np.repeat(np.arange(len(counts)), counts))
 
 
-def _add_token(control: int, ids: Ids, lengths: NDArray[np.int64], *, at_start: bool) -> Tensor:
+def _add_control_token(control: int, ids: Ids, lengths: NDArray[np.int64], *, at_start: bool) -> Tensor:
     """Flat ids with one control token before or after each sentence."""
     out = np.full(len(ids) + len(lengths), control, np.int64)
     # Token i of sentence b moves on by the control tokens that now precede it.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tfm.data.arrays import Ints
 from tfm.data.errors import DataError
 
-_DRAW_COPIES, _DRAW_ORDER, _DRAW_CUT = 0, 1, 2
+_COPIES_STREAM, _ORDER_STREAM, _JITTER_STREAM = 0, 1, 2
 
 
 def make_batches(
@@ -39,15 +39,19 @@ def make_batches(
     Raises:
         DataError: one row alone exceeds the budget.
     """
-    rows = repeat_by_weight(weights, seed=seed, epoch=epoch) if weights is not None else np.arange(len(source_lengths))
+    rows = (
+        repeat_rows_by_weight(weights, seed=seed, epoch=epoch)
+        if weights is not None
+        else np.arange(len(source_lengths))
+    )
     if not len(rows):
         return []
     first, flip = epoch_jitter(seed, epoch)
-    rng = np.random.default_rng([seed, epoch, _DRAW_ORDER])
+    rng = np.random.default_rng([seed, epoch, _ORDER_STREAM])
     rows = rng.permutation(rows)
     max_lengths = np.maximum(source_lengths, target_lengths)[rows]
     difference = (source_lengths - target_lengths)[rows]
-    rows = rows[np.argsort(sort_key(max_lengths, difference, flip=flip), kind="stable")]
+    rows = rows[np.argsort(length_sort_keys(max_lengths, difference, flip=flip), kind="stable")]
     max_lengths = np.sort(max_lengths)
     if max_lengths[-1] > budget:
         too_long = f"row {rows[-1]} has {max_lengths[-1]} tokens on one side, more than a batch may hold ({budget})"
@@ -69,7 +73,7 @@ def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) 
     if not len(source_lengths):
         return []
     max_lengths = np.maximum(source_lengths, target_lengths)
-    order = np.argsort(sort_key(max_lengths, source_lengths - target_lengths, flip=False), kind="stable")
+    order = np.argsort(length_sort_keys(max_lengths, source_lengths - target_lengths, flip=False), kind="stable")
     return split_by_budget(order, np.sort(max_lengths), budget, first=1.0)
 
 
@@ -89,7 +93,7 @@ def padding_share(batches: Sequence[Ints], source_lengths: Ints, target_lengths:
     return 1 - real / padded if padded else 0.0
 
 
-def repeat_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
+def repeat_rows_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
     """Return the row numbers of one epoch, each as often as its weight says; fractions are drawn from (seed, epoch).
 
     Args:
@@ -97,7 +101,7 @@ def repeat_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int) -> 
         seed: of the draws of a training.
         epoch: counted from 0.
     """
-    rng = np.random.default_rng([seed, epoch, _DRAW_COPIES])
+    rng = np.random.default_rng([seed, epoch, _COPIES_STREAM])
     times = np.floor(weights).astype(np.int64)
     for weight in np.unique(weights):
         if weight % 1:
@@ -119,17 +123,17 @@ def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> 
         epoch: counted from 0.
     """
     share = round(weight % 1 * num_rows, 9)  # 0.3 of 100 rows are 30, not 30.000000000000004
-    begin = epoch + np.random.default_rng([seed, _DRAW_COPIES, *weight.as_integer_ratio()]).random()
+    begin = epoch + np.random.default_rng([seed, _COPIES_STREAM, *weight.as_integer_ratio()]).random()
     return int((begin + 1) * share) - int(begin * share)
 
 
 def epoch_jitter(seed: int, epoch: int) -> tuple[float, bool]:
     """Draw an epoch's share of the budget that the first batch gets, and the direction in which lengths turn."""
-    rng = np.random.default_rng([seed, epoch, _DRAW_CUT])
+    rng = np.random.default_rng([seed, epoch, _JITTER_STREAM])
     return rng.random(), bool(rng.integers(2))
 
 
-def sort_key(max_lengths: Ints, difference: Ints, *, flip: bool) -> Ints:
+def length_sort_keys(max_lengths: Ints, difference: Ints, *, flip: bool) -> Ints:
     """Return a key to sort by (larger, +-difference), the sign alternating from one length to the next.
 
     Args:

@@ -17,7 +17,7 @@ from tfm.tokenizer.sampled import Keys, hash_numbers
 _TEXTS_KEY = np.array([0], np.uint64)
 
 
-def count_occurrences(batches: Sequence[Ints]) -> list[Ints]:
+def count_earlier_occurrences(batches: Sequence[Ints]) -> list[Ints]:
     """Count the earlier occurrences of each row of an update's batches, in its batch and those in front of it."""
     rows = np.concatenate([*batches, np.empty(0, np.int64)])
     order = np.argsort(rows, kind="stable")
@@ -27,7 +27,7 @@ def count_occurrences(batches: Sequence[Ints]) -> list[Ints]:
     return np.split(found, np.cumsum([len(batch) for batch in batches])[:-1])
 
 
-def row_keys(update: int, rows: Ints, repeats: Ints | None) -> Keys:
+def example_rng_keys(update: int, rows: Ints, repeats: Ints | None) -> Keys:
     """(B,) the keys of examples in training.
 
     Args:
@@ -39,7 +39,7 @@ def row_keys(update: int, rows: Ints, repeats: Ints | None) -> Keys:
     return hash_numbers(keys, np.zeros_like(rows) if repeats is None else repeats)
 
 
-def text_keys(ids: NDArray[np.int64], lengths: Ints) -> Keys:
+def text_rng_keys(ids: NDArray[np.int64], lengths: Ints) -> Keys:
     """Return the keys of texts in evaluation (B,), from concatenated ids (N,) and the number of ids of each (B,)."""
     ends = np.cumsum(lengths)
     tokens = hash_numbers(hash_numbers(_TEXTS_KEY, token_positions(lengths)), ids)
@@ -47,7 +47,7 @@ def text_keys(ids: NDArray[np.int64], lengths: Ints) -> Keys:
     return hash_numbers(sums[ends] - sums[ends - lengths], lengths)
 
 
-def token_keys(keys: Keys, lengths: Ints, draw: int) -> Keys:
+def token_rng_keys(keys: Keys, lengths: Ints, draw: int) -> Keys:
     """Return 64 random bits for each token of some texts (N,).
 
     Args:
@@ -58,7 +58,7 @@ def token_keys(keys: Keys, lengths: Ints, draw: int) -> Keys:
     return hash_numbers(np.repeat(hash_numbers(keys, np.array([draw])), lengths), token_positions(lengths))
 
 
-def keys_to_uniform(keys: Keys) -> NDArray[np.float64]:
+def rng_keys_to_uniform(keys: Keys) -> NDArray[np.float64]:
     """Numbers in [0, 1): the 53 highest bits of each key."""
     return (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
 

@@ -9,10 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.buckets import epoch_jitter, num_extra_copies, repeat_by_weight, sort_key, split_by_budget
+from tfm.data.batching.buckets import (
+    epoch_jitter,
+    length_sort_keys,
+    num_extra_copies,
+    repeat_rows_by_weight,
+    split_by_budget,
+)
 
-BLOCK_SIZE = 1 << 18
-LENGTH_BITS = 32
+PAIRS_PER_BLOCK = 1 << 18
+BITS_PER_LENGTH = 32
 
 
 @dataclass
@@ -29,7 +35,7 @@ class LengthCounts:
             target: (rows,) tokens of the targets.
             weight: of all these rows.
         """
-        pairs, times = np.unique((source << LENGTH_BITS) + target, return_counts=True)
+        pairs, times = np.unique((source << BITS_PER_LENGTH) + target, return_counts=True)
         self.counts.setdefault(weight, Counter()).update(dict(zip(pairs.tolist(), times.tolist(), strict=True)))
 
 
@@ -62,13 +68,13 @@ def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) 
     if not lengths.counts:
         return BatchingCost(0, 0, 0.0)
     first, flip = epoch_jitter(seed, epoch)
-    source, target, times = _count_rows(lengths, seed, epoch)
+    source, target, times = _draw_row_counts(lengths, seed, epoch)
     larger = np.maximum(source, target)
-    order = np.argsort(sort_key(larger, source - target, flip=flip), kind="stable")
+    order = np.argsort(length_sort_keys(larger, source - target, flip=flip), kind="stable")
     num_batches = num_rows = real = padded = 0
     carry = np.empty((2, 0), np.int64)
     share = first
-    for block, is_last in _blocks(np.stack([source, target])[:, order], times[order]):
+    for block, is_last in _iterate_pair_blocks(np.stack([source, target])[:, order], times[order]):
         carry = np.concatenate([carry, block], axis=1)
         pieces = split_by_budget(np.arange(carry.shape[1]), carry.max(0), budget, first=share)
         if not is_last:
@@ -82,7 +88,7 @@ def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) 
     return BatchingCost(num_batches, num_rows, 1 - real / padded if padded else 0.0)
 
 
-def batches_per_epoch(
+def make_batch_counter(
     larger: Ints, *, budget: int, seed: int, weights_of: Callable[[int], NDArray[np.float64] | None]
 ) -> Callable[[int], int]:
     """Return a function from an epoch's number to its number of batches in `buckets.make_batches`, without making them.
@@ -95,30 +101,32 @@ def batches_per_epoch(
         seed: of the draws of a training.
         weights_of: the weights of an epoch's rows, by its number; None where every row occurs once.
     """
-    once = _histogram(larger)
+    once = _length_histogram(larger)
 
     @cache
-    def unweighted(first: int) -> int:
-        return _num_batches(*once, budget, first)
+    def num_unweighted_batches(first: int) -> int:
+        return _num_batches_of_histogram(*once, budget, first)
 
-    def size(epoch: int) -> int:
+    def num_batches_in_epoch(epoch: int) -> int:
         weights, share = weights_of(epoch), epoch_jitter(seed, epoch)[0]
         first = max(int(share * budget), 1)
         if weights is None:
-            return unweighted(first)
-        return _num_batches(*_histogram(larger[repeat_by_weight(weights, seed=seed, epoch=epoch)]), budget, first)
+            return num_unweighted_batches(first)
+        return _num_batches_of_histogram(
+            *_length_histogram(larger[repeat_rows_by_weight(weights, seed=seed, epoch=epoch)]), budget, first
+        )
 
-    return size
+    return num_batches_in_epoch
 
 
-def _histogram(larger: Ints) -> tuple[list[int], list[int]]:
+def _length_histogram(larger: Ints) -> tuple[list[int], list[int]]:
     """The lengths that occur, ascending, and the number of rows of each."""
     times = np.bincount(larger)
     lengths = np.flatnonzero(times)
     return lengths.tolist(), times[lengths].tolist()
 
 
-def _num_batches(lengths: list[int], times: list[int], budget: int, first: int) -> int:
+def _num_batches_of_histogram(lengths: list[int], times: list[int], budget: int, first: int) -> int:
     """The number of pieces that `buckets.split_by_budget` makes of rows with these lengths, ascending, and counts.
 
     first: the limit of the first piece; the others have the budget.
@@ -140,7 +148,7 @@ def _num_batches(lengths: list[int], times: list[int], budget: int, first: int) 
     return pieces
 
 
-def _count_rows(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
+def _draw_row_counts(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
     """Source lengths, target lengths, and the number of rows of each pair in an epoch."""
     rng = np.random.default_rng([seed, epoch])
     total: Counter[int] = Counter()
@@ -150,13 +158,13 @@ def _count_rows(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Int
         drawn = rng.multivariate_hypergeometric(times, more) if more else 0
         total.update(dict(zip(keys, (times * int(weight) + drawn).tolist(), strict=True)))
     pairs = np.array(list(total), np.int64)
-    return pairs >> LENGTH_BITS, pairs & ((1 << LENGTH_BITS) - 1), np.array(list(total.values()), np.int64)
+    return pairs >> BITS_PER_LENGTH, pairs & ((1 << BITS_PER_LENGTH) - 1), np.array(list(total.values()), np.int64)
 
 
-def _blocks(pairs: Ints, times: Ints) -> Iterator[tuple[Ints, bool]]:
+def _iterate_pair_blocks(pairs: Ints, times: Ints) -> Iterator[tuple[Ints, bool]]:
     """The pairs (2, n), each as often as it is there, some at a time; and whether these are the last."""
     ends = np.cumsum(times)
     total = int(ends[-1]) if len(ends) else 0
-    for begin in range(0, total, BLOCK_SIZE):
-        rows = np.arange(begin, min(begin + BLOCK_SIZE, total))
-        yield pairs[:, np.searchsorted(ends, rows, side="right")], begin + BLOCK_SIZE >= total
+    for begin in range(0, total, PAIRS_PER_BLOCK):
+        rows = np.arange(begin, min(begin + PAIRS_PER_BLOCK, total))
+        yield pairs[:, np.searchsorted(ends, rows, side="right")], begin + PAIRS_PER_BLOCK >= total

@@ -32,7 +32,7 @@ class Resegmentation:
     max_tokens: int
     budget: int
 
-    def parts(self, split: Split, rows: Ints, step: int) -> Iterator[tuple[Split, Ints]]:
+    def resegmented_parts(self, split: Split, rows: Ints, step: int) -> Iterator[tuple[Split, Ints]]:
         """Yield examples with the pieces that they have at an update, in parts within the budget.
 
         Each example is a pure function of (seed, step, row).

@@ -43,12 +43,12 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     """
     columns = [each for each in column_names(corpus) if each is not None]
     separator = separator or corpus.delimiter or ("\t" if ".tsv" in path.suffixes[-2:] else "")
-    separator = separator or find_delimiter(path, columns, is_headed=is_headed(corpus))
+    separator = separator or find_delimiter(path, columns, is_headed=has_header_row(corpus))
     quoting = corpus.quoting or find_csv_quoting(path, separator)
     yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quote_remedy(separator))
 
 
-def is_headed(corpus: CorpusConfig) -> bool:
+def has_header_row(corpus: CorpusConfig) -> bool:
     """Whether the first row of a file names its columns."""
     return not _has_numbered_columns(corpus) if corpus.header is None else corpus.header
 
@@ -66,7 +66,7 @@ def _read_columns(
 ) -> Iterator[Row]:
     names: list[str] = []
     num_blank = 0
-    if is_headed(corpus):
+    if has_header_row(corpus):
         names = [""]
         for _, row in rows:
             if row not in BLANK_ROWS:

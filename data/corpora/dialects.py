@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from tfm.data.corpora.remarks import remark
+from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpus_config import Quoting
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
@@ -22,10 +22,10 @@ DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bar
 DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",")
 """Without a header, the delimiter that texts have least often is tried first."""
 MAX_ROWS_SAMPLED = 200
-Rows = Iterator[tuple[int, list[str]]]
+NumberedRows = Iterator[tuple[int, list[str]]]
 
 
-def split_rows(path: Path, delimiter: str, quoting: Quoting) -> Rows:
+def split_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
     """The cells of each row that is not empty, with the number of its last line.
 
     Raises:
@@ -50,7 +50,7 @@ def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> st
     for delimiter in DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY:
         if _splits_into_columns(path, delimiter, columns, is_headed=is_headed):
             if delimiter != ",":
-                remark(path, f"cells are read as separated by {DELIMITERS[delimiter]} (delimiter = {delimiter!r})")
+                add_remark(path, f"cells are read as separated by {DELIMITERS[delimiter]} (delimiter = {delimiter!r})")
             return delimiter
     return ","
 
@@ -63,7 +63,7 @@ def find_csv_quoting(path: Path, delimiter: str) -> Quoting:
         _has_uniform_width(path, delimiter, "double") and not _are_all_quotes_escaped(path, delimiter)
     ):
         return "double"
-    remark(path, 'backslashes are read as escapes (quoting = "backslash")')
+    add_remark(path, 'backslashes are read as escapes (quoting = "backslash")')
     return "backslash"
 
 
@@ -85,7 +85,7 @@ def find_tsv_quoting(path: Path) -> Quoting:
                 is_quoted = True
             elif QUOTED_FIELD.match(cell) or len(cells) == width:  # else it may go on behind a tab or in the next line
                 if is_quoted:
-                    remark(
+                    add_remark(
                         path, f'quotation marks are kept as text, since those of line {number} are (quoting = "raw")'
                     )
                 return "raw"
@@ -93,7 +93,7 @@ def find_tsv_quoting(path: Path) -> Quoting:
                 is_quoted = True
     if not is_quoted or not (is_even or _has_uniform_width(path, "\t", "double")):
         return "raw"
-    remark(path, 'quotation marks around cells are removed, as in CSV (quoting = "double"; "raw" keeps them)')
+    add_remark(path, 'quotation marks around cells are removed, as in CSV (quoting = "double"; "raw" keeps them)')
     return "double"
 
 
@@ -135,11 +135,11 @@ def _are_all_quotes_escaped(path: Path, delimiter: str) -> bool:
     return is_one
 
 
-def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> Rows:
+def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     size = 0
 
-    def lines() -> Iterator[str]:
+    def quoted_lines() -> Iterator[str]:
         nonlocal size
         for number, line in enumerate(open_lines(path), 1):
             size += len(line) + 1
@@ -149,7 +149,7 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> Rows:
             yield line.replace("\r", CR_PLACEHOLDER) + "\n"
 
     escape = "\\" if quoting == "backslash" else None
-    table = csv.reader(lines(), strict=True, delimiter=delimiter, escapechar=escape)
+    table = csv.reader(quoted_lines(), strict=True, delimiter=delimiter, escapechar=escape)
     try:
         for row in table:
             size = 0
@@ -160,7 +160,7 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> Rows:
 
 def drop_blank_rows(
     path: Path, rows: Iterable[tuple[int, list[str]]], blank: Sequence[list[str]], skipped: int
-) -> Rows:
+) -> NumberedRows:
     """The rows without those of blank lines, which are counted.
 
     Args:
@@ -175,4 +175,4 @@ def drop_blank_rows(
         else:
             yield number, row
     if skipped:
-        remark(path, f"{skipped:,} blank lines were skipped" if skipped > 1 else "1 blank line was skipped")
+        add_remark(path, f"{skipped:,} blank lines were skipped" if skipped > 1 else "1 blank line was skipped")

@@ -15,14 +15,14 @@ from tfm.data.images.imagefolder import TableReader, list_files, read_imagefolde
 from tfm.data.lines import check_is_file
 from tfm.data.synthetic import registry
 
-Images: TypeAlias = Iterator[CaptionedImage]
-Identity: TypeAlias = list[tuple[str, Path | None, str]]
-OnSkipped: TypeAlias = Callable[[list[str]], None]
+ImageIterator: TypeAlias = Iterator[CaptionedImage]
+ContentFingerprints: TypeAlias = list[tuple[str, Path | None, str]]
+SkippedCallback: TypeAlias = Callable[[list[str]], None]
 
 
 def read_images(
-    corpus: Corpus, read_table: TableReader, *, online: bool = False, left_out: OnSkipped = lambda names: None
-) -> Images:
+    corpus: Corpus, read_table: TableReader, *, online: bool = False, left_out: SkippedCallback = lambda names: None
+) -> ImageIterator:
     """The images of a corpus in order, not decoded; `size` and `skip` count them.
 
     Which of them belong to a portion is decided by the bytes of each image alone, so that its captions, and copies of
@@ -44,7 +44,9 @@ def read_captions(corpus: Corpus, read_table: TableReader, *, online: bool = Fal
     return ((image.title, text) for image in read_images(corpus, read_table, online=online) for text in image.captions)
 
 
-def image_fingerprints(corpus: CorpusConfig, label: str, read_table: TableReader, *, online: bool = False) -> Identity:
+def image_fingerprints(
+    corpus: CorpusConfig, label: str, read_table: TableReader, *, online: bool = False
+) -> ContentFingerprints:
     """The contents of a corpus of files, as `corpora.sources.content_fingerprints` returns them."""
     path = Path(str(corpus.path))
     if corpus.format == "imagefolder":
@@ -68,33 +70,39 @@ def _hash_image_file(file: Path) -> str:
     return CaptionedImage(str(file), file, ()).key
 
 
-def _read_imagefolder(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
+def _read_imagefolder(
+    corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: SkippedCallback
+) -> ImageIterator:
     columns = (corpus.target, *(corpus.references or ()))
     found, others = read_imagefolder(Path(str(corpus.path)), columns, read_table, corpus.classes)
     left_out(others)
     return iter(found)
 
 
-def _read_idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
+def _read_idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: SkippedCallback) -> ImageIterator:
     return read_idx(Path(str(corpus.path)), Path(corpus.target), corpus.classes)
 
 
-def _read_huggingface(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
+def _read_huggingface(
+    corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: SkippedCallback
+) -> ImageIterator:
     columns = (corpus.target, *(corpus.references or ()))
     image, classes = str(corpus.image), corpus.classes
     return read_image_column(str(corpus.path), corpus.split, image, columns, classes, online=online)
 
 
-def _draw_images(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: OnSkipped) -> Images:
+def _generate_images(
+    corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: SkippedCallback
+) -> ImageIterator:
     made = registry.scenes(str(corpus.split), corpus.size or 0, corpus.skip)
     for number, (pixels, texts) in enumerate(made, corpus.skip + 1):
         name = f"{corpus.path} {corpus.split}, image {number}"
         yield CaptionedImage(name, pixels, texts, f"image {number}")
 
 
-IMAGE_READERS: Mapping[str, Callable[[CorpusConfig, TableReader, bool, OnSkipped], Images]] = {
+IMAGE_READERS: Mapping[str, Callable[[CorpusConfig, TableReader, bool, SkippedCallback], ImageIterator]] = {
     "imagefolder": _read_imagefolder,
     "idx": _read_idx,
     "huggingface": _read_huggingface,
-    "generated": _draw_images,
+    "generated": _generate_images,
 }

@@ -12,20 +12,20 @@ from tfm.data.corpora.references import Row
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import Names, class_name
+from tfm.data.formats.class_labels import ClassNames, class_name
 from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
 
 READ_BLOCK_CHARACTERS = 1 << 20
-_SEPARATORS = re.compile(r"[\s,]*")
-_STRING = r'"(?:[^"\\]|\\.)*+"'
-_WRAPPED_ARRAY = re.compile(
-    rf"\s*+\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|[-+.\w]++)\s*+,)*+\s*+{_STRING}\s*+:\s*+(?P<array>\[)\s*+\{{",
+_SEPARATORS_PATTERN = re.compile(r"[\s,]*")
+_STRING_PATTERN = r'"(?:[^"\\]|\\.)*+"'
+_WRAPPED_ARRAY_PATTERN = re.compile(
+    rf"\s*+\{{(?:\s*+{_STRING_PATTERN}\s*+:\s*+(?:{_STRING_PATTERN}|[-+.\w]++)\s*+,)*+\s*+{_STRING_PATTERN}\s*+:\s*+(?P<array>\[)\s*+\{{",
     re.DOTALL,
 )
 """An object whose first value that is none of text, number or null is an array of objects."""
 
 
-def read_json(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Iterator[Row]:
+def read_json(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> Iterator[Row]:
     """The rows of a file with an object a line, or whose objects are in an array, which may be in an object.
 
     Args:
@@ -37,28 +37,28 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: Names | None = None
         DataError: naming the line, or the number of the object in the array.
     """
     columns = [each for each in column_names(corpus) if each is not None]
-    for number, row in _items(path, columns):
+    for number, row in _iterate_items(path, columns):
         yield _make_row(row, corpus, path, number, class_names or {})
 
 
-def first_keys(path: Path) -> list[str]:
+def keys_of_first_row(path: Path) -> list[str]:
     """The keys of the first object of a file; of a field `translation`, as on the Hub, those in it."""
-    row = next((row for _, row in _items(path, ())), None)
+    row = next((row for _, row in _iterate_items(path, ())), None)
     if isinstance(row, dict) and isinstance(nested := row.get("translation"), dict):
         return list(nested)
     return list(row) if isinstance(row, dict) else []
 
 
-def _items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:
+def _iterate_items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:
     """The objects of a file, each with the number of its line or in its array.
 
     columns: those that are read, if known.
     """
-    array = _find_array(path, columns)
+    array = _find_array_start(path, columns)
     return _line_items(path) if array is None else enumerate(_array_items(path, array[0], is_wrapped=array[1]), 1)
 
 
-def _find_array(path: Path, columns: Sequence[str]) -> tuple[int, bool] | None:
+def _find_array_start(path: Path, columns: Sequence[str]) -> tuple[int, bool] | None:
     """The character at which the array of a file begins, and whether an object is around it; None: a line is an object.
 
     The array is all of the file (`[{...}]`), or in an object behind short values (`{"version": 1, "data": [{...}]}`).
@@ -69,7 +69,7 @@ def _find_array(path: Path, columns: Sequence[str]) -> tuple[int, bool] | None:
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "ignore")
     if (match := re.match(r"\s*\[", text)) is not None:
         return match.end() - 1, False
-    match = _WRAPPED_ARRAY.match(text)
+    match = _WRAPPED_ARRAY_PATTERN.match(text)
     if match is None:
         return None
     first, _, rest = text.lstrip().partition("\n")
@@ -110,7 +110,7 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
                 raise DataError(f"not UTF-8 ({error.reason}); convert it to UTF-8", file=path) from None
             place, is_inside = (0 if is_inside else begin + 1), True
             while True:
-                place = _end_of_separators(text, place)
+                place = _skip_separators(text, place)
                 if place == len(text) or text[place] != "{":
                     break
                 try:
@@ -152,12 +152,12 @@ def _check_end_of_object(rest: bytes, path: Path) -> None:
             raise DataError(f"{key!r:.60} is a second array of objects: {remedy}", file=path)
 
 
-def _end_of_separators(text: str, place: int) -> int:
-    match = _SEPARATORS.match(text, place)
+def _skip_separators(text: str, place: int) -> int:
+    match = _SEPARATORS_PATTERN.match(text, place)
     return place if match is None else match.end()
 
 
-def _parse_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _dict_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys are all different; what one of two equal ones says would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -167,10 +167,10 @@ def _parse_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_parse_object)
+_DECODER = json.JSONDecoder(object_pairs_hook=_dict_from_pairs)
 
 
-def _make_row(row: object, corpus: CorpusConfig, path: Path, number: int, class_names: Names) -> Row:
+def _make_row(row: object, corpus: CorpusConfig, path: Path, number: int, class_names: ClassNames) -> Row:
     source, *targets = column_names(corpus)
     first = "" if source is None else cell_text(_cell_value(row, source, path, number), source, corpus, path, number)
     texts: list[str] = []

@@ -9,7 +9,7 @@ from unicodedata import normalize
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.lines import normalize_whitespace
 
-Pair: TypeAlias = tuple[str, str]
+TextPair: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class HashRange:
 
     def contains(self, text: str) -> bool:
         """Whether a text belongs to it."""
-        return self.low <= hash_to_unit(text, self.seed) < self.high
+        return self.low <= hash_to_unit_interval(text, self.seed) < self.high
 
     def __str__(self) -> str:
         return f"random {self.high - self.low:.0%}"
@@ -39,7 +39,7 @@ class Fold:
 
     def contains(self, text: str) -> bool:
         """Whether a text belongs to it."""
-        return (fold_of(text, self.of, self.seed) == self.number) == self.held_out
+        return (fold_number_of(text, self.of, self.seed) == self.number) == self.held_out
 
     def __str__(self) -> str:
         return f"{'' if self.held_out else 'all but '}fold {self.number} of {self.of}"
@@ -61,7 +61,7 @@ class ContiguousPart:
         """Whether a source belongs to it."""
         return self.by_text.contains(text)
 
-    def select_lines(self, lines: Iterable[Pair]) -> Iterator[Pair]:
+    def select_lines(self, lines: Iterable[TextPair]) -> Iterator[TextPair]:
         """Which of the lines of a text belong to it; they are read twice, and counted first."""
         count = sum(1 for _ in lines)
         for number, line in enumerate(lines):
@@ -76,9 +76,9 @@ class ContiguousPart:
 class RereadablePairs:
     """Pairs that are read anew each time that somebody asks for them."""
 
-    read: Callable[[], Iterator[Pair]]
+    read: Callable[[], Iterator[TextPair]]
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[TextPair]:
         return self.read()
 
 
@@ -119,7 +119,7 @@ class Portion:
         """The first and the last epoch that use its pairs."""
         return self.corpora[0].epochs
 
-    def of(self, corpus: "Corpus", pairs: Iterable[Pair]) -> Iterator[Pair]:
+    def select_pairs(self, corpus: "Corpus", pairs: Iterable[TextPair]) -> Iterator[TextPair]:
         """Which pairs of one of its corpora belong to the portion: decided by their source, or else their target.
 
         Lines of running text are decided by their place, so that `pairs` are read twice. In other texts without a
@@ -135,16 +135,16 @@ class Portion:
 Corpus: TypeAlias = CorpusConfig | Portion
 
 
-def split_portions(corpora: Iterable[Corpus]) -> Iterator[Corpus]:
+def flatten_portions(corpora: Iterable[Corpus]) -> Iterator[Corpus]:
     """The same pairs in the same order; a portion of several corpora is a portion of each."""
     for corpus in corpora:
         if isinstance(corpus, Portion):
-            yield from (Portion((each,), corpus.part) for each in split_portions(corpus.corpora))
+            yield from (Portion((each,), corpus.part) for each in flatten_portions(corpus.corpora))
         else:
             yield corpus
 
 
-def hash_to_unit(text: str, seed: int) -> float:
+def hash_to_unit_interval(text: str, seed: int) -> float:
     """A uniform number in [0, 1) for a text.
 
     Drawn from the text, not from its position, so that repeated sentences are never on both sides of a split, nor
@@ -153,7 +153,7 @@ def hash_to_unit(text: str, seed: int) -> float:
     return _hash_text(normalize_whitespace(text), seed, num_bytes=6, use=b"") / 2**48
 
 
-def fold_of(text: str, num_folds: int, seed: int) -> int:
+def fold_number_of(text: str, num_folds: int, seed: int) -> int:
     """The fold of a text, from 1 to num_folds, drawn by itself; independent of its `draw` by the same seed.
 
     Texts that some tokenizer may make one, as they differ in white space, Unicode form or case alone, are in one fold.
@@ -168,7 +168,7 @@ def _hash_text(text: str, seed: int, num_bytes: int, use: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=num_bytes, key=key, person=use).digest(), "little")
 
 
-def _restore_line_breaks(pairs: Iterable[Pair], part: HashRange | Fold) -> Iterator[Pair]:
+def _restore_line_breaks(pairs: Iterable[TextPair], part: HashRange | Fold) -> Iterator[TextPair]:
     inside = part.contains("")
     for pair in pairs:
         if pair[1] and not pair[1].isspace():

@@ -15,14 +15,14 @@ from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
-from tfm.data.corpora.remarks import remark
+from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
-from tfm.data.formats.class_labels import Names
+from tfm.data.formats.class_labels import ClassNames
 from tfm.data.formats.conll.columns import read_conll
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
@@ -41,16 +41,16 @@ __all__ = [
     "content_fingerprints",
     "corpus_files",
     "describe_corpus",
+    "keep_tags_in_words",
     "open_lines",
     "read_pairs",
     "read_rows",
     "resolve_splits",
-    "with_tagged_words",
 ]
 
 Pairs: TypeAlias = Iterator[tuple[str, str]]
 Rows: TypeAlias = Iterator[Row]
-Identity: TypeAlias = tuple[str, Path | None, str]
+ContentFingerprint: TypeAlias = tuple[str, Path | None, str]
 
 
 def read_pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
@@ -63,7 +63,10 @@ def read_pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     if corpus.has_images:
         return image_sources.read_captions(corpus, read_rows, online=online)
     if isinstance(corpus, Portion):
-        parts = (corpus.of(each, RereadablePairs(partial(read_pairs, each, online=online))) for each in corpus.corpora)
+        parts = (
+            corpus.select_pairs(each, RereadablePairs(partial(read_pairs, each, online=online)))
+            for each in corpus.corpora
+        )
         return chain.from_iterable(parts)
     found = read_rows(corpus, online=online)
     if corpus.has_references:
@@ -82,22 +85,24 @@ def read_rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
     return group_references(wanted) if corpus.merge_references else wanted
 
 
-def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Identity]:
+def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[ContentFingerprint]:
     """The contents of a corpus, as (label, file or None, fingerprint): the same fingerprints mean the same text."""
     if isinstance(corpus, Portion):
         return [part for each in corpus.corpora for part in content_fingerprints(each, online=online)]
     if corpus.format == "generated":
-        return [(describe_corpus(corpus), None, f"{describe_corpus(corpus)} {registry.version(_path(corpus))}")]
+        return [
+            (describe_corpus(corpus), None, f"{describe_corpus(corpus)} {registry.version(_required_path(corpus))}")
+        ]
     if corpus.has_images:
         return image_sources.image_fingerprints(corpus, describe_corpus(corpus), read_rows, online=online)
     if corpus.format == "huggingface":
-        split = huggingface.open_split(_path(corpus), corpus.split, online=online)
+        split = huggingface.open_split(_required_path(corpus), corpus.split, online=online)
         if isinstance(split, DataFiles):
-            contents: list[Identity] = [(str(path), path, _sha256(path)) for path in split.files]
-            contents += [(f"separator of {_path(corpus)}", None, mark) for mark in split.separator]
+            contents: list[ContentFingerprint] = [(str(path), path, _sha256(path)) for path in split.files]
+            contents += [(f"separator of {_required_path(corpus)}", None, mark) for mark in split.separator]
             named = {column: names for column, names in split.class_names.items() if column in column_names(corpus)}
-            return contents + ([(f"classes of {_path(corpus)}", None, repr(named))] if named else [])
-        with huggingface.corruption_as_data_error(_path(corpus), "whole dataset"):
+            return contents + ([(f"classes of {_required_path(corpus)}", None, repr(named))] if named else [])
+        with huggingface.corruption_as_data_error(_required_path(corpus), "whole dataset"):
             return [
                 (
                     describe_corpus(corpus),
@@ -108,10 +113,10 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Identi
     return [(str(path), path, _sha256(path)) for path in corpus_files(corpus)]
 
 
-def with_tagged_words(corpus: Corpus) -> Corpus:
+def keep_tags_in_words(corpus: Corpus) -> Corpus:
     """The same corpus, whose words keep their tags: texts in lists are words, and spaces within words are WITHIN."""
     if isinstance(corpus, Portion):
-        return replace(corpus, corpora=tuple(map(with_tagged_words, corpus.corpora)))
+        return replace(corpus, corpora=tuple(map(keep_tags_in_words, corpus.corpora)))
     has_words = corpus.lists == "join" or corpus.format in ("conllu", "conll")
     return corpus.model_copy(update={"lists": "words"}) if has_words else corpus
 
@@ -144,7 +149,7 @@ def corpus_files(corpus: CorpusConfig) -> list[Path]:
         return [check_is_file(Path(each)) for each in column_names(corpus) if each is not None]
     if corpus.format in ("generated", "huggingface"):
         return []
-    path = _path(corpus)
+    path = _required_path(corpus)
     found = [path] if os.path.exists(path) else sorted(glob.glob(path))
     if not found:
         raise DataError("no such file", file=path)
@@ -175,13 +180,13 @@ def _read_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig
         yield from read(path, corpus)
 
 
-def _read_parquet(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
+def _read_parquet(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> Rows:
     with open_maybe_compressed(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
         tables = read_parquet(cast(BinaryIO, stream), partial(top_level_columns, corpus))
         yield from read_tables(tables, corpus, str(path), class_names)
 
 
-def _read_arrow(path: Path, corpus: CorpusConfig, class_names: Names | None = None) -> Rows:
+def _read_arrow(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> Rows:
     with huggingface.corruption_as_data_error(path, "whole Arrow file"):
         yield from read_tables(read_arrow(path), corpus, str(path), class_names)
 
@@ -194,7 +199,7 @@ def _read_lines(path: Path, corpus: CorpusConfig) -> Rows:
 
 
 def _read_huggingface(corpus: CorpusConfig, online: bool) -> Rows:
-    path = _path(corpus)
+    path = _required_path(corpus)
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
         read = FILE_READERS[split.kind]
@@ -207,7 +212,7 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> Rows:
         return
     with huggingface.corruption_as_data_error(path, "whole dataset"):
         tables = split.with_format("arrow").iter(batch_size=1000)
-        yield from read_tables(tables, corpus, path, huggingface.class_names(split))
+        yield from read_tables(tables, corpus, path, huggingface.class_names_of_split(split))
 
 
 def _read_columns(
@@ -225,7 +230,7 @@ def _read_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusCo
     return _read_columns(partial(read, within=WORD_SPACE if corpus.lists == "words" else " "), corpus, online)
 
 
-def _generate(corpus: CorpusConfig, online: bool) -> Pairs:
+def _generate_pairs(corpus: CorpusConfig, online: bool) -> Pairs:
     made = registry.generate(corpus)
     return made if corpus.source is not None else (("", target) for _, target in made)
 
@@ -234,7 +239,7 @@ def _read_captions(corpus: CorpusConfig, online: bool) -> Pairs:
     return image_sources.read_captions(corpus, read_rows, online=online)
 
 
-def _path(corpus: CorpusConfig) -> str:
+def _required_path(corpus: CorpusConfig) -> str:
     assert corpus.path is not None  # so says CorpusConfig
     return corpus.path
 
@@ -260,12 +265,12 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "parquet": partial(_read_files, _read_parquet),
     "labelled": partial(_read_columns, read_labelled),
     "conllu": partial(_read_words, read_conllu),
-    "tmx": partial(_read_files, partial(read_tmx, remark=remark)),
-    "xliff": partial(_read_files, partial(read_xliff, remark=remark)),
-    "po": partial(_read_files, partial(read_po, remark=remark)),
-    "conll": partial(_read_words, partial(read_conll, remark=remark)),
+    "tmx": partial(_read_files, partial(read_tmx, remark=add_remark)),
+    "xliff": partial(_read_files, partial(read_xliff, remark=add_remark)),
+    "po": partial(_read_files, partial(read_po, remark=add_remark)),
+    "conll": partial(_read_words, partial(read_conll, remark=add_remark)),
     "huggingface": _read_huggingface,
-    "generated": _generate,
+    "generated": _generate_pairs,
     "imagefolder": _read_captions,
     "idx": _read_captions,
 }

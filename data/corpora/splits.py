@@ -17,10 +17,10 @@ from tfm.data.corpora.paths.split_names import (
     classify_splits,
     is_family_member,
     is_split_name,
-    split_family,
+    split_name_family,
 )
-from tfm.data.corpora.paths.text_folders import Pairs, drop_languages, files_hint, find_text_files
-from tfm.data.corpora.portions import ContiguousPart, Corpus, Fold, HashRange, Portion, hash_to_unit
+from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
+from tfm.data.corpora.portions import ContiguousPart, Corpus, Fold, HashRange, Portion, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
@@ -49,7 +49,7 @@ def resolve_splits(config: DataConfig) -> Splits:
     Raises DataError if there is no training data or a test set's name cannot be a folder's.
     """
     train, valid, tests, unused = (
-        _find_corpora(config) if config.path is not None else (config.train, config.valid, config.tests, ())
+        _find_corpora_at_path(config) if config.path is not None else (config.train, config.valid, config.tests, ())
     )
     if not train:
         raise DataError("there is no training data: give data.path or data.train")
@@ -82,7 +82,7 @@ def truncation_message(splits: Splits) -> str | None:
     """A line on validation and test data that are cut from the training data; None if both are given."""
     drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
     cut = {name: corpus.part for name, corpus in drawn.items() if isinstance(corpus, Portion)}
-    cut = {name: part for name, part in cut.items() if not isinstance(_text_portion(part), Fold)}
+    cut = {name: part for name, part in cut.items() if not isinstance(_portion_by_text(part), Fold)}
     if not cut:
         return None
     how = (
@@ -102,11 +102,11 @@ def has_contiguous_parts(splits: Splits) -> bool:
     return any(isinstance(corpus, Portion) and isinstance(corpus.part, ContiguousPart) for corpus in found)
 
 
-def _text_portion(part: HashRange | Fold | ContiguousPart) -> HashRange | Fold:
+def _portion_by_text(part: HashRange | Fold | ContiguousPart) -> HashRange | Fold:
     return part.by_text if isinstance(part, ContiguousPart) else part
 
 
-def split_shares(sizes: dict[str, int]) -> dict[str, float]:
+def split_size_shares(sizes: dict[str, int]) -> dict[str, float]:
     """Each split's size over the size of all."""
     total = sum(sizes.values())
     return {name: size / total if total else 0.0 for name, size in sizes.items()}
@@ -129,9 +129,9 @@ def _cut_missing_splits(
     if valid and tests:
         return Splits(train, valid, dict(tests))
     seed = config.split_seed
-    back = 0.0 if not running else valid_low * (1 - hash_to_unit("running text", seed))
+    back = 0.0 if not running else valid_low * (1 - hash_to_unit_interval("running text", seed))
 
-    def part(low: float, high: float) -> HashRange | ContiguousPart:
+    def make_part(low: float, high: float) -> HashRange | ContiguousPart:
         share = HashRange(low, high, seed)
         if not running:
             return share
@@ -139,26 +139,26 @@ def _cut_missing_splits(
         return ContiguousPart(*((high - back, 1.0 - back) if outside else (low - back, high - back)), outside, share)
 
     return Splits(
-        train=tuple(Portion((corpus,), part(0.0, valid_low)) for corpus in train),
-        valid=valid or (Portion(train, part(valid_low, test_low)),),
-        tests=dict(tests) or {"test": Portion(train, part(test_low, 1.0))},
+        train=tuple(Portion((corpus,), make_part(0.0, valid_low)) for corpus in train),
+        valid=valid or (Portion(train, make_part(valid_low, test_low)),),
+        tests=dict(tests) or {"test": Portion(train, make_part(test_low, 1.0))},
     )
 
 
 def _cut_fold(splits: Splits, fold: FoldConfig, seed: int, *, running: bool) -> Splits:
     """Train on all training data but a fold, and validate on the fold; the recipe's own validation set is left out."""
 
-    def part(held_out: bool) -> Fold | ContiguousPart:
+    def make_part(held_out: bool) -> Fold | ContiguousPart:
         by_text = Fold(fold.number, fold.of, seed, held_out)
         if not running:
             return by_text
         return ContiguousPart((fold.number - 1) / fold.of, fold.number / fold.of, not held_out, by_text)
 
-    train = tuple(Portion((corpus,), part(held_out=False)) for corpus in splits.train)
-    return replace(splits, train=train, valid=(Portion(splits.train, part(held_out=True)),))
+    train = tuple(Portion((corpus,), make_part(held_out=False)) for corpus in splits.train)
+    return replace(splits, train=train, valid=(Portion(splits.train, make_part(held_out=True)),))
 
 
-def _find_corpora(
+def _find_corpora_at_path(
     config: DataConfig,
 ) -> tuple[tuple[CorpusConfig, ...], tuple[CorpusConfig, ...], dict[str, CorpusConfig], tuple[str, ...]]:
     """The corpora at `path`: text files in a folder, else a Hugging Face dataset; and what there is not used."""
@@ -168,7 +168,7 @@ def _find_corpora(
         raise _folder_error(config)
     files, unpaired_files = find_text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
     if config.source is not None:
-        files = drop_languages(files, config.source, config.target)
+        files = drop_languages_from_names(files, config.source, config.target)
     of_hub = () if any(map(is_split_name, files)) else _list_hub_splits(config, files)
     if of_hub:
         unpaired_files = []
@@ -179,7 +179,7 @@ def _find_corpora(
             for name in of_hub
         }
     else:
-        family = split_family(files)
+        family = split_name_family(files)
         others = [name for name in files if family and not is_family_member(name, family)]
         unpaired_files = [*unpaired_files, *filter(is_split_name, others)]
         corpora = {
@@ -189,10 +189,10 @@ def _find_corpora(
             for name, (source, target) in files.items()
             if name not in others
         }
-        if TRAIN_NAME not in corpora and (only := _only_training_name(config, files)) is not None:
+        if TRAIN_NAME not in corpora and (only := _only_training_pair_name(config, files)) is not None:
             corpora[TRAIN_NAME] = corpora.pop(only)
     if TRAIN_NAME not in corpora:
-        wanted = f"a split {TRAIN_NAME!r}" if of_hub else _train_file_names(config) + files_hint(folder, files)
+        wanted = f"a split {TRAIN_NAME!r}" if of_hub else _train_file_names(config) + found_files_hint(folder, files)
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
     uses = classify_splits(corpora)
     valid = () if uses.valid is None else (corpora[uses.valid],)
@@ -211,13 +211,13 @@ def _folder_error(config: DataConfig) -> DataError:
     )
 
 
-def _only_training_name(config: DataConfig, files: Collection[str]) -> str | None:
+def _only_training_pair_name(config: DataConfig, files: Collection[str]) -> str | None:
     """The name of the only pair of files that does not sound like a split: it is the training data (`corpus.tc`)."""
     names = [name for name in files if not is_split_name(name)]
     return names[0] if len(names) == 1 and config.source is not None else None
 
 
-def _list_hub_splits(config: DataConfig, files: Pairs) -> Sequence[str]:
+def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
     """The splits of a Hugging Face dataset; none if there is none, and one pair of files."""
     assert config.path is not None
     try:
@@ -230,9 +230,9 @@ def _list_hub_splits(config: DataConfig, files: Pairs) -> Sequence[str]:
     except DataError as error:
         if not os.path.isdir(config.path):
             raise
-        if _only_training_name(config, files) is not None:
+        if _only_training_pair_name(config, files) is not None:
             return ()
-        there = files_hint(Path(config.path), files)
+        there = found_files_hint(Path(config.path), files)
         raise DataError(
             f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error

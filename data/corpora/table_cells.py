@@ -11,11 +11,11 @@ import pyarrow as pa
 from tfm.data.corpora.references import Row
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import Names, class_name, schema_class_names
+from tfm.data.formats.class_labels import ClassNames, class_name, schema_class_names
 from tfm.data.formats.row_sizes import decode_array, split_table
 from tfm.data.lines import join_lines
 
-MAX_DEPTH = 4
+MAX_NESTING_DEPTH = 4
 """How deep fields of structs are looked up."""
 
 
@@ -56,7 +56,7 @@ def top_level_columns(corpus: CorpusConfig, names: Sequence[str]) -> list[str]:
 
 
 def read_tables(
-    tables: Iterable[pa.Table], corpus: CorpusConfig, path: str, class_names: Names | None = None
+    tables: Iterable[pa.Table], corpus: CorpusConfig, path: str, class_names: ClassNames | None = None
 ) -> Iterator[Row]:
     """The rows of tables with the same columns: source, target and further references.
 
@@ -84,11 +84,13 @@ def read_tables(
         ]
         texts = pa.Table.from_arrays(columns, [str(number) for number in range(len(columns))])
         for part in split_table(texts, path, first_row):
-            yield from _part_rows(part, corpus, path, first_row, classes)
+            yield from _rows_of_table_part(part, corpus, path, first_row, classes)
             first_row += len(part)
 
 
-def _part_rows(part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, classes: Names) -> Iterator[Row]:
+def _rows_of_table_part(
+    part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, classes: ClassNames
+) -> Iterator[Row]:
     names = column_names(corpus)
     columns: list[list[str] | list[list[str]]] = []
     given = iter(part.columns)
@@ -117,7 +119,7 @@ def _make_row(
 def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool) -> pa.ChunkedArray:
     """A column of texts, of classes, or of lists of them; `a.b.c`, and `c` within a column `translation` (as on the
     Hub), is a field of structs."""
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_NESTING_DEPTH):
         if name in table.column_names or not any(pa.types.is_struct(field.type) for field in table.schema):
             break
         table = table.flatten()

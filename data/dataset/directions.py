@@ -42,7 +42,7 @@ Directions = Mapping[str, tuple[Direction, ...]]
 """Directions of each split, in the order of its rows; empty where a dataset has no languages."""
 
 
-def temperature_weights(rows: Sequence[int], temperature: float) -> list[float]:
+def temperature_sampling_weights(rows: Sequence[int], temperature: float) -> list[float]:
     """The number of times that a row of each corpus occurs in an epoch, with p_i ∝ n_i^(1/T) (Arivazhagan et al. 2019).
 
     rows: n_i. The sum of rows times factors is the sum of the rows, so an epoch is as long as it was.

@@ -27,13 +27,13 @@ class KeyFile:
 
     def num_duplicates(self) -> int:
         """The number of keys that came before."""
-        shares = (self._read_partition(*which) for which in _partitions(self._count))
+        shares = (self._read_partition(*which) for which in _iterate_partitions(self._count))
         return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
 
     def count_common(self, others: "KeyFile") -> int:
         """The number of keys that are among the others."""
         found = 0
-        for which in _partitions(max(len(self), len(others))):
+        for which in _iterate_partitions(max(len(self), len(others))):
             wanted, there = self._read_partition(*which), others._read_partition(*which)
             if len(there):  # by binary search: np.isin hashes both, which is far slower
                 places = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
@@ -42,16 +42,16 @@ class KeyFile:
 
     def _read_partition(self, share: int, num_shares: int) -> Ints:
         """The keys of one share, sorted."""
-        parts = [keys if num_shares == 1 else keys[keys % num_shares == share] for keys in self._read()]
+        parts = [keys if num_shares == 1 else keys[keys % num_shares == share] for keys in self._read_blocks()]
         return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
-    def _read(self) -> Iterator[Ints]:
+    def _read_blocks(self) -> Iterator[Ints]:
         self._file.seek(0)
         while content := self._file.read(8 * KEYS_PER_BUCKET):
             yield np.frombuffer(content, np.int64)
 
 
-def _partitions(count: int) -> Iterator[tuple[int, int]]:
+def _iterate_partitions(count: int) -> Iterator[tuple[int, int]]:
     """Pairs (number of a share, number of shares) such that each share is small."""
     num_shares = -(-count // KEYS_PER_BUCKET)
     return ((share, num_shares) for share in range(num_shares))

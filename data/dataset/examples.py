@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tfm.data.arrays import Ints
 from tfm.data.config import LimitsConfig
 from tfm.data.corpora.references import Row
-from tfm.data.dataset.row_keys import combine_keys, image_keys, row_keys
+from tfm.data.dataset.row_keys import combine_duplicate_keys, image_duplicate_keys, text_duplicate_keys
 from tfm.data.dataset.split import Ids
 from tfm.data.images.decoding import Pixels
 from tfm.data.lines import chunk_rows
@@ -22,7 +22,7 @@ DROP_REASONS = ("empty", "too long", "length ratio", "duplicate")
 
 
 @dataclass(frozen=True)
-class Side:
+class EncodedSide:
     """One side of a chunk.
 
     Args:
@@ -40,17 +40,17 @@ class Side:
     pixels: list[Pixels] | None = None
 
     @classmethod
-    def from_images(cls, names: list[str], pixels: list[Pixels]) -> "Side":
+    def from_images(cls, names: list[str], pixels: list[Pixels]) -> "EncodedSide":
         """Return a side of images, with their names."""
         return cls(names, np.empty(0, np.int32), np.zeros(len(names), np.int64), pixels=pixels)
 
     @classmethod
-    def encode(cls, texts: list[str], tokenizer: Tokenizer) -> "Side":
+    def encode(cls, texts: list[str], tokenizer: Tokenizer) -> "EncodedSide":
         """Encode the texts."""
         return cls(texts, *tokenizer.encode_flat(texts))
 
     @classmethod
-    def by_words(cls, texts: list[str], tokenizer: Tokenizer) -> "Side":
+    def encode_words(cls, texts: list[str], tokenizer: Tokenizer) -> "EncodedSide":
         """Encode the texts word by word."""
         sentences = tokenizer.encode_words(texts)
         sizes, counts = flatten([[len(word) for word in words] for words in sentences])
@@ -58,29 +58,29 @@ class Side:
         lengths = np.array([sum(map(len, words)) for words in sentences], np.int64)
         return cls(texts, ids, lengths, (sizes, counts))
 
-    def keep(self, kept: NDArray[np.bool_]) -> "Side":
+    def keep_rows(self, kept: NDArray[np.bool_]) -> "EncodedSide":
         """Return the rows where `kept` is True."""
         words = self.words and (self.words[0][np.repeat(kept, self.words[1])], self.words[1][kept])
         ids = self.ids[np.repeat(kept, self.lengths)]
         pixels = self.pixels and list(compress(self.pixels, kept))
-        return Side(list(compress(self.texts, kept)), ids, self.lengths[kept], words, pixels)
+        return EncodedSide(list(compress(self.texts, kept)), ids, self.lengths[kept], words, pixels)
 
-    def truncate(self, max_tokens: int) -> "Side":
+    def truncate(self, max_tokens: int) -> "EncodedSide":
         """Return the texts truncated to at most a number of ids each, without counts of words."""
         assert self.words is None
         places = np.arange(len(self.ids)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
-        return Side(self.texts, self.ids[places < max_tokens], np.minimum(self.lengths, max_tokens))
+        return EncodedSide(self.texts, self.ids[places < max_tokens], np.minimum(self.lengths, max_tokens))
 
     @property
     def is_nonempty(self) -> NDArray[np.bool_]:
         """(rows,) whether there is anything: pieces, or an image."""
         return self.lengths > 0 if self.pixels is None else np.ones(len(self.texts), np.bool_)
 
-    def keys(self) -> Ints:
-        """(rows,) a key of each text or image, to detect repeated ones; see `row_keys`."""
+    def duplicate_keys(self) -> Ints:
+        """(rows,) a key of each text or image, to detect repeated ones; see `text_duplicate_keys`."""
         if self.pixels is not None:
-            return image_keys(self.pixels)
-        return row_keys(self.texts, self.ids, self.lengths)
+            return image_duplicate_keys(self.pixels)
+        return text_duplicate_keys(self.texts, self.ids, self.lengths)
 
 
 @dataclass(frozen=True)
@@ -95,19 +95,19 @@ class Chunk:
     """
 
     rows: Ints
-    source: Side
-    target: Side
+    source: EncodedSide
+    target: EncodedSide
     extra_references: list[Row] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def keep(self, kept: NDArray[np.bool_]) -> "Chunk":
+    def keep_rows(self, kept: NDArray[np.bool_]) -> "Chunk":
         """Return the pairs where `kept` is True."""
         if kept.all():
             return self
         extra_references = self.extra_references and list(compress(self.extra_references, kept))
-        return Chunk(self.rows[kept], self.source.keep(kept), self.target.keep(kept), extra_references)
+        return Chunk(self.rows[kept], self.source.keep_rows(kept), self.target.keep_rows(kept), extra_references)
 
 
 def encode_rows(
@@ -126,13 +126,13 @@ def encode_rows(
     Yields:
         Chunks of CHUNK_ROWS rows, as `chunk_rows` cuts them.
     """
-    of_source = Side.by_words if target.label_kind == "tags" else Side.encode
+    of_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
     first = 0
     for portion in chunk_rows(rows, CHUNK_ROWS):
         extra_references = [row[2:] for row in portion] if multi_reference else None
         sources, targets = map(list, zip(*(row[:2] for row in portion) if multi_reference else portion, strict=True))
         numbers = np.arange(first, first + len(portion))
-        yield Chunk(numbers, of_source(sources, source), Side.encode(targets, target), extra_references)
+        yield Chunk(numbers, of_source(sources, source), EncodedSide.encode(targets, target), extra_references)
         first += len(portion)
 
 
@@ -162,7 +162,7 @@ class PairFilter:
             self._drop(kept, "length ratio", longer > self.limits.max_ratio * shorter)
         if self.limits.duplicates == "drop":
             self._drop(kept, "duplicate", self._duplicates(chunk, kept))
-        return chunk.keep(kept)
+        return chunk.keep_rows(kept)
 
     def _drop(self, kept: NDArray[np.bool_], reason: str, bad: NDArray[np.bool_]) -> None:
         self.dropped[reason] += int((kept & bad).sum())
@@ -171,7 +171,7 @@ class PairFilter:
     def _duplicates(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mask of the pairs that came before among those that stay."""
         repeated = np.zeros(len(chunk), np.bool_)
-        keys = combine_keys(chunk.source.keys(), chunk.target.keys()).tolist()
+        keys = combine_duplicate_keys(chunk.source.duplicate_keys(), chunk.target.duplicate_keys()).tolist()
         for row in np.flatnonzero(kept).tolist():
             repeated[row] = keys[row] in self._seen
             self._seen.add(keys[row])

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfm.data.corpora.references import Row
 from tfm.data.dataset.empty_texts import is_blank
-from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, Side
+from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, EncodedSide
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import Pixels
 from tfm.data.images.store import ImageWriter
@@ -39,7 +39,7 @@ def encode_images(
             caption is a row.
     """
     first = 0
-    for block in _blocks(images):
+    for block in _group_images_by_bytes(images):
         names: list[str] = []
         pixels: list[Pixels] = []
         captions: list[str] = []
@@ -53,12 +53,17 @@ def encode_images(
             further.append(texts[1:])
         numbers = np.arange(first, first + len(captions))
         yield Chunk(
-            numbers, Side.from_images(names, pixels), Side.encode(captions, target), further if several else None
+            numbers,
+            EncodedSide.from_images(names, pixels),
+            EncodedSide.encode(captions, target),
+            further if several else None,
         )
         first += len(captions)
 
 
-def _blocks(images: Iterable[tuple[CaptionedImage, Pixels]]) -> Iterator[list[tuple[CaptionedImage, Pixels]]]:
+def _group_images_by_bytes(
+    images: Iterable[tuple[CaptionedImage, Pixels]],
+) -> Iterator[list[tuple[CaptionedImage, Pixels]]]:
     block: list[tuple[CaptionedImage, Pixels]] = []
     num_rows = num_bytes = 0
     for image, pixels in images:

@@ -13,7 +13,7 @@ from tfm.data.images.augmentation import Augmentation
 from tfm.data.json_documents import read_json
 
 DATASET_FILE = "dataset.json"
-TEST_NAME = r"(?!(train|valid|tokenizer)$)\w[\w .-]*"
+TEST_NAME_PATTERN = r"(?!(train|valid|tokenizer)$)\w[\w .-]*"
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
         raise DataError(f"not a dataset (no {DATASET_FILE}): make one with `tfm preprocess`", file=folder) from None
     tests, batch_tokens = about.get("tests"), about.get("batch_tokens")
     if not isinstance(tests, list) or not all(
-        isinstance(each, str) and re.fullmatch(TEST_NAME, each) for each in tests
+        isinstance(each, str) and re.fullmatch(TEST_NAME_PATTERN, each) for each in tests
     ):
         raise DataError("has no valid `tests`", file=folder / DATASET_FILE)
     if type(batch_tokens) is not int or not 0 < batch_tokens < 2**40:

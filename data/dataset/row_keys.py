@@ -13,11 +13,11 @@ from tfm.data.images.decoding import Pixels
 from tfm.data.lines import normalize_whitespace
 from tfm.tokenizer.special import UNK_ID
 
-FACTOR_PERIOD = 1 << 16  # a power of two, so that a remainder is a mask
-_Bits = NDArray[np.uint64]
+POSITION_FACTOR_PERIOD = 1 << 16  # a power of two, so that a remainder is a mask
+_Uint64s = NDArray[np.uint64]
 
 
-def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
+def text_duplicate_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     """Return a 64-bit key of each row (rows,) of concatenated ids; only valid within a process.
 
     Unknown pieces are not all the same: for rows with unknown pieces the text counts too.
@@ -32,8 +32,10 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     begins = (np.cumsum(lengths) - lengths)[rows]
     places = np.arange(len(ids)) - np.repeat(begins, lengths[rows])
     if len(rows):  # a sum of products with random numbers: one for each id, one for each place
-        id_factors = _id_factors(1 << max(int(ids.max()).bit_length(), 12))
-        keys[rows] = np.add.reduceat(id_factors[ids] * _position_factors()[places & (FACTOR_PERIOD - 1)], begins)
+        id_factors = _random_factors_of_ids(1 << max(int(ids.max()).bit_length(), 12))
+        keys[rows] = np.add.reduceat(
+            id_factors[ids] * _random_factors_of_positions()[places & (POSITION_FACTOR_PERIOD - 1)], begins
+        )
     is_unknown = ids == UNK_ID
     if is_unknown.any():
         for row in np.unique(np.repeat(np.arange(len(lengths)), lengths)[is_unknown]).tolist():
@@ -41,7 +43,7 @@ def row_keys(texts: list[str], ids: Ids, lengths: Ints) -> Ints:
     return splitmix64(keys + lengths.astype(np.uint64)).view(np.int64)
 
 
-def image_keys(rows: Sequence[Pixels]) -> Ints:
+def image_duplicate_keys(rows: Sequence[Pixels]) -> Ints:
     """(rows,) a 64-bit key of the pixels of each row; rows of one image hold the same array."""
     known = {id(pixels): pixels for pixels in rows}
     digests = {
@@ -51,18 +53,18 @@ def image_keys(rows: Sequence[Pixels]) -> Ints:
     return np.array([keys[id(pixels)] for pixels in rows], np.int64)
 
 
-def combine_keys(one: Ints, other: Ints) -> Ints:
+def combine_duplicate_keys(one: Ints, other: Ints) -> Ints:
     """(rows,) keys of pairs; the order of the two matters."""
     return splitmix64(splitmix64(one.view(np.uint64)) + other.view(np.uint64)).view(np.int64)
 
 
 @cache
-def _id_factors(count: int) -> _Bits:
+def _random_factors_of_ids(count: int) -> _Uint64s:
     """A number for each id; of more ids the first have the same."""
     return splitmix64(np.arange(count, dtype=np.uint64))
 
 
 @cache
-def _position_factors() -> _Bits:
+def _random_factors_of_positions() -> _Uint64s:
     """A number for each place in a row; odd, so that none of a product's bits is lost."""
-    return splitmix64(np.arange(FACTOR_PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)
+    return splitmix64(np.arange(POSITION_FACTOR_PERIOD, dtype=np.uint64) + np.uint64(2**40)) | np.uint64(1)

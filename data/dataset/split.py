@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +51,7 @@ class Column:
         """The lists of `rows` alone, of the same flat array."""
         return Column(self.values, self.starts[rows], self.lengths[rows])
 
-    def lists(self, rows: Iterable[int] | None = None) -> list[list[int]]:
+    def to_lists(self, rows: Iterable[int] | None = None) -> list[list[int]]:
         """The ids of `rows` (default: all) as Python lists, for decoding."""
         return [self[row].tolist() for row in (range(len(self)) if rows is None else rows)]
 
@@ -59,7 +59,7 @@ class Column:
     def from_lists(cls, lists: Sequence[Sequence[int]]) -> "Column":
         """A column in memory."""
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-        values = np.fromiter((token for ids in lists for token in ids), np.int32, int(lengths.sum()))
+        values = np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum()))
         return cls.from_flat(values, lengths)
 
     @classmethod
@@ -128,7 +128,7 @@ class Split:
         """(rows,) tokens of each target, start and end tokens not counted."""
         return self.target.lengths
 
-    def weights_of(self, epoch: int) -> NDArray[np.float64] | None:
+    def weights_in_epoch(self, epoch: int) -> NDArray[np.float64] | None:
         """The number of times that each row occurs in this epoch, counted from 0; None where every row occurs once."""
         return epoch_weights(self.weights, self.turns, epoch)
 
@@ -140,7 +140,7 @@ class Split:
         if self.images is None:
             return self
         of_image: dict[int, list[int]] = {}
-        for row, image in enumerate(self.images.numbers.tolist()):
+        for row, image in enumerate(self.images.image_numbers.tolist()):
             of_image.setdefault(image, []).append(row)
         captions = self.texts()[1]
         _, *further = zip_longest(*([captions[row] for row in rows] for rows in of_image.values()), fillvalue="")
@@ -192,12 +192,14 @@ class Dataset:
     preparation: ImageTransform | None = None
     augmentation: Augmentation | None = None
 
-    def normalize_by(self, preparation: ImageTransform) -> "Dataset":
+    def with_image_transform(self, preparation: ImageTransform) -> "Dataset":
         """The same dataset of images, normalized by the means and deviations of other images."""
 
-        def normalised(split: Split) -> Split:
-            return split if split.images is None else replace(split, images=split.images.normalize_by(preparation))
+        def normalize_split(split: Split) -> Split:
+            return (
+                split if split.images is None else replace(split, images=split.images.with_image_transform(preparation))
+            )
 
-        tests = {name: normalised(split) for name, split in self.tests.items()}
-        train, valid = normalised(self.train), normalised(self.valid)
+        tests = {name: normalize_split(split) for name, split in self.tests.items()}
+        train, valid = normalize_split(self.train), normalize_split(self.valid)
         return replace(self, train=train, valid=valid, tests=tests, preparation=preparation)

@@ -41,7 +41,7 @@ class SplitFiles:
 
     def image_report(self) -> dict[str, Any] | None:
         """The report on the images; None where there are none."""
-        return None if self.images is None else self.images.report.as_json(stored=self.images.count)
+        return None if self.images is None else self.images.report.as_json(stored=self.images.num_images)
 
     def finish(self) -> None:
         """Write the image of each row."""

@@ -22,7 +22,7 @@ from tfm.data.dataset.directions import read_directions
 from tfm.data.dataset.metadata import DATASET_FILE, read_metadata, write_json
 from tfm.data.dataset.split import Column, Dataset, Ids, Split
 from tfm.data.errors import DataError, format_count
-from tfm.data.formats.arrow_stream import read_stream
+from tfm.data.formats.arrow_stream import read_arrow_stream
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import read_image_transform
@@ -85,8 +85,8 @@ def write_split(folder: Path, *, texts: bool, words: bool = False) -> Iterator[S
     with open(folder / ARROW_FILE, "wb") as sink, pa.ipc.new_stream(sink, schema) as stream:
         writer = SplitWriter(stream, schema)
         yield writer
-    write_json(folder / "dataset_info.json", _dataset_info(schema))
-    write_json(folder / "state.json", _make_state(writer.fingerprint))
+    write_json(folder / "dataset_info.json", _dataset_info_document(schema))
+    write_json(folder / "state.json", _state_document(writer.fingerprint))
 
 
 def load_split(folder: Path, *, texts: bool | None = None) -> Split:
@@ -101,7 +101,7 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
     schemas = [_make_schema(texts=each, words=words) for each in kinds for words in (False, True)]
     try:
         mapped = pa.memory_map(str(path))
-        table = read_stream(mapped, schemas)
+        table = read_arrow_stream(mapped, schemas)
         mapped.seek(0)
         whole = mapped.read_buffer(mapped.size() // 4 * 4)
         # Arrow aligns every buffer of a file to 8 bytes: the ids of all record batches are slices of one int32 array.
@@ -147,7 +147,7 @@ def _attach_images(data: Dataset, folder: Path) -> Dataset:
     """The dataset with the images of its rows. Raises DataError where a row has none."""
     preparation = read_image_transform(data.tokenizer_folder)
 
-    def seen(split: Split, name: str) -> Split:
+    def attach_to_split(split: Split, name: str) -> Split:
         store = load_images(folder / name / IMAGES_FOLDER)
         if len(store) != len(split) or store.shape != preparation.shape:
             problem = (
@@ -156,8 +156,8 @@ def _attach_images(data: Dataset, folder: Path) -> Dataset:
             raise DataError(f"{problem}: make the dataset again", file=folder / name)
         return replace(split, images=RowImages(store, preparation))
 
-    tests = {name: seen(split, name) for name, split in data.tests.items()}
-    train, valid = seen(data.train, "train"), seen(data.valid, "valid")
+    tests = {name: attach_to_split(split, name) for name, split in data.tests.items()}
+    train, valid = attach_to_split(data.train, "train"), attach_to_split(data.valid, "valid")
     return replace(data, train=train, valid=valid, tests=tests, preparation=preparation)
 
 
@@ -235,7 +235,7 @@ def _read_column(chunks: pa.ChunkedArray, flat: Ids, base: int) -> Column:
     return Column(flat, np.concatenate(starts), np.concatenate(lengths))
 
 
-def _features(schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:
+def _huggingface_features(schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:
     for column in schema:
         if pa.types.is_list(column.type):
             yield column.name, {"feature": {"dtype": "int32", "_type": "Value"}, "_type": "Sequence"}
@@ -243,11 +243,17 @@ def _features(schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:
             yield column.name, {"dtype": "float64" if column.type == pa.float64() else "string", "_type": "Value"}
 
 
-def _dataset_info(schema: pa.Schema) -> dict[str, Any]:
-    return {"citation": "", "description": "", "features": dict(_features(schema)), "homepage": "", "license": ""}
+def _dataset_info_document(schema: pa.Schema) -> dict[str, Any]:
+    return {
+        "citation": "",
+        "description": "",
+        "features": dict(_huggingface_features(schema)),
+        "homepage": "",
+        "license": "",
+    }
 
 
-def _make_state(fingerprint: str) -> dict[str, Any]:
+def _state_document(fingerprint: str) -> dict[str, Any]:
     return {
         "_data_files": [{"filename": ARROW_FILE}],
         "_fingerprint": fingerprint,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tfm.data.dataset.examples import Side
+from tfm.data.dataset.examples import EncodedSide
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MAX_CHARACTERS_REPORTED = 100
-_WITHOUT_SPACE = str.maketrans(dict.fromkeys(WHITE_SPACE))
+_SPACE_REMOVAL_TABLE = str.maketrans(dict.fromkeys(WHITE_SPACE))
 
 
 @dataclass
@@ -36,7 +36,7 @@ class UnwritableCharacters:
     characters: Counter[str] = field(default_factory=Counter)
     words: Counter[str] = field(default_factory=Counter)
 
-    def add(self, side: Side) -> None:
+    def add(self, side: EncodedSide) -> None:
         """Count the references of a chunk."""
         ids = np.split(side.ids, np.cumsum(side.lengths)[:-1]) if side.texts else []
         for text, written in zip(side.texts, self.tokenizer.decode_batch([each.tolist() for each in ids]), strict=True):
@@ -52,10 +52,12 @@ class UnwritableCharacters:
         self.unknown += normalized != written
         self.characters += Counter(text) - Counter(normalized)
         lost = Counter(normalized) - Counter(written)
-        self.characters += Counter({each: count for each, count in lost.items() if each not in self._letters})
+        self.characters += Counter(
+            {each: count for each, count in lost.items() if each not in self._writable_characters}
+        )
 
     @cached_property
-    def _letters(self) -> set[str]:
+    def _writable_characters(self) -> set[str]:
         """The characters of all pieces."""
         return set().union(*map(self.tokenizer.surface, range(self.tokenizer.vocab_size)))
 
@@ -76,4 +78,4 @@ class UnwritableCharacters:
 
 
 def _remove_spaces(text: str) -> str:
-    return text.translate(_WITHOUT_SPACE)
+    return text.translate(_SPACE_REMOVAL_TABLE)

@@ -27,24 +27,24 @@ from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
 from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, SOURCE, TARGET
 
 SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
-VOCAB, MERGES = "vocab.json", "merges.txt"
-FILE_NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", VOCAB, "vocab.txt")
+VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
+FILE_NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", VOCAB_FILE, "vocab.txt")
 """Files with the tokenizer of a folder, in order of preference; else the only file with one of these `FILE_ENDINGS`."""
 FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
 WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
-KERAS_START = re.compile(rb'\s*"?\s*\{\s*\\*"class_name\\*":\s*\\*"Tokenizer\b')
+KERAS_TOKENIZER_START = re.compile(rb'\s*"?\s*\{\s*\\*"class_name\\*":\s*\\*"Tokenizer\b')
 """How a file of `Tokenizer.to_json()` begins: an object, or a JSON text that holds it."""
 MAX_PIECES = 2**20
 """The largest vocabularies that are published have somewhat less."""
-Document = dict[str, Any]
+JsonDocument = dict[str, Any]
 UnnumberedPieces = tuple[Mapping[str, float], Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True)
 class TokenizerSource:
-    """A tokenizer's file. data: its content. form: a key of `FORMS`. about: what files beside it say of control
-    tokens and of what is done to texts. beside: by name those that are read."""
+    """A tokenizer's file. data: its content. form: a key of `TOKENIZER_FORMATS`. about: what files beside it say of
+    control tokens and of what is done to texts. beside: by name those that are read."""
 
     file: Path
     data: bytes
@@ -53,7 +53,7 @@ class TokenizerSource:
     beside: Mapping[str, Path]
 
     @property
-    def is_code_points(self) -> bool:
+    def is_code_point_tokenizer(self) -> bool:
         """Whether it is a tokenizer of ours without a vocabulary."""
         if self.form != "tokenizer.json":
             return False
@@ -61,14 +61,14 @@ class TokenizerSource:
         return isinstance(model, Mapping) and model.get("type") == MODEL_TYPE
 
     @cached_property
-    def document(self) -> Document:
+    def document(self) -> JsonDocument:
         """The JSON object in it."""
         return parse_json(self.data)
 
     @property
     def lines(self) -> list[str]:
         """The lines of its text. Raises DataError if it is not UTF-8."""
-        return _lines(self.data, self.file)
+        return _decode_lines(self.data, self.file)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TokenizerFormat:
     has_ids: whether its pieces have ids of their own."""
 
     name: str
-    read: Callable[[TokenizerSource, TokenizerConfig], tuple[Document, UnnumberedPieces | None]]
+    read: Callable[[TokenizerSource, TokenizerConfig], tuple[JsonDocument, UnnumberedPieces | None]]
     key: str | None = None
     beside: Sequence[str] = SETTINGS_FILES
     has_ids: Callable[[TokenizerConfig], bool] = lambda config: True
@@ -99,7 +99,7 @@ def find_source(config: TokenizerConfig) -> TokenizerSource:
     form = _detect_tokenizer_format(data, name, file, folder)
     about: dict[str, Any] = {}
     beside: dict[str, Path] = {}
-    for each in FORMS[form].beside:
+    for each in TOKENIZER_FORMATS[form].beside:
         if each != name and folder.has(each):
             beside[each] = folder.locate(each)
             about |= folder.read_document(each) if each in SETTINGS_FILES else {}
@@ -133,7 +133,7 @@ def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: Receive
         raise DataError("is compressed: unpack it, and give the file in it", file=file)
     if data[:1] == b"\n" and b"\x15" in data[:2000]:
         return "sentencepiece"
-    if KERAS_START.match(data):
+    if KERAS_TOKENIZER_START.match(data):
         raise DataError(
             "is a tokenizer of Keras: counts of words, without pieces or control tokens: train one on the same text "
             "(`tfm tokenize --kind word`)",
@@ -141,10 +141,10 @@ def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: Receive
         )
     if data.lstrip()[:1] == b"{" or (name.endswith(".json") and data.strip()):
         try:
-            return VOCAB if _is_vocabulary(parse_json(data)) else "tokenizer.json"
+            return VOCAB_FILE if _is_vocabulary(parse_json(data)) else "tokenizer.json"
         except ValueError as error:
             raise DataError(f"is not a tokenizer that tfm can use: it {error}", file=file) from None
-    lines = [line for line in _lines(data, file)[:100] if line.strip()]
+    lines = [line for line in _decode_lines(data, file)[:100] if line.strip()]
     if not lines:
         raise DataError("is empty", file=file)
     if RANK_LINE.fullmatch(lines[0].strip()):
@@ -153,10 +153,11 @@ def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: Receive
     if columns == {1}:
         return "vocab.txt"
     if columns <= {2, 3} and columns:
-        is_byte_level = name == MERGES or (END not in "".join(lines) and folder.has(VOCAB))
-        return MERGES if is_byte_level else "codes"
+        is_byte_level = name == MERGES_FILE or (END not in "".join(lines) and folder.has(VOCAB_FILE))
+        return MERGES_FILE if is_byte_level else "codes"
+    names = ", ".join(form.name for form in TOKENIZER_FORMATS.values())
     raise DataError(
-        f"has none of the forms of tokenizers that tfm reads: {', '.join(form.name for form in FORMS.values())}",
+        f"has none of the forms of tokenizers that tfm reads: {names}",
         file=file,
     )
 
@@ -165,14 +166,14 @@ def _is_vocabulary(document: Mapping[str, Any]) -> bool:
     return bool(document) and all(type(each) is int for each in document.values())
 
 
-def _lines(data: bytes, file: Path) -> list[str]:
+def _decode_lines(data: bytes, file: Path) -> list[str]:
     if data.count(b"\n") > MAX_PIECES:
         raise DataError(f"has more than {MAX_PIECES:,} lines, which no tokenizer that tfm reads has", file=file)
     lines = decode_text(data, file).split("\n")
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
-def _read_tokenizer_json(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_tokenizer_json(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     document = source.document
     vocab = document["model"].get("vocab")
     if isinstance(vocab, Collection) and len(vocab) > MAX_PIECES:
@@ -180,11 +181,11 @@ def _read_tokenizer_json(source: TokenizerSource, config: TokenizerConfig) -> tu
     return document, None
 
 
-def _read_sentencepiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_sentencepiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     return build_model_json(read_model(source.data)), None
 
 
-def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     lines = source.lines
     about = {"do_lower_case": not has_upper_case(lines), **_check_settings(source, WORDPIECE_CLASSES, len(lines))}
     unknown = about["unk_token"] = config.unk_token or about.get("unk_token") or "[UNK]"
@@ -196,22 +197,22 @@ def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[D
     return build_wordpiece_json(lines, about), None
 
 
-def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
-    other = MERGES if source.form == VOCAB else VOCAB
+def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
+    other = MERGES_FILE if source.form == VOCAB_FILE else VOCAB_FILE
     if other not in source.beside:
-        raise ValueError(f"it is one of the two files {VOCAB} and {MERGES}: put {other} beside it")
+        raise ValueError(f"it is one of the two files {VOCAB_FILE} and {MERGES_FILE}: put {other} beside it")
     data = read_bounded_file(source.beside[other], shown=source.file.parent / other, max_bytes=MAX_BYTES)
-    vocab = source.document if source.form == VOCAB else parse_json(data)
-    lines = source.lines if source.form == MERGES else _lines(data, source.file.parent / other)
+    vocab = source.document if source.form == VOCAB_FILE else parse_json(data)
+    lines = source.lines if source.form == MERGES_FILE else _decode_lines(data, source.file.parent / other)
     if not _is_vocabulary(vocab):
-        raise ValueError(f"{VOCAB} has not a number for each piece")
+        raise ValueError(f"{VOCAB_FILE} has not a number for each piece")
     about = _check_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
     if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_level_alphabet(), " "}:
-        raise ValueError(f"{MERGES} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
+        raise ValueError(f"{MERGES_FILE} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
         raise ValueError(
-            f"{MERGES} ends words with {END}, as those of CLIP and of the first GPT do: load it with transformers, "
-            "save it, and give the tokenizer.json that this writes"
+            f"{MERGES_FILE} ends words with {END}, as those of CLIP and of the first GPT do: load it with "
+            "transformers, save it, and give the tokenizer.json that this writes"
         )
     control = {
         **ROBERTA_CONTROL_TOKENS,
@@ -240,13 +241,13 @@ def _check_settings(source: TokenizerSource, classes: Sequence[str], size: int) 
     return about
 
 
-def _read_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, UnnumberedPieces | None]:
+def _read_bpe_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, UnnumberedPieces | None]:
     codes = read_codes(source.lines)
     if config.codes_vocabulary is None:
         return build_bpe_codes_json(codes, None), None
     file = Path(config.codes_vocabulary)
     try:
-        names = read_vocabulary(_lines(read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=True), file))
+        names = read_vocabulary(_decode_lines(read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=True), file))
     except FileNotFoundError:
         raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None
     except ValueError as error:
@@ -255,27 +256,31 @@ def _read_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[Docum
     return build_bpe_codes_json(codes, names), (unnumbered, codes) if unnumbered else None
 
 
-def _read_ranks(source: TokenizerSource, config: TokenizerConfig) -> tuple[Document, None]:
+def _read_tiktoken_ranks(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     ranks = read_ranks(source.lines)
     return build_tiktoken_json(ranks, choose_pattern(len(ranks), config.pattern)), None
 
 
-FORMS: Mapping[str, TokenizerFormat] = {
+TOKENIZER_FORMATS: Mapping[str, TokenizerFormat] = {
     "tokenizer.json": TokenizerFormat("a tokenizer.json", _read_tokenizer_json, beside=(*SETTINGS_FILES, ORIGINAL_IDS)),
     "sentencepiece": TokenizerFormat("a SentencePiece model", _read_sentencepiece),
     "vocab.txt": TokenizerFormat("BERT's vocab.txt", _read_wordpiece, beside=(*SETTINGS_FILES, "added_tokens.json")),
-    VOCAB: TokenizerFormat(
-        "GPT-2's vocab.json with merges.txt", _read_byte_level, beside=(*SETTINGS_FILES, "added_tokens.json", MERGES)
+    VOCAB_FILE: TokenizerFormat(
+        "GPT-2's vocab.json with merges.txt",
+        _read_byte_level,
+        beside=(*SETTINGS_FILES, "added_tokens.json", MERGES_FILE),
     ),
-    MERGES: TokenizerFormat(
-        "GPT-2's merges.txt with vocab.json", _read_byte_level, beside=(*SETTINGS_FILES, "added_tokens.json", VOCAB)
+    MERGES_FILE: TokenizerFormat(
+        "GPT-2's merges.txt with vocab.json",
+        _read_byte_level,
+        beside=(*SETTINGS_FILES, "added_tokens.json", VOCAB_FILE),
     ),
     "codes": TokenizerFormat(
         "codes of subword-nmt or fastBPE",
-        _read_codes,
+        _read_bpe_codes,
         "codes_vocabulary",
         (),
         lambda config: config.codes_vocabulary is not None,
     ),
-    "tiktoken": TokenizerFormat("a rank file of tiktoken", _read_ranks, "pattern", ()),
+    "tiktoken": TokenizerFormat("a rank file of tiktoken", _read_tiktoken_ranks, "pattern", ()),
 }

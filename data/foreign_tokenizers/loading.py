@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.forms import FORMS, TokenizerSource, find_source
+from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource, find_source
 from tfm.tokenizer import code_points
 from tfm.tokenizer.config import CONTROL_TOKENS, FOREIGN_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import add_model_type
@@ -37,7 +37,7 @@ class ForeignTokenizer:
 def load_foreign_tokenizer(config: TokenizerConfig) -> ForeignTokenizer:
     """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
     source = find_source(config)
-    if source.is_code_points:
+    if source.is_code_point_tokenizer:
         if given := [key for key in FOREIGN_KEYS if getattr(config, key) is not None]:
             raise DataError(f"has every character of Unicode: remove tokenizer.{given[0]}", file=source.file)
         return ForeignTokenizer(code_points.load_tokenizer(source.file), "a tokenizer of code points", {})
@@ -49,7 +49,7 @@ def load_foreign_tokenizer(config: TokenizerConfig) -> ForeignTokenizer:
 
 
 def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> ForeignTokenizer:
-    form = FORMS[source.form]
+    form = TOKENIZER_FORMATS[source.form]
     for key in ("codes_vocabulary", "pattern"):
         if getattr(config, key) is not None and key != form.key:
             raise ValueError(f"it is {form.name}, which has no use for tokenizer.{key}. Remove the key")

@@ -25,7 +25,7 @@ class ReceivedFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._roots = _hub_blobs(os.path.realpath(folder))
+        self._roots = _hub_blob_folders(os.path.realpath(folder))
 
     def has(self, name: str) -> bool:
         """Whether there is anything of this name, of whatever kind."""
@@ -84,7 +84,7 @@ def decode_text(data: bytes, file: Path) -> str:
         raise DataError("is not UTF-8", file=file, byte=error.start) from None
 
 
-def _hub_blobs(root: str) -> tuple[str, ...]:
+def _hub_blob_folders(root: str) -> tuple[str, ...]:
     """The folder of contents that belongs to a snapshot in a cache of the Hub; none for other folders."""
     revisions, _ = os.path.split(root)
     repository, name = os.path.split(revisions)

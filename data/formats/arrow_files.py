@@ -10,7 +10,7 @@ from tfm.data.formats.arrow_stream import compressed_buffers
 from tfm.data.formats.row_sizes import check_unpacked_size
 from tfm.data.safe_files import open_regular_file
 
-MAGIC = b"ARROW1\0\0"
+ARROW_MAGIC = b"ARROW1\0\0"
 MAX_BATCH_BYTES = 2**29
 
 
@@ -23,9 +23,9 @@ def read_arrow(path: Path, *, follow_symlinks: bool = True) -> Iterator[pa.Table
         pyarrow.ArrowException: it is no Arrow file.
     """
     with open_regular_file(path, follow_symlinks=follow_symlinks) as stream:
-        is_file = stream.read(len(MAGIC)) == MAGIC
+        is_file = stream.read(len(ARROW_MAGIC)) == ARROW_MAGIC
     with pa.memory_map(str(path)) as mapped:
-        mapped.seek(len(MAGIC) if is_file else 0)
+        mapped.seek(len(ARROW_MAGIC) if is_file else 0)
         messages = pa.ipc.MessageReader.open_stream(mapped)
         first = next(messages, None)
         if first is None or first.type != "schema":

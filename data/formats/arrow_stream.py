@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 
-def read_stream(mapped: Any, schemas: Sequence[pa.Schema]) -> pa.Table:
+def read_arrow_stream(mapped: Any, schemas: Sequence[pa.Schema]) -> pa.Table:
     """The table in a mapped Arrow stream of one of these schemas, without copying it.
 
     Raises ValueError, or what Arrow raises, where a column is another one, an offset leads out of its column, a

@@ -13,9 +13,9 @@ import pyarrow as pa
 from tfm.data.errors import DataError
 from tfm.data.json_documents import parse_json
 
-Names: TypeAlias = Mapping[str, Sequence[str]]
+ClassNames: TypeAlias = Mapping[str, Sequence[str]]
 """The names of the classes 0, 1, ... per column."""
-SCHEMA_KEY = b"huggingface"
+HUGGINGFACE_SCHEMA_KEY = b"huggingface"
 LIST_TYPES = ("Sequence", "List", "LargeList")
 
 
@@ -26,13 +26,13 @@ def feature_class_names(features: object) -> dict[str, tuple[str, ...]]:
     """
     if not isinstance(features, Mapping):
         return {}
-    found = {column: _names(feature) for column, feature in features.items()}
+    found = {column: _names_of_feature(feature) for column, feature in features.items()}
     return {str(column): names for column, names in found.items() if names is not None}
 
 
 def schema_class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     """The names of each column of classes, from the metadata of an Arrow schema. Raises ValueError if it is damaged."""
-    text = (schema.metadata or {}).get(SCHEMA_KEY)
+    text = (schema.metadata or {}).get(HUGGINGFACE_SCHEMA_KEY)
     if text is None:
         return {}
     info = parse_json(text).get("info")
@@ -77,14 +77,14 @@ def class_name(value: int | None, names: Sequence[str] | None, *, column: str, f
     return names[value]
 
 
-def _names(feature: object) -> tuple[str, ...] | None:
+def _names_of_feature(feature: object) -> tuple[str, ...] | None:
     """The names of a feature that is a class or a list of them."""
     if isinstance(feature, list) and len(feature) == 1:  # as older versions describe a list
-        return _names(feature[0])
+        return _names_of_feature(feature[0])
     if not isinstance(feature, Mapping):
         return None
     if feature.get("_type") in LIST_TYPES:
-        return _names(feature.get("feature"))
+        return _names_of_feature(feature.get("feature"))
     names = feature.get("names")
     if feature.get("_type") != "ClassLabel" or not isinstance(names, list):
         return None
@@ -97,10 +97,10 @@ def _card_feature(feature: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     held = held.get("dtype", held) if isinstance(held, Mapping) else None
     classes = held.get("class_label") if isinstance(held, Mapping) else None
     names = classes.get("names") if isinstance(classes, Mapping) else None
-    return str(feature.get("name")), tuple(_sort_names(names))
+    return str(feature.get("name")), tuple(_names_by_number(names))
 
 
-def _sort_names(names: object) -> Iterator[str]:
+def _names_by_number(names: object) -> Iterator[str]:
     if isinstance(names, list):
         yield from map(str, names)
     elif isinstance(names, Mapping) and sorted(names, key=str) == sorted(map(str, range(len(names)))):

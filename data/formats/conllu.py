@@ -15,7 +15,7 @@ NUM_COLUMNS = 10
 COLUMN_INDICES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
 COLUMNS = {**COLUMN_INDICES, "id": 0, "head": 6}
 """Columns that can be read; those of COLUMN_INDICES can also be a side of a corpus."""
-LABELS, UNSPECIFIED = ("upos", "xpos", "deprel", "target"), "_"
+LABEL_COLUMNS, UNSPECIFIED_VALUE = ("upos", "xpos", "deprel", "target"), "_"
 """Columns of labels, in which `_` says that a word has none."""
 
 
@@ -67,7 +67,7 @@ def _parse_word(line: str, columns: Sequence[str], within: str, path: Path, numb
         raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=number)
     values = [cells[COLUMNS[column]] for column in columns]
     for column, value in zip(columns, values, strict=True):
-        if value == UNSPECIFIED and column == columns[-1] and column in LABELS and "head" not in columns:
+        if value == UNSPECIFIED_VALUE and column == columns[-1] and column in LABEL_COLUMNS and "head" not in columns:
             problem = f"its {column} is _, which says that the word has none: name a target column that every word has"
             raise DataError(problem, file=path, line=number)
         may_have_space = COLUMNS[column] in (COLUMN_INDICES["form"], COLUMN_INDICES["lemma"])

@@ -7,8 +7,8 @@ from pathlib import Path
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
 
-PREFIX = "__label__"
-IS_LABEL = {"text": False, "label": True, "source": False, "target": True}
+LABEL_PREFIX = "__label__"
+IS_LABEL_COLUMN = {"text": False, "label": True, "source": False, "target": True}
 
 
 def read_labelled(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -17,14 +17,16 @@ def read_labelled(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, ...
         if not line.strip():
             continue
         label, text = _split_label(line.strip(" \t"))
-        if label.startswith(PREFIX):
-            label = label.removeprefix(PREFIX)
-            if text.startswith(PREFIX):
-                problem = f"has more than one label ({label:.40}, {_split_label(text)[0].removeprefix(PREFIX):.40})"
+        if label.startswith(LABEL_PREFIX):
+            label = label.removeprefix(LABEL_PREFIX)
+            if text.startswith(LABEL_PREFIX):
+                problem = (
+                    f"has more than one label ({label:.40}, {_split_label(text)[0].removeprefix(LABEL_PREFIX):.40})"
+                )
                 raise DataError(problem, file=path, line=number)
         if not label:
-            raise DataError(f"its label is empty: {PREFIX} must be followed by a name", file=path, line=number)
-        yield tuple((text, label)[IS_LABEL[column]] for column in columns)
+            raise DataError(f"its label is empty: {LABEL_PREFIX} must be followed by a name", file=path, line=number)
+        yield tuple((text, label)[IS_LABEL_COLUMN[column]] for column in columns)
 
 
 def _split_label(line: str) -> tuple[str, str]:

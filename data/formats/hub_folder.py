@@ -14,29 +14,45 @@ from pathlib import Path
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import Names, card_class_names
-from tfm.data.formats.yaml_documents import Node, parse_yaml
+from tfm.data.formats.class_labels import ClassNames, card_class_names
+from tfm.data.formats.yaml_documents import YamlNode, parse_yaml
 from tfm.data.safe_files import path_inside, read_bounded_file
 
-CARD, SETTINGS = "README.md", ".huggingface.yaml"
+CARD_FILE, SETTINGS_FILE = "README.md", ".huggingface.yaml"
 # Endings of data files, first those that win a draw.
 FORMAT_BY_EXTENSION = {
     "parquet": "parquet", "arrow": "arrow", "jsonl": "jsonl", "json": "jsonl", "ndjson": "jsonl", "csv": "csv",
     "tsv": "tsv", "txt": "lines",
 }  # fmt: skip
-NON_DATA_FILES = {CARD, "config.json", "dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
+NON_DATA_FILES = {
+    CARD_FILE,
+    "config.json",
+    "dataset_info.json",
+    "dataset_infos.json",
+    "dataset_dict.json",
+    "state.json",
+}
 MAX_FILES = 100_000
-MAX_COMPARISONS = 10_000_000
+MAX_PATTERN_COMPARISONS = 10_000_000
 SPLIT_WORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
-SHARD = re.compile(r"data/([^/]+)-[0-9]{5}-of-[0-9]{5}[^/]*\.[^/]*")
-SPLIT_NAME = re.compile(r"\w+(\.\w+)*")
-SEPARATOR = "[-._ 0-9]"
+SHARD_PATTERN = re.compile(r"data/([^/]+)-[0-9]{5}-of-[0-9]{5}[^/]*\.[^/]*")
+SPLIT_NAME_PATTERN = re.compile(r"\w+(\.\w+)*")
+SEPARATOR_PATTERN = "[-._ 0-9]"
 # Keys of a configuration that do not change how files are read.
-KNOWN_KEYS = {"config_name", "data_files", "data_dir", "default", "version", "description", "sep", "delimiter"}
+KNOWN_CONFIGURATION_KEYS = {
+    "config_name",
+    "data_files",
+    "data_dir",
+    "default",
+    "version",
+    "description",
+    "sep",
+    "delimiter",
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,7 @@ class DataFiles:
     kind: str
     files: tuple[Path, ...]
     separator: str = ""
-    class_names: Names = field(default_factory=dict)
+    class_names: ClassNames = field(default_factory=dict)
 
 
 def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[str, DataFiles]:
@@ -59,29 +75,29 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
     Raises:
         DataError: a name leads out of the folder, or there is nothing that can be read.
     """
-    files = _listing(folder)
+    files = _list_visible_files(folder)
     config = _choose_configuration(folder, configuration)
-    unknown = sorted(set(config) - KNOWN_KEYS)
+    unknown = sorted(set(config) - KNOWN_CONFIGURATION_KEYS)
     if unknown:
         problem = (
             f"sets {format_names(unknown)} for its data files, which tfm does not apply: name the files in data.train"
         )
-        raise DataError(problem, file=folder / CARD)
+        raise DataError(problem, file=folder / CARD_FILE)
     data_dir = str(config.get("data_dir") or "")
     if data_dir:
-        resolve_inside(folder, data_dir, folder / CARD)
+        resolve_inside(folder, data_dir, folder / CARD_FILE)
         prefix = f"{os.path.normpath(data_dir)}/"
         files = [name for name in files if name.startswith(prefix)]
     else:
         prefix = ""
-    if (patterns := _split_patterns(config.get("data_files"), folder / CARD)) is not None:
+    if (patterns := _patterns_by_split(config.get("data_files"), folder / CARD_FILE)) is not None:
         named = {split: _match_files(of, files, prefix, folder) for split, of in patterns.items()}
     else:
         named = group_by_split([name.removeprefix(prefix) for name in files if _file_format(name) is not None])
         named = {split: [prefix + name for name in names] for split, names in named.items()}
-    found = _data_files(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
+    found = _data_files_by_split(folder, named, str(config.get("sep") or config.get("delimiter") or ""))
     name = config.get("config_name", configuration)
-    class_names = card_class_names(_read_front_matter(folder, CARD), None if name is None else str(name))
+    class_names = card_class_names(_read_front_matter(folder, CARD_FILE), None if name is None else str(name))
     return {split: replace(each, class_names=class_names) for split, each in found.items()}
 
 
@@ -101,7 +117,7 @@ def resolve_inside(folder: Path, name: object, file: Path) -> Path:
 
 def group_by_split(names: Sequence[str]) -> dict[str, list[str]]:
     """Data files by split, as `datasets` tells from their names: shards, then folders, then words in file names."""
-    shards = [(match[1], name) for name in names if (match := SHARD.fullmatch(name))]
+    shards = [(match[1], name) for name in names if (match := SHARD_PATTERN.fullmatch(name))]
     if shards:
         known = [split for split in SPLIT_WORDS if any(split == each for each, _ in shards)]
         others = sorted({split for split, _ in shards} - set(known))
@@ -116,8 +132,10 @@ def group_by_split(names: Sequence[str]) -> dict[str, list[str]]:
 
 def _filter_by_word(names: Sequence[str], words: Sequence[str], *, of_folders: bool) -> list[str]:
     """The names that have one of these words, set off by a separator, in a folder's name or in the file's."""
-    word = rf"(?:|.*{SEPARATOR})(?:{'|'.join(words)})"
-    pattern = re.compile(rf"{word}(?:|{SEPARATOR}.*)" if of_folders else rf"{word}{SEPARATOR}.*", re.DOTALL)
+    word = rf"(?:|.*{SEPARATOR_PATTERN})(?:{'|'.join(words)})"
+    pattern = re.compile(
+        rf"{word}(?:|{SEPARATOR_PATTERN}.*)" if of_folders else rf"{word}{SEPARATOR_PATTERN}.*", re.DOTALL
+    )
     parts = ((name, name.split("/")) for name in names)
     return [
         name
@@ -126,7 +144,7 @@ def _filter_by_word(names: Sequence[str], words: Sequence[str], *, of_folders: b
     ]
 
 
-def _listing(folder: Path) -> list[str]:
+def _list_visible_files(folder: Path) -> list[str]:
     """The files below a folder, by path; hidden ones and those in folders such as __pycache__ are none."""
     found: list[str] = []
     for parent, folders, files in os.walk(folder, followlinks=False):
@@ -141,9 +159,9 @@ def _listing(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _choose_configuration(folder: Path, wanted: str | None) -> Mapping[str, Node]:
+def _choose_configuration(folder: Path, wanted: str | None) -> Mapping[str, YamlNode]:
     """The card's entry of a configuration, or of the only or default one."""
-    configs = {str(each.get("config_name", "")): each for each in _configurations(folder)}
+    configs = {str(each.get("config_name", "")): each for each in _read_configurations(folder)}
     if wanted is not None:
         if wanted not in configs:
             has = f"; it has {format_names(configs)}" if configs else ""
@@ -157,8 +175,8 @@ def _choose_configuration(folder: Path, wanted: str | None) -> Mapping[str, Node
     raise DataError(f"has several configurations: write {folder}:NAME, one of {format_names(configs)}", file=folder)
 
 
-def _configurations(folder: Path) -> list[Mapping[str, Node]]:
-    for name in (SETTINGS, CARD):
+def _read_configurations(folder: Path) -> list[Mapping[str, YamlNode]]:
+    for name in (SETTINGS_FILE, CARD_FILE):
         document = _read_front_matter(folder, name)
         configs = document.get("configs") if isinstance(document, dict) else None
         if isinstance(configs, list) and configs:
@@ -166,14 +184,14 @@ def _configurations(folder: Path) -> list[Mapping[str, Node]]:
     return []
 
 
-def _read_front_matter(folder: Path, name: str) -> Node:
+def _read_front_matter(folder: Path, name: str) -> YamlNode:
     """The YAML of the settings, or at the top of the card; empty if there is none."""
     if not os.path.lexists(folder / name):
         return ""
     file = resolve_inside(folder, name, folder / name)
     try:
         text = read_bounded_file(file, follow_symlinks=True).decode("utf-8")
-        if name == CARD:
+        if name == CARD_FILE:
             front = re.match(r"\s*---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", text, re.DOTALL)
             text = front[1] if front else ""
         return parse_yaml(text)
@@ -181,7 +199,7 @@ def _read_front_matter(folder: Path, name: str) -> Node:
         raise DataError(str(error), file=file) from None
 
 
-def _split_patterns(said: Node | None, file: Path) -> dict[str, list[str]] | None:
+def _patterns_by_split(said: YamlNode | None, file: Path) -> dict[str, list[str]] | None:
     """The patterns of each split, as `data_files` of a card may say them; None if it says nothing."""
     if said is None:
         return None
@@ -190,7 +208,11 @@ def _split_patterns(said: Node | None, file: Path) -> dict[str, list[str]] | Non
     for item in items:
         split, paths = (item.get("split"), item.get("path")) if isinstance(item, dict) else ("train", item)
         some = paths if isinstance(paths, list) else [paths]
-        if not isinstance(split, str) or not SPLIT_NAME.fullmatch(split) or not all(isinstance(p, str) for p in some):
+        if (
+            not isinstance(split, str)
+            or not SPLIT_NAME_PATTERN.fullmatch(split)
+            or not all(isinstance(p, str) for p in some)
+        ):
             raise DataError(f"its data_files are no splits with paths: {format_names([item])}", file=file)
         found.setdefault(split, []).extend(str(each) for each in some)
     return found
@@ -199,18 +221,20 @@ def _split_patterns(said: Node | None, file: Path) -> dict[str, list[str]] | Non
 def _match_files(patterns: Sequence[str], files: Sequence[str], prefix: str, folder: Path) -> list[str]:
     """The files that patterns name, each once; a pattern is relative to the folder, or to `data_dir` in it."""
     found: dict[str, None] = {}
-    if len(patterns) * len(files) > MAX_COMPARISONS and any("*" in each for each in patterns):
-        raise DataError("names more patterns of data files than are looked up", file=folder / CARD)
+    if len(patterns) * len(files) > MAX_PATTERN_COMPARISONS and any("*" in each for each in patterns):
+        raise DataError("names more patterns of data files than are looked up", file=folder / CARD_FILE)
     for pattern in patterns:
         if pattern.startswith("/") or "://" in pattern or "::" in pattern or ".." in pattern.split("/"):
-            path_inside(folder, pattern, file=folder / CARD)
+            path_inside(folder, pattern, file=folder / CARD_FILE)
         whole = prefix + os.path.normpath(pattern)
-        if not re.search(r"[*?\[]", whole) and os.path.lexists(resolve_inside(folder, whole, folder / CARD)):
+        if not re.search(r"[*?\[]", whole) and os.path.lexists(resolve_inside(folder, whole, folder / CARD_FILE)):
             found[whole] = None
             continue
         some = [name for name in files if match_path(name.split("/"), whole.split("/"))]
         if not some:
-            raise DataError(f"names {format_names([pattern])!r}, and there is no such data file", file=folder / CARD)
+            raise DataError(
+                f"names {format_names([pattern])!r}, and there is no such data file", file=folder / CARD_FILE
+            )
         found |= dict.fromkeys(some)
     return list(found)
 
@@ -233,7 +257,7 @@ def _file_format(name: str) -> str | None:
     return FORMAT_BY_EXTENSION.get(plain.rpartition(".")[2]) if "." in plain.rpartition("/")[2] else None
 
 
-def _data_files(folder: Path, named: Mapping[str, Sequence[str]], separator: str) -> dict[str, DataFiles]:
+def _data_files_by_split(folder: Path, named: Mapping[str, Sequence[str]], separator: str) -> dict[str, DataFiles]:
     """The files of each split that are of the kind of most of them, with every name checked."""
     counts = Counter(kind for names in named.values() for name in names if (kind := _file_format(name)))
     if not counts:
@@ -246,7 +270,9 @@ def _data_files(folder: Path, named: Mapping[str, Sequence[str]], separator: str
     order = list(FORMAT_BY_EXTENSION.values())
     kind = max(counts, key=lambda each: (counts[each], -order.index(each)))
     if len(separator) > 1 or (separator and kind not in ("csv", "tsv")):
-        raise DataError(f"its separator {separator!r:.40} is not one character between columns", file=folder / CARD)
+        raise DataError(
+            f"its separator {separator!r:.40} is not one character between columns", file=folder / CARD_FILE
+        )
     found = {}
     for split, names in named.items():
         files = tuple(_check_path(folder, name) for name in names if _file_format(name) == kind)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import Names, feature_class_names
+from tfm.data.formats.class_labels import ClassNames, feature_class_names
 from tfm.data.formats.hub_folder import DataFiles, find_folder_splits
 from tfm.data.formats.saved_dataset import check_saved_dataset, find_saved_splits
 
@@ -34,11 +34,11 @@ CORRUPT_FILE_ERRORS = (
 )
 DATASET_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 HUB_PREFIX = "hf://datasets/"
-Split: TypeAlias = DataFiles | Any
+OpenedSplit: TypeAlias = DataFiles | Any
 """The files of a split, or a `datasets.Dataset`."""
 
 
-def open_splits(path: str, *, online: bool = False) -> Mapping[str, Split]:
+def open_splits(path: str, *, online: bool = False) -> Mapping[str, OpenedSplit]:
     """The splits of a dataset by name.
 
     Args:
@@ -65,7 +65,7 @@ def open_splits(path: str, *, online: bool = False) -> Mapping[str, Split]:
 
 
 @lru_cache(maxsize=8)
-def _open_hub_dataset(path: str, online: bool) -> Mapping[str, Split]:
+def _open_hub_dataset(path: str, online: bool) -> Mapping[str, OpenedSplit]:
     _check_name(path)
     with _errors_as_data_error(path, online=online) as datasets:
         return _load_hub_dataset(datasets, path, online=online)
@@ -97,7 +97,7 @@ def _errors_as_data_error(path: str, *, online: bool) -> Iterator[Any]:
                 datasets.enable_progress_bars()
 
 
-def open_split(path: str, split: str | None, *, online: bool = False) -> Split:
+def open_split(path: str, split: str | None, *, online: bool = False) -> OpenedSplit:
     """One split of a dataset; its only one if `split` is None."""
     splits = open_splits(path, online=online)
     if split is None and len(splits) == 1:
@@ -108,7 +108,7 @@ def open_split(path: str, split: str | None, *, online: bool = False) -> Split:
     return splits[split]
 
 
-def class_names(split: Split) -> Names:
+def class_names_of_split(split: OpenedSplit) -> ClassNames:
     """The names of classes that a split stores as integers, per column."""
     if isinstance(split, DataFiles):
         return split.class_names
@@ -121,7 +121,7 @@ def hash_dataset(dataset: Any, columns: Collection[str]) -> str:
     (Its own `_fingerprint` says how it was made, and does not change when the file is edited.)
     """
     found = hashlib.sha256(f"{len(dataset)} rows".encode())
-    if names := {name: each for name, each in class_names(dataset).items() if name in columns}:
+    if names := {name: each for name, each in class_names_of_split(dataset).items() if name in columns}:
         found.update(repr(names).encode("utf-8", "surrogatepass"))
     wanted = [name for name in dataset.column_names if name in columns]
     if wanted:

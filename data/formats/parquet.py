@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfm.data.errors import format_count
-from tfm.data.formats.parquet_pages import DELTA_BYTE_ARRAY, Page, read_pages, read_row_groups
+from tfm.data.formats.parquet_pages import DELTA_BYTE_ARRAY_ENCODING, Page, read_pages, read_row_groups
 from tfm.data.formats.row_sizes import check_unpacked_size, row_sizes
 
 BATCH_BYTES = 2**26
 MAX_PAGE_BYTES = 2**29
-MAX_ROWS = 2**14
-MAX_ITEMS = 2**26
-MIN_LIST_ROWS = 16
+MAX_BATCH_ROWS = 2**14
+MAX_BATCH_ITEMS = 2**26
+MIN_BATCH_LIST_ROWS = 16
 
 
 def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[pa.Table]:
@@ -47,8 +47,10 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
     num_at_once = []
     for group in groups:
         of_columns = [chunk for chunk in group if chunk.path and chunk.path[0] in columns]
-        numbers = [_num_rows(list(read_pages(stream, chunk)), leaves[".".join(chunk.path)]) for chunk in of_columns]
-        num_at_once.append(min([MAX_ROWS, *numbers]))
+        numbers = [
+            _num_decodable_rows(list(read_pages(stream, chunk)), leaves[".".join(chunk.path)]) for chunk in of_columns
+        ]
+        num_at_once.append(min([MAX_BATCH_ROWS, *numbers]))
     yield file.schema_arrow.empty_table()
     if not columns:
         return
@@ -59,20 +61,20 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
     for number, num in enumerate(num_at_once):
         for batch in file.iter_batches(batch_size=num, row_groups=[number], columns=columns):
             table = pa.Table.from_batches([batch])
-            num_rows, num_bytes = num_rows + len(table), num_bytes + _num_bytes(table)
+            num_rows, num_bytes = num_rows + len(table), num_bytes + _table_bytes(table)
             check_unpacked_size(num_bytes, file_bytes)
             yield table
     if num_rows != file.metadata.num_rows:
         raise ValueError(f"it has {format_count(num_rows, 'row')}, but its metadata says {file.metadata.num_rows}")
 
 
-def _num_bytes(table: pa.Table) -> int:
+def _table_bytes(table: pa.Table) -> int:
     """About how many bytes of texts a table holds; those in lists are bounded by their number."""
     plain = [field.name for field in table.schema if not pa.types.is_list(field.type)]
     return int(row_sizes(table.select(plain)).sum())
 
 
-def _num_rows(of_chunk: Sequence[Page], leaf: Any) -> int:
+def _num_decodable_rows(of_chunk: Sequence[Page], leaf: Any) -> int:
     """How many rows of a column chunk can be decoded at once.
 
     A value has at most the bytes of its page or, encoded by a dictionary, of that; without such an encoding all values
@@ -82,9 +84,9 @@ def _num_rows(of_chunk: Sequence[Page], leaf: Any) -> int:
     if largest > MAX_PAGE_BYTES:
         raise ValueError(f"a page unpacks to {largest:,} bytes, and at most {MAX_PAGE_BYTES:,} are read")
     if leaf.max_repetition_level:
-        return _num_list_rows(of_chunk)
+        return _num_decodable_list_rows(of_chunk)
     shares = [page.num_bytes // max(page.num_values, 1) for page in of_chunk if not page.is_dictionary]
-    repeats = [page.num_bytes for page in of_chunk if page.is_dictionary or page.encoding == DELTA_BYTE_ARRAY]
+    repeats = [page.num_bytes for page in of_chunk if page.is_dictionary or page.encoding == DELTA_BYTE_ARRAY_ENCODING]
     if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
         repeats = [leaf.length]
     elif leaf.physical_type != "BYTE_ARRAY":
@@ -92,13 +94,13 @@ def _num_rows(of_chunk: Sequence[Page], leaf: Any) -> int:
     return max(1, BATCH_BYTES // max(1, *shares, *repeats))
 
 
-def _num_list_rows(of_chunk: Sequence[Page]) -> int:
+def _num_decodable_list_rows(of_chunk: Sequence[Page]) -> int:
     """How many rows of lists can be decoded at once, their texts still encoded by the dictionary."""
     data = [page for page in of_chunk if not page.is_dictionary]
     num_items = sum(page.num_values for page in data)
-    if num_items > MAX_ITEMS:
-        raise ValueError(f"a row group has {num_items:,} items in lists, and at most {MAX_ITEMS:,} are read")
-    if any(page.encoding == DELTA_BYTE_ARRAY for page in data):
+    if num_items > MAX_BATCH_ITEMS:
+        raise ValueError(f"a row group has {num_items:,} items in lists, and at most {MAX_BATCH_ITEMS:,} are read")
+    if any(page.encoding == DELTA_BYTE_ARRAY_ENCODING for page in data):
         raise ValueError("texts in lists are encoded by DELTA_BYTE_ARRAY, which is not read")
     whole = sum(page.num_bytes for page in of_chunk) + 16 * num_items
-    return MAX_ROWS if whole <= BATCH_BYTES else MIN_LIST_ROWS
+    return MAX_BATCH_ROWS if whole <= BATCH_BYTES else MIN_BATCH_LIST_ROWS

@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 from tfm.data.formats.thrift import read_struct
 
 MAX_FOOTER_BYTES = 2**23
-DICTIONARY_PAGE = 2
-DELTA_BYTE_ARRAY = 7
-HEADER_BYTES = (1 << 12, 1 << 24)
+DICTIONARY_PAGE_TYPE = 2
+DELTA_BYTE_ARRAY_ENCODING = 7
+PAGE_HEADER_READ_BYTES = (1 << 12, 1 << 24)
 # Fields of PageHeader, and of the headers of each kind of page in it.
-TYPE, NUM_BYTES, NUM_PACKED_BYTES = 1, 2, 3
+TYPE_FIELD, NUM_BYTES_FIELD, NUM_PACKED_BYTES_FIELD = 1, 2, 3
 PAGE_HEADER_FIELDS = {
     5: (1, 2),
     7: (1, 2),
@@ -24,7 +24,7 @@ PAGE_HEADER_FIELDS = {
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ColumnChunk:
     """The bytes of a column in a row group. path: its name, and those of the fields in it."""
 
     path: tuple[str, ...]
@@ -42,7 +42,7 @@ class Page:
     encoding: int
 
 
-def read_row_groups(stream: BinaryIO) -> list[list[Chunk]]:
+def read_row_groups(stream: BinaryIO) -> list[list[ColumnChunk]]:
     """The column chunks of each row group of a file, by its metadata.
 
     Raises:
@@ -64,7 +64,7 @@ def read_row_groups(stream: BinaryIO) -> list[list[Chunk]]:
         raise ValueError("its metadata are damaged") from None
 
 
-def read_pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
+def read_pages(stream: BinaryIO, chunk: ColumnChunk) -> Iterator[Page]:
     """The pages of a column chunk, from their headers alone.
 
     Raises:
@@ -73,7 +73,7 @@ def read_pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
     place, end = chunk.begin, chunk.begin + chunk.num_bytes
     while place < end:
         header, length = _read_header(stream, place)
-        kind, unpacked, packed = (header.get(field) for field in (TYPE, NUM_BYTES, NUM_PACKED_BYTES))
+        kind, unpacked, packed = (header.get(field) for field in (TYPE_FIELD, NUM_BYTES_FIELD, NUM_PACKED_BYTES_FIELD))
         if not all(isinstance(each, int) and each >= 0 for each in (kind, unpacked, packed)):
             raise ValueError("the header of a page is damaged")
         place += length + int(packed or 0)
@@ -82,21 +82,21 @@ def read_pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
                 num, code = about.get(values, 0), about.get(encoding, 0)
                 if not (isinstance(num, int) and num >= 0):
                     raise ValueError("the header of a page is damaged")
-                yield Page(kind == DICTIONARY_PAGE, int(unpacked or 0), num, code)
+                yield Page(kind == DICTIONARY_PAGE_TYPE, int(unpacked or 0), num, code)
 
 
-def _parse_chunk(about: dict[int, Any]) -> Chunk:
+def _parse_chunk(about: dict[int, Any]) -> ColumnChunk:
     """A chunk by its ColumnMetaData. It begins with its dictionary if it has one."""
     path = tuple(part.decode("utf-8") for part in about[3])
     begin, dictionary, num_bytes = about[9], about.get(11) or 0, about[7]
     if min(begin, num_bytes) < 0:
         raise ValueError("its metadata are damaged")
-    return Chunk(path, dictionary if 0 < dictionary < begin else begin, num_bytes)
+    return ColumnChunk(path, dictionary if 0 < dictionary < begin else begin, num_bytes)
 
 
 def _read_header(stream: BinaryIO, place: int) -> tuple[dict[int, Any], int]:
     """The fields of the page header at a place, and its length."""
-    for size in HEADER_BYTES:  # statistics in it may be long
+    for size in PAGE_HEADER_READ_BYTES:  # statistics in it may be long
         stream.seek(place)
         try:
             return read_struct(stream.read(size))

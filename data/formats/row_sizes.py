@@ -11,13 +11,13 @@ from tfm.data.arrays import Ints
 from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES
 
-PART_BYTES = 2**25
-ITEM_BYTES = 64  # of the object that a text in a list becomes
-MAX_UNPACKED_BYTES, MAX_RATIO = 2**29, 1000
+MAX_PART_BYTES = 2**25
+BYTES_PER_ITEM = 64  # of the object that a text in a list becomes
+MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO = 2**29, 1000
 
 
 def split_table(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterator[pa.Table]:
-    """The rows of a table in parts of about PART_BYTES, as texts.
+    """The rows of a table in parts of about MAX_PART_BYTES, as texts.
 
     Args:
         table: a valid table of texts, lists of texts, and structs of both.
@@ -35,7 +35,7 @@ def split_table(table: pa.Table, file: Path | str, first_row: int = 1) -> Iterat
     begin = 0
     while begin < len(table):
         before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + PART_BYTES, "right")))
+        end = max(begin + 1, int(np.searchsorted(ends, before + MAX_PART_BYTES, "right")))
         yield table.slice(begin, end - begin)
         begin = end
 
@@ -47,7 +47,7 @@ def check_unpacked_size(num_bytes: int, file_bytes: int) -> None:
         num_bytes: of its rows so far.
         file_bytes: its size on disk. A thousand times as much is more than any corpus is compressed by.
     """
-    if num_bytes > (limit := max(MAX_UNPACKED_BYTES, MAX_RATIO * file_bytes)):
+    if num_bytes > (limit := max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * file_bytes)):
         raise ValueError(f"its {file_bytes:,} bytes unpack to more than {limit:,}, and no more are read")
 
 
@@ -55,7 +55,7 @@ def row_sizes(table: pa.Table) -> Ints:
     """(rows,) about how many bytes each row of a table takes once its values are Python's."""
     total = np.zeros(len(table), np.int64)
     for column in table.columns:
-        parts = [_sizes(chunk) for chunk in column.chunks]
+        parts = [_value_sizes(chunk) for chunk in column.chunks]
         total += np.concatenate(parts) if parts else 0
     return total
 
@@ -70,24 +70,24 @@ def decode_array(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
     return array
 
 
-def _sizes(array: pa.Array) -> Ints:
+def _value_sizes(array: pa.Array) -> Ints:
     array = decode_array(array)
     kind = array.type
     if pa.types.is_dictionary(kind):
         places = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)
-        of_values = _sizes(array.dictionary)
+        of_values = _value_sizes(array.dictionary)
         return of_values[places] if len(of_values) else np.zeros(len(array), np.int64)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         offsets = array.offsets.to_numpy().astype(np.int64)
         ends = np.zeros(offsets[-1] - offsets[0] + 1, np.int64)  # one array: there may be tens of millions
-        ends[1:] = _sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
-        ends[1:] += ITEM_BYTES
+        ends[1:] = _value_sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
+        ends[1:] += BYTES_PER_ITEM
         np.cumsum(ends, out=ends)
         return np.asarray(np.diff(ends[offsets - offsets[0]]))
     if pa.types.is_struct(kind):
-        return sum((_sizes(each) for each in array.flatten()), np.zeros(len(array), np.int64))
+        return sum((_value_sizes(each) for each in array.flatten()), np.zeros(len(array), np.int64))
     if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary,
                                    pa.types.is_large_binary)):  # fmt: skip
         lengths = pc.fill_null(pc.binary_length(array), 0)
         return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
-    return np.full(len(array), ITEM_BYTES, np.int64)
+    return np.full(len(array), BYTES_PER_ITEM, np.int64)

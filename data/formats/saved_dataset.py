@@ -11,7 +11,7 @@ from tfm.data.formats.hub_folder import resolve_inside
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 
-SPLITS, STATE, INFO = "dataset_dict.json", "state.json", "dataset_info.json"
+SPLITS_FILE, STATE_FILE, INFO_FILE = "dataset_dict.json", "state.json", "dataset_info.json"
 
 
 def find_saved_splits(folder: Path) -> dict[str, Path] | None:
@@ -20,16 +20,16 @@ def find_saved_splits(folder: Path) -> dict[str, Path] | None:
     Raises:
         DataError: a split's name leads out of the folder.
     """
-    if (folder / SPLITS).is_file():
-        names = _read_document(folder, SPLITS).get("splits")
+    if (folder / SPLITS_FILE).is_file():
+        names = _read_document(folder, SPLITS_FILE).get("splits")
         if not isinstance(names, list) or not names:
-            raise DataError("names no splits", file=folder / SPLITS)
-        places = {str(name): resolve_inside(folder, name, folder / SPLITS) for name in names}
+            raise DataError("names no splits", file=folder / SPLITS_FILE)
+        places = {str(name): resolve_inside(folder, name, folder / SPLITS_FILE) for name in names}
         for name, place in places.items():
             if not os.path.isdir(place):
-                raise DataError(f"names {name!r:.80}, and there is no such folder in it", file=folder / SPLITS)
+                raise DataError(f"names {name!r:.80}, and there is no such folder in it", file=folder / SPLITS_FILE)
         return places
-    return {"train": folder} if (folder / STATE).is_file() else None
+    return {"train": folder} if (folder / STATE_FILE).is_file() else None
 
 
 def check_saved_dataset(folder: Path) -> None:
@@ -41,26 +41,26 @@ def check_saved_dataset(folder: Path) -> None:
     """
     if "::" in str(folder) or "://" in str(folder):
         raise DataError("its path has two colons, which `datasets` takes for an archive: rename it", file=folder)
-    described = _types(_read_document(folder, INFO).get("features"), folder)
-    entries = _read_document(folder, STATE).get("_data_files")
+    described = _feature_types(_read_document(folder, INFO_FILE).get("features"), folder)
+    entries = _read_document(folder, STATE_FILE).get("_data_files")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise DataError("names no data files", file=folder / STATE)
+        raise DataError("names no data files", file=folder / STATE_FILE)
     for entry in entries:
-        file = resolve_inside(folder, entry.get("filename"), folder / STATE)
+        file = resolve_inside(folder, entry.get("filename"), folder / STATE_FILE)
         if not os.path.isfile(file):
-            raise DataError(f"names {entry['filename']!r:.80}, and there is no such file", file=folder / STATE)
+            raise DataError(f"names {entry['filename']!r:.80}, and there is no such file", file=folder / STATE_FILE)
         schema = next(read_arrow(file)).schema
         if described is not None and {field.name: field.type for field in schema} != described:
             # To convert them, `datasets` might need more memory than there is.
-            raise DataError(f"describes other columns than those of {file.name}", file=folder / INFO)
+            raise DataError(f"describes other columns than those of {file.name}", file=folder / INFO_FILE)
 
 
-def _types(features: object, folder: Path) -> dict[str, Any] | None:
+def _feature_types(features: object, folder: Path) -> dict[str, Any] | None:
     """The Arrow type of each column that a description has; None if there is none."""
     if features is None:
         return None
     if not isinstance(features, Mapping):
-        raise DataError("its features are no object", file=folder / INFO)
+        raise DataError("its features are no object", file=folder / INFO_FILE)
     import datasets
 
     return {field.name: field.type for field in datasets.Features.from_dict(dict(features)).arrow_schema}

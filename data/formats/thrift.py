@@ -2,8 +2,8 @@
 
 from typing import Any
 
-MAX_DEPTH = 16
-_TEXT, _LIST, _SET, _STRUCT = 8, 9, 10, 12
+MAX_STRUCT_DEPTH = 16
+_BINARY_TYPE, _LIST_TYPE, _SET_TYPE, _STRUCT_TYPE = 8, 9, 10, 12
 _INTEGER_TYPES = (4, 5, 6)
 _BYTES_PER_TYPE = {3: 1, 7: 8}  # a byte, a float
 
@@ -15,7 +15,7 @@ def read_struct(data: bytes, place: int = 0, depth: int = 0) -> tuple[dict[int, 
         IndexError: the data end before it does.
         ValueError: it is damaged.
     """
-    if depth > MAX_DEPTH:
+    if depth > MAX_STRUCT_DEPTH:
         raise ValueError("its metadata are nested too deeply")
     fields: dict[int, Any] = {}
     number = 0
@@ -36,11 +36,11 @@ def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, in
     """A value of one of Thrift's kinds, and where it ends."""
     if kind in _INTEGER_TYPES:
         return _read_integer(data, place)
-    if kind == _STRUCT:
+    if kind == _STRUCT_TYPE:
         return read_struct(data, place, depth + 1)
-    if kind in (_LIST, _SET):
+    if kind in (_LIST_TYPE, _SET_TYPE):
         return _read_list(data, place, depth)
-    if kind == _TEXT:
+    if kind == _BINARY_TYPE:
         length, place = _read_varint(data, place)
     elif kind in _BYTES_PER_TYPE:
         length = _BYTES_PER_TYPE[kind]
@@ -48,7 +48,7 @@ def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, in
         raise ValueError("its metadata are damaged")
     if place + length > len(data):
         raise IndexError
-    return data[place : place + length] if kind == _TEXT else None, place + length
+    return data[place : place + length] if kind == _BINARY_TYPE else None, place + length
 
 
 def _read_list(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:

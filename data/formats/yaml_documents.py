@@ -6,10 +6,10 @@ from tfm.data.errors import format_names
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 50
-Node: TypeAlias = str | list["Node"] | dict[str, "Node"]
+YamlNode: TypeAlias = str | list["YamlNode"] | dict[str, "YamlNode"]
 
 
-def parse_yaml(text: str) -> Node:
+def parse_yaml(text: str) -> YamlNode:
     """The first document in a YAML text; a mapping's keys that are no texts are left out.
 
     The events are put together here, since the composer of PyYAML calls itself at each level, in C without a bound.
@@ -27,12 +27,12 @@ def parse_yaml(text: str) -> Node:
         raise ValueError(f"its YAML is damaged: {format_names(str(error).split(), ' ')}") from None
 
 
-def _first_document(events: Any, yaml: Any) -> Node:
-    anchors: dict[str, Node] = {}
-    levels: list[list[Node]] = [[]]
+def _first_document(events: Any, yaml: Any) -> YamlNode:
+    anchors: dict[str, YamlNode] = {}
+    levels: list[list[YamlNode]] = [[]]
     kinds: list[tuple[bool, str | None]] = []
     for event in events:
-        node: Node
+        node: YamlNode
         if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             if len(levels) > MAX_DEPTH:
                 raise ValueError("its YAML is nested too deeply")
@@ -42,7 +42,7 @@ def _first_document(events: Any, yaml: Any) -> Node:
         if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             nodes = levels.pop()
             is_mapping, anchor = kinds.pop()
-            node = _make_mapping(nodes) if is_mapping else nodes
+            node = _mapping_from_nodes(nodes) if is_mapping else nodes
         elif isinstance(event, yaml.ScalarEvent):
             node, anchor = event.value, event.anchor
         elif isinstance(event, yaml.AliasEvent):
@@ -57,5 +57,5 @@ def _first_document(events: Any, yaml: Any) -> Node:
     return levels[0][0] if levels[0] else ""
 
 
-def _make_mapping(nodes: list[Node]) -> Node:
+def _mapping_from_nodes(nodes: list[YamlNode]) -> YamlNode:
     return {key: value for key, value in zip(nodes[::2], nodes[1::2], strict=True) if isinstance(key, str)}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tfm.data.arrays import Ints, hashes_to_uniform, splitmix64
 from tfm.data.images.decoding import Pixels
 
-NUM_DRAWS = 6  # a place each for what is drawn of an image, so that one change does not move another's
+DRAWS_PER_IMAGE = 6  # a place each for what is drawn of an image, so that one change does not move another's
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ def draw_uniform(seed: int, step: int, rows: Ints) -> NDArray[np.float64]:
         rows: (rows,) row numbers.
 
     Returns:
-        (rows, NUM_DRAWS) numbers.
+        (rows, DRAWS_PER_IMAGE) numbers.
     """
-    state = np.full((len(rows), NUM_DRAWS), seed % 2**64, np.uint64)
-    of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(NUM_DRAWS, dtype=np.uint64)
+    state = np.full((len(rows), DRAWS_PER_IMAGE), seed % 2**64, np.uint64)
+    of_row, of_place = rows.astype(np.uint64)[:, None], np.arange(DRAWS_PER_IMAGE, dtype=np.uint64)
     for number in (np.uint64(step), of_row, of_place):
         state = splitmix64(splitmix64(state) + number)
     return hashes_to_uniform(splitmix64(state))

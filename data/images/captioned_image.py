@@ -43,14 +43,14 @@ class CaptionedImage:
 def _hash_file_cached(file: Path) -> str:
     """sha256, in hex, of a file; cached, as several splits and stages ask for it."""
     stamp = stable_file_signature(file.stat())
-    return _hash(file) if stamp is None else _load_cached_hash(file, stamp)
+    return _hash_file(file) if stamp is None else _load_cached_hash(file, stamp)
 
 
 @lru_cache(maxsize=1 << 18)
 def _load_cached_hash(file: Path, stamp: tuple[int, ...]) -> str:
-    return _hash(file)
+    return _hash_file(file)
 
 
-def _hash(file: Path) -> str:
+def _hash_file(file: Path) -> str:
     with open_regular_file(file) as stream:
         return hashlib.file_digest(cast(BufferedReader, stream), "sha256").hexdigest()

@@ -24,21 +24,21 @@ from PIL import (
     WebPImagePlugin,  # noqa: F401  Pillow does not know this format and TIFF unless they are imported
 )
 
-from tfm.data.errors import DataError, printable
+from tfm.data.errors import DataError, escape_unprintable
 from tfm.data.safe_files import open_regular_file
 
 Pixels: TypeAlias = NDArray[np.uint8]
 
 # Those whose decoders run no other program, as that of EPS does.
 PIL_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP")
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
+IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
 MAX_PIXELS = 89_478_485  # as Pillow has it: a quarter of a gigabyte at three bytes each
 MAX_FILE_BYTES = 2**28
-PIXELS_AT_ONCE = 2**22
+MAX_STRIP_PIXELS = 2**22
 PIL_MODES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV", "I"}
 ORIENTATION_TAG = 0x0112  # the EXIF tag
 BITS_TAG, PHOTOMETRIC_TAG = 258, 262  # of TIFF: bits of a value, and how values are colours
-WHITE_IS_ZERO = 0
+WHITE_IS_ZERO_PHOTOMETRIC = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ImageSize:
         return f"{self.height} x {self.width} pixels, {'grey' if self.channels == 1 else 'in colour'}"
 
     @property
-    def mode(self) -> str:
+    def pil_mode(self) -> str:
         """The mode of Pillow for images of this shape."""
         return "L" if self.channels == 1 else "RGB"
 
@@ -103,7 +103,7 @@ def decode_image(content: Path | bytes | Pixels, name: str, shape: ImageSize) ->
             conversions = _check_header(image, name)
             plain = _to_plain_mode(image, name, conversions)
             # Pillow warns of what it mends, such as damaged EXIF.
-            conversions += [f"Pillow: {printable(str(each.message).strip()):.100}" for each in warned[:1]]
+            conversions += [f"Pillow: {escape_unprintable(str(each.message).strip()):.100}" for each in warned[:1]]
             return _fit_to_shape(plain, shape, conversions)
 
 
@@ -139,9 +139,11 @@ def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
     except OSError as error:
         if error.errno is not None:
             raise  # it is the disk; of a damaged file Pillow raises one without a number
-        raise DataError(f"is damaged: {printable(str(error)):.100}", file=name) from error
+        raise DataError(f"is damaged: {escape_unprintable(str(error)):.100}", file=name) from error
     except Exception as error:  # decoders raise what comes: SyntaxError, struct.error, IndexError, zlib.error ...
-        raise DataError(f"is damaged: {type(error).__name__} {printable(str(error)):.100}", file=name) from error
+        raise DataError(
+            f"is damaged: {type(error).__name__} {escape_unprintable(str(error)):.100}", file=name
+        ) from error
 
 
 def _check_header(image: Image.Image, name: str) -> list[str]:
@@ -163,21 +165,21 @@ def _to_plain_mode(file: ImageFile.ImageFile, name: str, conversions: list[str])
     """The image upright, opaque, of 8 bits, in mode L or RGB."""
     is_grey = file.mode in ("1", "L", "LA", "La")
     is_deep = file.mode.startswith("I")
-    bits = _bits_of_tiff(file)
+    bits = _tiff_bits_per_sample(file)
     if is_deep or bits > 8 or ";16" in str(file.tile) or _is_deep_ppm(file):
         conversions.append(f"{bits or 16} bits to 8")
-    was_turned = file.format == "TIFF" and _is_turned(file)  # Pillow puts it upright as it loads it
+    was_turned = file.format == "TIFF" and _has_rotation(file)  # Pillow puts it upright as it loads it
     file.load()
     image: Image.Image = file
     has_alpha = image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
-    if was_turned or _is_turned(image):
+    if was_turned or _has_rotation(image):
         conversions.append("turned as EXIF says")
         image = ImageOps.exif_transpose(image)
     if is_deep and has_alpha:
         raise DataError("has 16 bits and transparency: save it with 8 bits", file=name)
     if is_deep:
         return _to_eight_bits(
-            image, 2 ** (bits or 16) - 1, is_negative=_tiff_tag(file, PHOTOMETRIC_TAG) == WHITE_IS_ZERO
+            image, 2 ** (bits or 16) - 1, is_negative=_tiff_tag(file, PHOTOMETRIC_TAG) == WHITE_IS_ZERO_PHOTOMETRIC
         )
     if has_alpha:
         conversions.append("transparency to white")
@@ -188,7 +190,7 @@ def _to_plain_mode(file: ImageFile.ImageFile, name: str, conversions: list[str])
     return image
 
 
-def _is_turned(image: Image.Image) -> bool:
+def _has_rotation(image: Image.Image) -> bool:
     return image.getexif().get(ORIENTATION_TAG, 1) in range(2, 9)
 
 
@@ -201,7 +203,7 @@ def _tiff_tag(file: ImageFile.ImageFile, tag: int) -> object:
     return file.tag_v2.get(tag) if isinstance(file, TiffImagePlugin.TiffImageFile) else None
 
 
-def _bits_of_tiff(file: ImageFile.ImageFile) -> int:
+def _tiff_bits_per_sample(file: ImageFile.ImageFile) -> int:
     """The bits of a value in a TIFF file, of which Pillow gives those of 12 bits as they are; 0 in other formats."""
     bits = _tiff_tag(file, BITS_TAG)
     return int(bits[0]) if isinstance(bits, tuple) and bits else 0
@@ -209,7 +211,7 @@ def _bits_of_tiff(file: ImageFile.ImageFile) -> int:
 
 def _horizontal_strips(image: Image.Image) -> Iterator[tuple[int, Image.Image]]:
     """The image in bands of whole rows, each with its first row, for steps that need several times their memory."""
-    height = max(1, PIXELS_AT_ONCE // image.width)
+    height = max(1, MAX_STRIP_PIXELS // image.width)
     for top in range(0, image.height, height):
         yield top, image.crop((0, top, image.width, min(top + height, image.height)))
 
@@ -234,9 +236,9 @@ def _to_eight_bits(image: Image.Image, white: int, *, is_negative: bool) -> Imag
 
 
 def _fit_to_shape(image: Image.Image, shape: ImageSize, conversions: list[str]) -> DecodedImage:
-    if image.mode != shape.mode:
+    if image.mode != shape.pil_mode:
         conversions.append("colour to grey" if shape.channels == 1 else "grey to colour")
-        image = image.convert(shape.mode)
+        image = image.convert(shape.pil_mode)
     if image.size != (shape.width, shape.height):
         width, height = image.size
         conversions.append("scaled up" if width < shape.width or height < shape.height else "scaled down")

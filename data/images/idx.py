@@ -15,7 +15,7 @@ from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import MAX_PIXELS
 from tfm.data.lines import check_is_file, open_maybe_compressed
 
-UNSIGNED_BYTE = 8
+UNSIGNED_BYTE_TYPE = 8
 READ_BLOCK_BYTES = 1 << 20  # bytes
 
 
@@ -55,7 +55,7 @@ def _read_dimensions(path: Path, expected: int) -> tuple[int, ...]:
         head = file.read(4 + 4 * expected)
     if len(head) < 4 or head[:2] != b"\0\0":
         raise DataError("is not an IDX file: it does not begin with two zero bytes", file=path)
-    if head[2] != UNSIGNED_BYTE:
+    if head[2] != UNSIGNED_BYTE_TYPE:
         raise DataError(f"holds items of type {head[2]:#04x}; only bytes (0x08) are images or labels", file=path)
     if head[3] != expected:
         what = "images (3 dimensions)" if expected == 3 else "labels (1 dimension)"

@@ -18,7 +18,7 @@ from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.lines import join_lines, open_maybe_compressed
 from tfm.data.safe_files import path_inside
 
-IMAGES_AT_ONCE = 16
+IMAGES_PER_BATCH = 16
 
 
 def read_image_column(
@@ -48,18 +48,18 @@ def read_image_column(
     wanted = [image, *columns]
     opened_split = huggingface.open_split(path, split, online=online)
     with huggingface.corruption_as_data_error(path, "whole dataset"):
-        tables = _tables(opened_split, wanted, path)
+        tables = _read_tables(opened_split, wanted, path)
         head = next(tables)
         if isinstance(opened_split, DataFiles):
             features = datasets.Features.from_arrow_schema(head.schema)
         else:
             features = opened_split.features
         _check_columns(features, image, columns, path)
-        named = {**huggingface.class_names(opened_split), **feature_class_names(features.to_dict())}
+        named = {**huggingface.class_names_of_split(opened_split), **feature_class_names(features.to_dict())}
         named |= dict.fromkeys(columns, classes) if classes else {}
         number = 0
         for table in chain([head], tables):
-            for row in _records(table.select(wanted)):
+            for row in _records_of_table(table.select(wanted)):
                 number += 1
                 name = f"{path}, row {number}"
                 texts = [
@@ -69,13 +69,13 @@ def read_image_column(
                 yield CaptionedImage(name, content, tuple(texts), f"row {number}")
 
 
-def _tables(split: huggingface.Split, wanted: Sequence[str], path: str) -> Iterator[pa.Table]:
+def _read_tables(split: huggingface.OpenedSplit, wanted: Sequence[str], path: str) -> Iterator[pa.Table]:
     """The rows of a split as tables of bounded size, the first without rows; images are not decoded."""
     if not isinstance(split, DataFiles):
         yield split.data.schema.empty_table()
         # Not decoded by `datasets`: that would believe every file.
         chosen = split.select_columns([each for each in wanted if each in split.column_names])
-        yield from chosen.with_format("arrow").iter(batch_size=IMAGES_AT_ONCE)
+        yield from chosen.with_format("arrow").iter(batch_size=IMAGES_PER_BATCH)
         return
     if split.kind not in ("parquet", "arrow"):
         raise DataError(f"its {split.kind} files hold no images; Parquet and Arrow files may", file=path)
@@ -96,7 +96,7 @@ def _check_columns(features: Mapping[str, Any], image: str, columns: Sequence[st
         raise DataError(f"column {image!r} does not hold images, but {features[image]}"[:200], file=path)
 
 
-def _records(table: pa.Table) -> Iterator[dict[str, Any]]:
+def _records_of_table(table: pa.Table) -> Iterator[dict[str, Any]]:
     """The rows of a table one by one, so that no more than one image is copied."""
     table.validate(full=True)
     for place in range(len(table)):

@@ -11,14 +11,14 @@ from typing import TypeAlias
 from unicodedata import normalize
 
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.errors import DataError, format_names, spell_controls
+from tfm.data.errors import DataError, escape_control_characters, format_names
 from tfm.data.formats.hub_folder import resolve_inside
 from tfm.data.images.captioned_image import CaptionedImage
-from tfm.data.images.decoding import EXTENSIONS
+from tfm.data.images.decoding import IMAGE_EXTENSIONS
 
-FILE_NAME = "file_name"
+FILE_NAME_COLUMN = "file_name"
 TableReader: TypeAlias = Callable[[CorpusConfig], Iterator[tuple[str, ...]]]
-TABLES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+METADATA_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 
 
 def read_imagefolder(
@@ -42,7 +42,7 @@ def read_imagefolder(
         DataError: a table and row, which are named, are not valid.
     """
     files = [file for _, file in list_files(folder)]
-    tables = [file for file in files if file.name in TABLES]
+    tables = [file for file in files if file.name in METADATA_FILES]
     if classes and not tables:
         raise DataError("its labels are the names of folders, not integers: remove `classes`", file=folder)
     found = (
@@ -51,7 +51,7 @@ def read_imagefolder(
     used = {*tables, *(image.content for image in found)}
     left_out = [file.relative_to(folder).as_posix() for file in files if file not in used]
     if not found:
-        problem = "its tables name no image" if tables else f"holds no image ({', '.join(EXTENSIONS)})"
+        problem = "its tables name no image" if tables else f"holds no image ({', '.join(IMAGE_EXTENSIONS)})"
         raise DataError(problem, file=folder)
     return found, left_out
 
@@ -108,7 +108,7 @@ def _table_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -
     about = {
         "format": kind,
         "path": str(table),
-        "source": FILE_NAME,
+        "source": FILE_NAME_COLUMN,
         "target": first,
         "references": tuple(more) or None,
         "classes": () if kind == "csv" else tuple(classes),
@@ -121,7 +121,7 @@ def _image_path(folder: Path, table: Path, number: int, name: str) -> Path:
     place = PurePosixPath(name)
     if not name or "\0" in name or place.is_absolute() or ".." in place.parts:
         raise DataError(
-            f"row {number}: {FILE_NAME} must be a path below the table: {format_names([name])!r}", file=table
+            f"row {number}: {FILE_NAME_COLUMN} must be a path below the table: {format_names([name])!r}", file=table
         )
     if _is_hidden(place):
         problem = f"row {number}: {format_names([name])} is hidden by a name that begins with a dot: rename it"
@@ -143,12 +143,12 @@ def _similar_name_advice(table: Path, name: str) -> str:
         other = file.relative_to(table.parent).as_posix()
         if normalize("NFC", other).casefold() == normalize("NFC", name).casefold():
             how = "in case" if normalize("NFC", other) != normalize("NFC", name) else "in its Unicode form, NFC or NFD,"
-            return f"; {format_names([other])} differs {how} alone: write {FILE_NAME} as the file is called"
+            return f"; {format_names([other])} differs {how} alone: write {FILE_NAME_COLUMN} as the file is called"
     return ""
 
 
 def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
-    images = [file for file in files if file.suffix.lower() in EXTENSIONS]
+    images = [file for file in files if file.suffix.lower() in IMAGE_EXTENSIONS]
     if unlabelled := [file.name for file in images if file.parent == folder]:
         names = format_names(unlabelled, max_chars=80)
         raise DataError(f"{names} has no label: put it into a folder of its class, or write metadata.csv", file=folder)
@@ -157,10 +157,12 @@ def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -
             f"there is no metadata.csv, so no column {format_names(columns)}: labels are folders", file=folder
         )
     for label in (file.parent for file in images):
-        if label.name != spell_controls(label.name, keep=""):
+        if label.name != escape_control_characters(label.name, keep=""):
             raise DataError("a label is one line of UTF-8: rename this folder", file=label)
     return [_make_image(folder, file, (file.parent.name,)) for file in images]
 
 
 def _make_image(folder: Path, file: Path, captions: tuple[str, ...]) -> CaptionedImage:
-    return CaptionedImage(str(file), file, captions, spell_controls(file.relative_to(folder).as_posix(), keep=""))
+    return CaptionedImage(
+        str(file), file, captions, escape_control_characters(file.relative_to(folder).as_posix(), keep="")
+    )

@@ -29,7 +29,7 @@ class ImageTransform:
     shape: ImageSize
     statistics: ChannelStatistics
 
-    def pixels(self, file: Path) -> Pixels:
+    def decode_pixels(self, file: Path) -> Pixels:
         """The image in a file (height, width, channels). Raises DataError, which names it, where it is none."""
         return decode_image(file, str(file), self.shape).pixels
 
@@ -67,12 +67,12 @@ def read_image_transform(folder: Path, shown: Path | None = None) -> ImageTransf
     place = (shown or folder) / IMAGES_FILE
     about = read_json(folder / IMAGES_FILE, shown=place)
     try:
-        return from_json(about)
+        return image_transform_from_json(about)
     except (ValueError, ArithmeticError) as error:
         raise DataError(f"is not made by tfm ({error}): make the dataset again", file=place) from error
 
 
-def from_json(about: Mapping[str, Any]) -> ImageTransform:
+def image_transform_from_json(about: Mapping[str, Any]) -> ImageTransform:
     """Invert `Preparation.as_json`. Raises ValueError where the object is something else."""
     shape = ImageSize(*(_read_integer(about, name) for name in ("height", "width", "channels")))
     sums, squares = (_read_integers(about, name, shape.channels) for name in ("sums", "squares"))

@@ -41,7 +41,7 @@ class RowImages:
         return len(self.store if self.rows is None else self.rows)
 
     @property
-    def numbers(self) -> Ints:
+    def image_numbers(self) -> Ints:
         """(rows,) the number of the image of each row: captions of one image have the same."""
         return self.store.rows if self.rows is None else self.store.rows[self.rows]
 
@@ -55,7 +55,7 @@ class RowImages:
         """Return some of the rows."""
         return replace(self, rows=np.asarray(rows if self.rows is None else self.rows[rows]))
 
-    def normalize_by(self, preparation: ImageTransform) -> "RowImages":
+    def with_image_transform(self, preparation: ImageTransform) -> "RowImages":
         """Return the images with another transform, such as that of a model."""
         return replace(self, preparation=preparation)
 

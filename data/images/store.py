@@ -24,7 +24,7 @@ from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.channel_statistics import ChannelStatistics
 from tfm.data.images.decoding import ImageSize, Pixels, decode_image
 from tfm.data.images.image_report import ImageReport
-from tfm.data.images.preparation import ImageTransform, from_json
+from tfm.data.images.preparation import ImageTransform, image_transform_from_json
 from tfm.data.json_documents import read_json
 
 PIXELS_FILE = "pixels.npy"
@@ -82,12 +82,12 @@ class ImageWriter:
             yield image, found.pixels
 
     @property
-    def contents(self) -> str | None:
+    def content_hash(self) -> str | None:
         """sha256, in hex, of the images so far, as files, in order; None of training images, which are many."""
         return self._contents.hexdigest() if self._num_hashed == self._count else None
 
     @property
-    def count(self) -> int:
+    def num_images(self) -> int:
         """The number of images so far."""
         return self._count
 
@@ -104,17 +104,17 @@ def write_images(folder: Path, shape: ImageSize) -> Iterator[ImageWriter]:
         writer = ImageWriter(stream, shape)
         yield writer
         stream.seek(0)
-        if _write_header(stream, shape, writer.count) != head:
+        if _write_header(stream, shape, writer.num_images) != head:
             raise ValueError("this version of numpy leaves no room in a header for the number of images to grow")
-    if writer.count == 0:
+    if writer.num_images == 0:
         first = f": {writer.report.refused[0]}" if writer.report.refused else ""
         raise DataError(f"there is no image that can be read{first}", file=folder)
-    if writer.rows is None or not _are_valid_image_rows(writer.rows, writer.count):
+    if writer.rows is None or not _are_valid_image_rows(writer.rows, writer.num_images):
         raise ValueError("`rows` must be set to the number of an image for each row")
     np.save(folder / ROWS_FILE, writer.rows.astype(np.int64))
-    contents = {} if writer.contents is None else {"contents": writer.contents}
+    contents = {} if writer.content_hash is None else {"contents": writer.content_hash}
     ImageTransform(shape, writer.statistics).write(
-        folder, images=writer.count, report=writer.report.as_json(stored=writer.count), **contents
+        folder, images=writer.num_images, report=writer.report.as_json(stored=writer.num_images), **contents
     )
 
 
@@ -168,7 +168,7 @@ def load_images(folder: Path) -> ImageStore:
     except FileNotFoundError:
         raise DataError(f"there are no images (no {IMAGES_FILE}): make the dataset anew", file=folder) from None
     try:
-        preparation = from_json(about)
+        preparation = image_transform_from_json(about)
         shape = preparation.shape
         expected = (about["images"], shape.height, shape.width, shape.channels)
         pixels = np.load(folder / PIXELS_FILE, mmap_mode="r", allow_pickle=False)
@@ -194,5 +194,5 @@ def _write_header(stream: BufferedWriter, shape: ImageSize, count: int) -> int:
 
 
 def _are_valid_image_rows(rows: Ints, count: int) -> bool:
-    """Whether each row has one of `count` images."""
+    """Whether each row has one of `num_images` images."""
     return len(rows) == 0 or bool(rows.min() >= 0 and rows.max() < count)

@@ -22,14 +22,14 @@ def hash_code(sources: Iterable[str]) -> str:
     trees = [ast.parse(source) for source in sources]
     given = {name for tree in trees for name in _defined_names(tree)}
     trees = [_remove_imports(tree) for tree in trees]
-    trees.sort(key=lambda tree: [*_tokens(tree, dict.fromkeys(given, "_"))])  # whatever names say
+    trees.sort(key=lambda tree: [*_code_tokens(tree, dict.fromkeys(given, "_"))])  # whatever names say
     places: dict[str, str] = {}
     digest = hashlib.sha256()
     for tree in trees:
-        for name in _names(tree):
+        for name in _names_in_order(tree):
             if name in given:
                 places.setdefault(name, f"_{len(places)}")
-        digest.update("\n".join(_tokens(tree, places)).encode())
+        digest.update("\n".join(_code_tokens(tree, places)).encode())
         digest.update(b"\0")
     return digest.hexdigest()
 
@@ -37,7 +37,7 @@ def hash_code(sources: Iterable[str]) -> str:
 def _remove_imports(tree: ast.Module) -> ast.Module:
     """The same tree without imports and docstrings."""
 
-    class Removal(ast.NodeTransformer):
+    class ImportRemoval(ast.NodeTransformer):
         def visit_Import(self, node: ast.Import) -> None: ...
 
         def visit_ImportFrom(self, node: ast.ImportFrom) -> None: ...
@@ -46,7 +46,7 @@ def _remove_imports(tree: ast.Module) -> ast.Module:
             is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
             return None if is_text else self.generic_visit(node)
 
-    Removal().visit(tree)
+    ImportRemoval().visit(tree)
     return tree
 
 
@@ -65,22 +65,22 @@ def _defined_names(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def _names(tree: ast.AST) -> Iterator[str]:
+def _names_in_order(tree: ast.AST) -> Iterator[str]:
     """Yield all names of a tree, in the order of its tokens."""
-    for field, value in _walk(tree):
+    for field, value in _walk_fields(tree):
         if field in ("name", "arg", "id", "attr") and isinstance(value, str):
             yield value
 
 
-def _tokens(tree: ast.AST, names: dict[str, str]) -> Iterator[str]:
+def _code_tokens(tree: ast.AST, names: dict[str, str]) -> Iterator[str]:
     """Yield the kinds of nodes and the values of their fields, names in other words."""
-    for field, value in _walk(tree):
+    for field, value in _walk_fields(tree):
         is_name = field in ("name", "arg", "id", "attr")
         shown = names.get(str(value), value) if is_name else repr(value)
         yield f"{field}={shown}"
 
 
-def _walk(node: ast.AST) -> Iterator[tuple[str, object]]:
+def _walk_fields(node: ast.AST) -> Iterator[tuple[str, object]]:
     """Yield each node's kind, then its fields in their order, with the nodes in them."""
     yield "node", type(node).__name__
     for field, value in ast.iter_fields(node):
@@ -88,7 +88,7 @@ def _walk(node: ast.AST) -> Iterator[tuple[str, object]]:
             continue
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, ast.AST):
-                yield from _walk(each)
+                yield from _walk_fields(each)
             elif each is not None:
                 yield field, each
         yield "end", field

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.corpus_config import PARAMETERS, CorpusConfig
+from tfm.data.corpus_config import GENERATOR_PARAMETERS, CorpusConfig
 from tfm.data.synthetic.code_hash import hash_code
 
 # Built-in corpora are the same for every seed of training, so that scores compare.
@@ -35,7 +35,7 @@ def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
     assert corpus.path is not None
     assert corpus.split is not None
     assert corpus.size is not None
-    names = ("source", "target") if corpus.path == "languages" else PARAMETERS.get(corpus.path, ())
+    names = ("source", "target") if corpus.path == "languages" else GENERATOR_PARAMETERS.get(corpus.path, ())
     parameters = {name: getattr(corpus, name) for name in names}
     return _generator(corpus.path)[1](corpus.split, corpus.skip + corpus.size, SEED, **parameters)
 

@@ -35,7 +35,7 @@ from tfm.model.cpu_kernels.vectors import LANES, load, splat, store_hsums
 LIMITS_TYPE = types.UniTuple(INT_TYPE, 4)
 TEXT_SIGNATURE: Any = (
     *(STACK_TYPE, F2, F5, F5, types.Array(types.int64, 2, "C"), SPECIAL_TYPE, LIMITS_TYPE),
-    *(types.Array(types.float64, 2, "C"), REAL_TYPE, types.boolean, types.Array(types.float32, 2, "C")),
+    *(types.Array(types.float64, 2, "C"), INT_TYPE, types.UniTuple(REAL_TYPE, 2), types.Array(types.float32, 2, "C")),
 )
 
 
@@ -138,8 +138,37 @@ def _draw(log_probs, uniform, temperature, sums):  # type: ignore[no-untyped-def
     return len(log_probs) - 1
 
 
+@helper_jit
+def _draw_best(log_probs, uniform, num_best, temperature, top_p, sums):  # type: ignore[no-untyped-def]
+    """Return the piece on which a uniform number falls, where the best pieces lie side by side, best first.
+
+    Args:
+        log_probs: (V,), -inf for pieces that may not come.
+        uniform: number in [0, 1).
+        num_best: the number of pieces to draw from.
+        temperature: T.
+        top_p: probability of the pieces to draw from.
+        sums: (V,) float64, written.
+    """
+    order = np.argsort(-log_probs, kind="mergesort")[:num_best]  # among equals the lowest first
+    largest, whole, total = np.float64(log_probs[order[0]]), 0.0, 0.0
+    for i in range(len(order)):
+        whole += math.exp((np.float64(log_probs[order[i]]) - largest) / temperature)
+        sums[i] = whole
+    for i in range(len(order)):
+        weight = math.exp((np.float64(log_probs[order[i]]) - largest) / temperature)
+        if sums[i] - weight < top_p * whole:
+            total += weight
+        sums[i] = total
+    wanted = min(uniform * total, np.nextafter(total, 0.0))
+    for i in range(len(order)):
+        if sums[i] > wanted:
+            return order[i]
+    return order[-1]
+
+
 @compile_function(TEXT_SIGNATURE)
-def continue_texts(decoder, output, keys, values, pieces, special, limits, uniform, temperature, draws, found):  # type: ignore[no-untyped-def]
+def continue_texts(decoder, output, keys, values, pieces, special, limits, uniform, num_best, shape, found):  # type: ignore[no-untyped-def]
     """Read the pieces of texts, and append pieces to them.
 
     Args:
@@ -152,13 +181,13 @@ def continue_texts(decoder, output, keys, values, pieces, special, limits, unifo
         special: padding, begin and end token; the first two never come.
         limits: the number of pieces that have been read; the number that are given, at least one more; how many new
             pieces must come before the end token can; and after how many nothing but the end token can come.
-        uniform: (N, count), the numbers that decide, one for each piece to append now; without draws only their count
-            matters.
-        temperature: T.
-        draws: whether pieces are drawn, or the likeliest.
+        uniform: (N, count), the numbers that decide, one for each piece to append now.
+        num_best: how many of the best pieces are drawn from: 1, the likeliest; 0, all, in the order of their ids.
+        shape: temperature, and the probability of the pieces to draw from (top-p).
         found: (N, count), written: the log-probabilities of the pieces.
     """
     settings, (padding, begin, end), (num_read, given, shortest, longest) = decoder.settings, special, limits
+    temperature, top_p = shape
     (num_texts, count), layers, room = uniform.shape, len(keys), keys.shape[3]
     vocab, width = len(decoder.table), len(output)
     logits, no_bias = np.empty((num_texts, width), np.float32), np.zeros(width, np.float32)
@@ -200,5 +229,10 @@ def continue_texts(decoder, output, keys, values, pieces, special, limits, unifo
             if num_new + step >= longest:
                 row[:] = -np.inf
                 row[end] = end_log_prob
-            token = _draw(row, uniform[n, step], temperature, sums) if draws else row.argmax()
+            if num_best == 1:
+                token = row.argmax()
+            elif num_best == 0:
+                token = _draw(row, uniform[n, step], temperature, sums)
+            else:
+                token = _draw_best(row, uniform[n, step], num_best, temperature, top_p, sums)
             found[n, step], pieces[n, here + 1] = row[token], token

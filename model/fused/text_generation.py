@@ -34,10 +34,17 @@ MAX_WEIGHTS = 1 << 24
 
 @dataclass(frozen=True)
 class Choice:
-    """How the next piece is chosen: the likeliest, or, with draws, by a uniform number at a temperature."""
+    """How the next piece is chosen: drawn by a uniform number at a temperature, from all pieces, the `top_k` best, or
+    the best that have the probability `top_p` together; with `top_k` of 1 it is the likeliest.
+    """
 
-    draws: bool = False
     temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+
+    def num_best(self, vocab: int) -> int:
+        """The number of the best pieces to draw from; 0 for all, in the order of their ids."""
+        return 0 if self.top_k is self.top_p is None else min(self.top_k or vocab, vocab)
 
 
 class CompiledTexts:
@@ -92,8 +99,8 @@ class CompiledTexts:
             self._special,
             limits,
             np.ascontiguousarray(uniform),
-            choice.temperature,
-            choice.draws,
+            choice.num_best(len(self._weights.decoder.table)),
+            (choice.temperature, 1.0 if choice.top_p is None else choice.top_p),
             found,
         )
         self._num_read = first - 1 + uniform.shape[1]

@@ -42,7 +42,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     """
     check_has_attention(loaded)
     preparation = loaded.preparation()
-    images = RowImages.from_pixels(preparation.pixels(file)[None], preparation)
+    images = RowImages.from_pixels(preparation.decode_pixels(file)[None], preparation)
     if not generates_target(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: remove it")

@@ -21,7 +21,7 @@ from tfm.pipeline.attention_page.recorder import attention_modules, record_atten
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_spelled
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.errors import RecipeError, printable
+from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIAL_TOKENS
@@ -271,7 +271,7 @@ def make_token(tokenizer: Tokenizer, number: int, place: int | None = None) -> T
         text = tokenizer.piece(number)
     bare = text.strip()
     separates = bool(bare) and all(unicodedata.category(each)[0] == "P" for each in bare)
-    return Token(printable(text.replace(" ", SPACE_SYMBOL)), separates, place)
+    return Token(escape_unprintable(text.replace(" ", SPACE_SYMBOL)), separates, place)
 
 
 def _word_notes(word: str, tokens: Sequence[Token]) -> tuple[str, ...]:

@@ -41,9 +41,9 @@ def compiled_stream(
         context: the most pieces that the model reads; with `through_ends` it goes on from the last half of them.
         through_ends: whether the end token is a piece like others, so that a text ends after `longest` pieces.
     """
-    choice = _choice_of(config)
-    if choice is None or _begin_texts(model, [[BOS_ID]], 1) is None:
+    if _begin_texts(model, [[BOS_ID]], 1) is None:
         return None
+    choice = _choice_of(config)
     limits = (0, longest + 1) if through_ends else (min(config.min_length, longest), longest)
 
     def begin(pieces: Any) -> CompiledTexts:
@@ -60,11 +60,11 @@ def _begin_texts(model: object, pieces: Any, room: int) -> CompiledTexts | None:
         return make_compiled_texts(model, pieces, room, SPECIAL)
 
 
-def _choice_of(config: DecodingConfig) -> Choice | None:
-    """How pieces are chosen; None where that is by the best or the most probable of them alone."""
-    if config.strategy == "search" or config.temperature == 0 or config.top_k == 1:
-        return Choice()
-    return Choice(True, config.temperature) if config.top_k is config.top_p is None else None
+def _choice_of(config: DecodingConfig) -> Choice:
+    """How pieces are chosen."""
+    if config.strategy == "search" or config.temperature == 0:
+        return Choice(top_k=1)
+    return Choice(config.temperature, config.top_k, config.top_p)
 
 
 def _write(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from tfm.data.errors import DataError
-from tfm.data.images.decoding import EXTENSIONS
+from tfm.data.images.decoding import IMAGE_EXTENSIONS
 from tfm.data.images.imagefolder import list_files
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
@@ -28,9 +28,9 @@ def image_files(paths: Sequence[Path]) -> list[Path]:
                 raise DataError("no such file", file=path)
             found.append(path)
             continue
-        inside = [file for _, file in list_files(path) if file.suffix.lower() in EXTENSIONS]
+        inside = [file for _, file in list_files(path) if file.suffix.lower() in IMAGE_EXTENSIONS]
         if not inside:
-            raise DataError(f"holds no image ({', '.join(EXTENSIONS)})", file=path)
+            raise DataError(f"holds no image ({', '.join(IMAGE_EXTENSIONS)})", file=path)
         found += inside
     return found
 
@@ -47,5 +47,5 @@ def decode_images(files: Sequence[Path], preparation: ImageTransform) -> Iterato
     shape = preparation.shape
     at_once = max(1, min(MAX_BATCH_IMAGES, MAX_BATCH_BYTES // (shape.height * shape.width * shape.channels)))
     for begin in range(0, len(files), at_once):
-        pixels = np.stack([preparation.pixels(file) for file in files[begin : begin + at_once]])
+        pixels = np.stack([preparation.decode_pixels(file) for file in files[begin : begin + at_once]])
         yield RowImages.from_pixels(pixels, preparation)

@@ -18,6 +18,8 @@ class Source:
 
     def truncate(self, limit: int) -> "Source":
         """Cut the source to the length that a model reads; a word that would have no piece left is gone."""
+        if len(self.ids) <= limit:
+            return self
         if self.sizes is None:
             return Source(self.ids[:limit])
         starts = accumulate(self.sizes, initial=0)

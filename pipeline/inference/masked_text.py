@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
-from tfm.data.errors import DataError, printable
+from tfm.data.errors import DataError, escape_unprintable
 from tfm.pipeline.tasks.masked_language_model import MASKED_TOKEN_ID
 from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -49,8 +49,8 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
             continue
         if beside:
             raise DataError(
-                f'{MASK} is part of "{printable(beside[:MAX_SHOWN])}", which the model reads as one piece: put a space '
-                "between them"
+                f'{MASK} is part of "{escape_unprintable(beside[:MAX_SHOWN])}", which the model reads as one piece: '
+                "put a space between them"
             )
         if joins_space and _is_space(tokenizer, ids, masks):
             ids.pop()
@@ -87,4 +87,4 @@ def _group_adjacent_masks(masks: list[tuple[int, int]]) -> Iterator[Iterator[tup
 
 
 def _shorten(text: str) -> str:
-    return f'"{printable(text[:MAX_SHOWN])}"'
+    return f'"{escape_unprintable(text[:MAX_SHOWN])}"'

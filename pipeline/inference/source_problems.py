@@ -49,13 +49,14 @@ class SourceProblems:
         lead = (
             (2 if tokenizer.names_texts else 1) if tokenizer.has_language_prefix else 0
         )  # tokens of languages, not of the text
+        has_letter = _letter_table(tokenizer)
         for line, ids in zip(lines, sources, strict=True):
             unknown = ids.count(UNK_ID)
             if not ids and any(map(str.isalnum, line)):
                 unknown, self.pieces = 1, self.pieces + 1
             self.pieces += max(0, len(ids) - lead)
             self.unknown += unknown
-            self.strange += unknown > 0 and unknown >= sum(_has_letter(tokenizer, each) for each in ids[lead:])
+            self.strange += unknown > 0 and unknown >= sum(map(has_letter.__getitem__, ids[lead:]))
 
     def warnings(self, limit: int) -> list[str]:
         """Return the warnings about the sources; limit: the most pieces that the model reads."""
@@ -83,6 +84,18 @@ class SourceProblems:
             reporter.warn(text)
 
 
-@lru_cache(maxsize=1 << 16)
-def _has_letter(tokenizer: Tokenizer, piece: int) -> bool:
-    return piece != UNK_ID and any(map(str.isalnum, tokenizer.surface(piece)))
+class _LetterTable(dict[int, bool]):
+    """Whether a piece of a tokenizer has a letter or digit, found when it is asked for."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__({UNK_ID: False})
+        self._tokenizer = tokenizer
+
+    def __missing__(self, piece: int) -> bool:
+        found = self[piece] = any(map(str.isalnum, self._tokenizer.surface(piece)))
+        return found
+
+
+@lru_cache(maxsize=8)
+def _letter_table(tokenizer: Tokenizer) -> _LetterTable:
+    return _LetterTable(tokenizer)

@@ -16,7 +16,7 @@ from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.files import write_bytes_atomically
-from tfm.pipeline.errors import DataError, printable
+from tfm.pipeline.errors import DataError, escape_unprintable
 
 MAX_BYTES = 32 * 2**20
 MAX_VALUES = 4_000_000
@@ -138,7 +138,7 @@ class Campaign(_CampaignModel):
     def check_fingerprint(self, given: object) -> None:
         """Raise ValueError if a file of answers names another campaign."""
         if given != self.fingerprint:
-            name = printable(f"{given!s:.16}")
+            name = escape_unprintable(f"{given!s:.16}")
             raise ValueError(f"is of another campaign: it names {name}…, not {self.fingerprint:.16}…")
 
     @model_validator(mode="after")
@@ -203,7 +203,7 @@ def read_campaign(file: Path) -> Campaign:
         parse_json(data)  # refuses what is no JSON object, or nested without end, in our words
         return Campaign.model_validate_json(data)
     except ValidationError as error:
-        raise DataError(f"is no campaign of tfm: {printable(validation_problem(error))}", file=file) from None
+        raise DataError(f"is no campaign of tfm: {escape_unprintable(validation_problem(error))}", file=file) from None
     except ValueError as error:
         raise DataError(str(error), file=file) from None
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.directions import Direction
 from tfm.data.errors import DataError, validation_problem
 from tfm.data.image_config import IMAGES_FILE
@@ -192,7 +192,7 @@ def _read_parts(
     folder, shown = manifest.folder, manifest.path
     try:
         config = ModelConfig.model_validate(read_json(folder / "config.json", shown=shown / "config.json"))
-        source, target = load_pair(folder)
+        source, target = load_tokenizer_pair(folder)
         sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
         images = read_images(config, folder, shown)
         wanted = shapes_of(config, **sizes, image=image_shape(images))

@@ -3,7 +3,7 @@
 import json
 import re
 
-from tfm.data.errors import printable
+from tfm.data.errors import escape_unprintable
 
 MAX_TEXT = 200
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~$^=])")
@@ -29,12 +29,12 @@ def yaml_value(value: object) -> str:
 
 def _replace_unprintable(value: object) -> object:
     if isinstance(value, str):
-        return printable(value)
+        return escape_unprintable(value)
     if isinstance(value, dict):
-        return {printable(str(key)): _replace_unprintable(each) for key, each in value.items()}
+        return {escape_unprintable(str(key)): _replace_unprintable(each) for key, each in value.items()}
     return [_replace_unprintable(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _to_single_line(text: str) -> str:
-    plain = printable(" ".join(text.split()))
+    plain = escape_unprintable(" ".join(text.split()))
     return plain if len(plain) <= MAX_TEXT else f"{plain[:MAX_TEXT]}..."

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.weights import UnsupportedModelError
@@ -57,7 +57,7 @@ def read_model_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool])
         )
         if not (accepts(config) and manifest.files.keys() <= MODEL_FILES):
             raise UnsupportedModelError
-        source, target = load_pair(manifest.folder)
+        source, target = load_tokenizer_pair(manifest.folder)
         check_header(manifest.folder / WEIGHTS)
         weights = load_file(manifest.folder / WEIGHTS)
     except (ValidationError, OSError, ValueError, TypeError, SafetensorError):  # TypeError: numpy does not know bf16

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.portions import fold_of
+from tfm.data.corpora.portions import fold_number_of
 from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
@@ -143,7 +143,7 @@ def empty_fold_problem(data: DataConfig, num_folds: int) -> str | None:
         for source, target in read_pairs(corpus, online=data.online):
             text = source if corpus.has_source else target
             if corpus.has_source or text.strip():  # else a line break, which goes with the text before it
-                used.add(fold_of(text, num_folds, data.split_seed))
+                used.add(fold_number_of(text, num_folds, data.split_seed))
             if len(used) == num_folds:
                 return None
     empty = next(number for number in range(1, num_folds + 1) if number not in used)
@@ -164,7 +164,7 @@ def bleu_tokenizers_problem(recipe: Recipe, num_folds: int) -> str | None:
     targets: dict[int, list[str]] = {}
     for corpus in train:
         for source, target in read_pairs(corpus, online=data.online):
-            targets.setdefault(fold_of(source, num_folds, data.split_seed), []).append(target)
+            targets.setdefault(fold_number_of(source, num_folds, data.split_seed), []).append(target)
     names = {f"fold {number}": f"tok:{choose_tokenizer([texts]).name}" for number, texts in sorted(targets.items())}
     return no_mean_reason("bleu", names)
 

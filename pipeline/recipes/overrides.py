@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from tfm.pipeline.errors import RecipeError, printable
+from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.recipes.error_messages import Key, field_at
 
 
@@ -25,8 +25,8 @@ def parse_settings(overrides: Sequence[str], flags: Mapping[str, object | None])
         key, equals, text = override.partition("=")
         parts = tuple(part.strip() for part in key.split("."))
         if not equals or not all(parts):
-            raise RecipeError(f"--set {printable(override)}: write KEY=VALUE, as in training.max_steps=500")
-        found.append(Setting(f"--set {printable(override)}", parts, _parse_value(text.strip())))
+            raise RecipeError(f"--set {escape_unprintable(override)}: write KEY=VALUE, as in training.max_steps=500")
+        found.append(Setting(f"--set {escape_unprintable(override)}", parts, _parse_value(text.strip())))
     return found + [Setting("flags", tuple(key.split(".")), each) for key, each in flags.items() if each is not None]
 
 
@@ -49,6 +49,8 @@ def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
             inside = {}
         node[at] = inside
         node = inside
+        if isinstance(node, list) and len(node) == 1 and isinstance(node[0], dict) and not key[place].isdigit():
+            node = node[0]  # as [data.train] is a list of one, so a list of one is a table
     node[_set_value(node, key, setting)] = setting.value
 
 

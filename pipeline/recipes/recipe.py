@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, stride_problem
-from tfm.pipeline.errors import RecipeError, printable
+from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import (
@@ -147,7 +147,9 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     origins: Origins = {}
     raw = read(path, origins)
     raw.setdefault("name", path.stem)
-    recipe = _validate_section(Recipe, raw, parse_settings(overrides, flags or {}), printable(str(path)), origins)
+    recipe = _validate_section(
+        Recipe, raw, parse_settings(overrides, flags or {}), escape_unprintable(str(path)), origins
+    )
     check_unused_keys(recipe, origins)
     return recipe
 

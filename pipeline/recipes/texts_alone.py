@@ -48,7 +48,9 @@ def check_sources(task: str, data: DataConfig) -> None:
     """Raise ValueError where the task reads sources, and corpora have none."""
     if ABILITIES[task].reads != "source":
         return
-    without = [f"data.{name}" for name, corpus in data.named.items() if not (corpus.has_source or corpus.has_images)]
+    without = [
+        f"data.{name}" for name, corpus in data.corpora_by_name.items() if not (corpus.has_source or corpus.has_images)
+    ]
     if data.path is not None and data.source is None:
         without = ["data", *without]
     if not without:

@@ -12,12 +12,12 @@ from tfm.data.arrays import Ints
 from tfm.data.batching.padding_cost import LengthCounts, batching_cost
 from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe_corpus
-from tfm.data.corpora.splits import split_shares
+from tfm.data.corpora.splits import split_size_shares
 from tfm.data.dataset.duplicate_keys import KeyFile
-from tfm.data.dataset.examples import Chunk, Side
-from tfm.data.dataset.row_keys import combine_keys
+from tfm.data.dataset.examples import Chunk, EncodedSide
+from tfm.data.dataset.row_keys import combine_duplicate_keys
 from tfm.data.dataset.unwritable import UnwritableCharacters
-from tfm.data.errors import format_count, printable
+from tfm.data.errors import escape_unprintable, format_count
 from tfm.tokenizer.special import UNK_ID
 
 LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
@@ -43,7 +43,7 @@ class SideCount:
     longest: int = 0
     histogram: Ints = field(default_factory=lambda: np.zeros(len(LENGTH_EDGES), np.int64))
 
-    def add(self, side: Side) -> None:
+    def add(self, side: EncodedSide) -> None:
         """Count a chunk's side."""
         self.rows += len(side.lengths)
         self.tokens += len(side.ids)
@@ -139,8 +139,8 @@ class SplitCount:
         corpus = self.corpora[-1].corpus
         if corpus.epochs is None or corpus.epochs[0] == 1:
             self.corpora[-1].lengths.add(chunk.source.lengths + 1, chunk.target.lengths + 1, corpus.weight)
-        source, target = chunk.source.keys(), chunk.target.keys()
-        self.pairs.add(combine_keys(source, target))
+        source, target = chunk.source.duplicate_keys(), chunk.target.duplicate_keys()
+        self.pairs.add(combine_duplicate_keys(source, target))
         self.sources.add(source[chunk.source.is_nonempty])
         self.targets.add(target[chunk.target.lengths > 0])
         if self.unwritable is not None:
@@ -180,7 +180,7 @@ def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> 
         budget: of a batch, in tokens.
         seed: of the draws of a training.
     """
-    share = split_shares({name: count.rows for name, count in counts.items()})
+    share = split_size_shares({name: count.rows for name, count in counts.items()})
     epoch = batching_cost(counts["train"].lengths, budget=budget, seed=seed, epoch=0)
     return {
         "splits": {name: {"share": share[name], **count.as_json()} for name, count in counts.items()},
@@ -284,7 +284,7 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
                 f"{found[kind]:,} ({found[kind] / split['rows']:.1%})"
                 for kind in ("segments", "changed_by_normalization", "with_unknown_pieces")
             ]
-            words = [f"{printable(each['word'])} {each['times']:,}" for each in found.get("words", ())]
+            words = [f"{escape_unprintable(each['word'])} {each['times']:,}" for each in found.get("words", ())]
             characters = [f"{_format_character(each)} {each['times']:,}" for each in found["characters"]]
             shown = (words or characters)[:MAX_CHARACTERS_SHOWN]
             rows.append([name, *counts, ", ".join(shown)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.files import write_text_atomically
-from tfm.pipeline.errors import spell_controls
+from tfm.pipeline.errors import escape_control_characters
 from tfm.pipeline.training_config import ValidationScore
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ STYLE = {
 
 def escape_label(text: str) -> str:
     """A name as the label of a plot: nothing of it is an equation, or a character that an SVG cannot hold."""
-    return spell_controls(text, keep="").replace("$", r"\$")
+    return escape_control_characters(text, keep="").replace("$", r"\$")
 
 
 def read_metrics(file: Path) -> list[dict[str, object]]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfm.data.dataset.split import Dataset, Split
-from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.inference.translation_records import reference_file
 from tfm.pipeline.scoring.evaluation.segments import Segments
+
+if TYPE_CHECKING:
+    from tfm.data.dataset.split import Dataset, Split
 
 
 def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
@@ -65,7 +67,7 @@ def _reference_name(number: int) -> str:
     return "reference" if number == 1 else f"reference.{number}"
 
 
-def scored_splits(data: Dataset, scored: EvalSplit) -> dict[str, Split]:
+def scored_splits(data: "Dataset", scored: EvalSplit) -> "dict[str, Split]":
     """The test sets of a dataset, the main one first, or its validation split: no test set may have the name "valid".
 
     Raises DataError where there is nothing in the validation split.
@@ -88,6 +90,8 @@ def read_translations(dataset: Path, translations: Path, scored: EvalSplit) -> l
         translations: the folder of the translations.
         scored: "tests" or "valid".
     """
+    from tfm.data.dataset.store import load_dataset
+
     tests = []
     data = load_dataset(dataset)
     for name, split in scored_splits(data, scored).items():

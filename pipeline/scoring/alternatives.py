@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tfm.data.errors import DataError, printable
+from tfm.data.errors import DataError, escape_unprintable
 from tfm.data.scripts import has_spaceless_script
 from tfm.pipeline.decoding.pseudo_likelihood import pseudo_log_likelihoods
 from tfm.pipeline.decoding.teacher_forcing import (
@@ -185,7 +185,7 @@ def _item_error(problem: str, name: str, item: Item) -> DataError:
 
 
 def _shorten(text: str) -> str:
-    return f'"{printable(text[:40])}"'
+    return f'"{escape_unprintable(text[:40])}"'
 
 
 def _word_across_boundary(item: Item) -> str | None:

@@ -12,14 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfm.data.dataset.split import Split
 from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.manifest import Manifest, read_manifest
 from tfm.pipeline.artifacts.no_symlinks import open_file_below
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.runtime.progress import Reporter
+
+if TYPE_CHECKING:
+    from tfm.data.dataset.split import Split
 
 NAME = "ledger.jsonl"
 FINAL = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
@@ -101,7 +104,7 @@ def are_same_texts(one: str | None, other: str | None) -> bool:
     return one == other or bool({*(one or "").split(JOINT_RUN_MARK)} & {*(other or "").split(JOINT_RUN_MARK)} - {""})
 
 
-def split_fingerprint(split: Split) -> str:
+def split_fingerprint(split: "Split") -> str:
     """Fingerprint of a split: of its targets, which are the references; of texts of one side, of that side."""
     sources, targets = split.texts()
     if not any(targets):

@@ -82,7 +82,7 @@ class Translator(Scorer):
         *,
         before: str | None = None,
     ) -> None:
-        self.sources: list[list[int]] | RowImages = split.source.lists()
+        self.sources: list[list[int]] | RowImages = split.source.to_lists()
         columns = [split.texts()[1]]
         if split.images is not None:
             each = split.group_by_image()

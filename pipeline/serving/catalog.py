@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact, read_manifest
@@ -158,7 +158,7 @@ def read_served_model(folder: Path) -> ServedModel:
         problem = _task_problem(task)
         if problem is not None:
             raise DataError(problem, file=folder)
-        source, target = load_pair(manifest.folder)
+        source, target = load_tokenizer_pair(manifest.folder)
         reads_target = ABILITIES[task].reads == "target"
         own = [*source.languages]
         version = ModelVersion(

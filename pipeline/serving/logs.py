@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from tfm.pipeline.errors import as_message
+from tfm.pipeline.errors import format_for_terminal
 
 MAX_TEXT_CHARS = 2_000
 
@@ -67,5 +67,5 @@ class Log:
         if self.as_json:
             line = json.dumps({"time": f"{now}Z", **fields})
         else:
-            line = f"{now}Z {as_message(line)}".replace("\n", " ")
+            line = f"{now}Z {format_for_terminal(line)}".replace("\n", " ")
         print(line, file=self.stream, flush=True)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.directions import Direction
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
@@ -137,7 +137,7 @@ def evaluate_tests(
             return [judge(segments) for segments in tests]
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
         trained = data.directions["train"]
-        identifier = train_identifier(data.train, trained, *load_pair(data.tokenizer_folder))
+        identifier = train_identifier(data.train, trained, *load_tokenizer_pair(data.tokenizer_folder))
         if scored == "valid":
             tests += [part for segments in tests for part in segments.split_by_direction()]
         return [_name_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]

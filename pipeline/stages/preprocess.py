@@ -9,15 +9,15 @@ from tempfile import TemporaryFile
 
 import numpy as np
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.image_sources import read_images
-from tfm.data.corpora.portions import Corpus, Portion, split_portions
+from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
 from tfm.data.corpora.preflight import check_splits, over_budget_error
-from tfm.data.corpora.remarks import collect_warnings
-from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits, with_tagged_words
+from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.sources import describe_corpus, keep_tags_in_words, read_rows, resolve_splits
 from tfm.data.corpora.splits import has_contiguous_parts, truncation_message, unused_settings_message
-from tfm.data.dataset.directions import Direction, Directions, temperature_weights
+from tfm.data.dataset.directions import Direction, Directions, temperature_sampling_weights
 from tfm.data.dataset.duplicate_keys import KeyFile
 from tfm.data.dataset.empty_texts import EmptyTextCounter
 from tfm.data.dataset.examples import Chunk, PairFilter, encode_rows
@@ -98,11 +98,13 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
     splits = resolve_splits(data)
     if note := unused_settings_message(data, splits):
         reporter.warn(note)
-    with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_warnings() as remarks:
+    with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_remarks() as remarks:
         sizes = check_splits(splits, online=data.online).values()
         if not splits.unused and (note := truncation_message(splits)):  # otherwise the note above says it
             reporter.warn(note)
-        tokenizers = read_artifact(tokenizer, lambda _: load_pair(tokenizer), must_match=stage_plan.inputs["tokenizer"])
+        tokenizers = read_artifact(
+            tokenizer, lambda _: load_tokenizer_pair(tokenizer), must_match=stage_plan.inputs["tokenizer"]
+        )
         if data.limits.cut_sources and tokenizers[1].label_kind == "tags":
             raise RecipeError(
                 "data.limits.cut_sources: each word of a sentence has a tag, so sentences cannot be truncated"
@@ -116,7 +118,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             }
         of_train = counts["train"].corpora
         for each, factor in zip(
-            of_train, temperature_weights([each.rows for each in of_train], data.temperature), strict=True
+            of_train, temperature_sampling_weights([each.rows for each in of_train], data.temperature), strict=True
         ):
             each.factor = factor if data.temperature != 1 else 1.0
         (draft.folder / TOKENIZER_FOLDER).mkdir()
@@ -187,7 +189,7 @@ def _encode_split(
     with write_split_files(
         folder, training=training, words=tokenizers[1].label_kind == "tags", images=data.images
     ) as written:
-        for corpus in split_portions(corpora) if data.target_languages else corpora:
+        for corpus in flatten_portions(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
             refused = written.num_refused
             for chunk in _encode_chunks(
@@ -235,7 +237,7 @@ def _encode_chunks(
         yield from encode_images(pictures.decode(found, drop=drop), tokenizers[1], several=is_test)
         return
     if tokenizers[1].label_kind == "tags":
-        corpus = with_tagged_words(corpus)
+        corpus = keep_tags_in_words(corpus)
     several = not isinstance(corpus, Portion) and corpus.has_references
     encoders = _source_tokenizer(corpus, tokenizers[0]), tokenizers[1]
     yield from encode_rows(read_rows(corpus, online=data.online), *encoders, multi_reference=several)

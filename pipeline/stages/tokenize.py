@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DataConfig
-from tfm.data.corpora.portions import Corpus, Portion, split_portions
+from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
 from tfm.data.corpora.preflight import check_splits
-from tfm.data.corpora.remarks import collect_warnings
-from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_tagged_words
+from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.sources import describe_corpus, keep_tags_in_words, open_lines, read_pairs, resolve_splits
 from tfm.data.errors import DataError, format_count
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.data.lines import chunk_rows
@@ -93,9 +93,11 @@ def tokenize(
     splits = resolve_splits(data)
     if config.names == "tags":
         splits = replace(
-            splits, train=tuple(map(with_tagged_words, splits.train)), valid=tuple(map(with_tagged_words, splits.valid))
+            splits,
+            train=tuple(map(keep_tags_in_words, splits.train)),
+            valid=tuple(map(keep_tags_in_words, splits.valid)),
         )
-    with publish(stage_plan, command=command) as draft, collect_warnings() as remarks:
+    with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
         check_splits(splits, online=data.online)
         tokenizers = _read_tokenizers(config, reporter)
         trainers: dict[str, Trainer] = {}
@@ -176,7 +178,7 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
     """The texts of each corpus, row by row: source and target; of images a caption or label alone; one of the two where
     they are the same text and learned from together.
     """
-    for corpus in split_portions(corpora) if data.target_languages else corpora:
+    for corpus in flatten_portions(corpora) if data.target_languages else corpora:
         found = read_pairs(corpus, online=data.online)
         is_alone = data.images is not None or (shared and corpus.is_one_text)
         yield (((text,) for _, text in found) if is_alone else found), corpus.languages or (None, None)
@@ -231,7 +233,7 @@ def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, T
         roles = "".join(f"; {ours} is {theirs}" for ours, theirs in taken.control_tokens.items())
         reporter.line(f"tokenizer: {config.file} is {taken.form}{roles}")
         return {"shared" if config.shared else "source": taken.tokenizer}
-    return {} if config.source_from is None else {"source": load_pair(Path(config.source_from))[0]}
+    return {} if config.source_from is None else {"source": load_tokenizer_pair(Path(config.source_from))[0]}
 
 
 def _make_trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()) -> dict[str, Trainer]:

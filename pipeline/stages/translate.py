@@ -11,7 +11,7 @@ import numpy as np
 
 from tfm.data.dataset.directions import Direction
 from tfm.data.dataset.store import load_dataset
-from tfm.data.errors import spell_controls
+from tfm.data.errors import escape_control_characters
 from tfm.data.images.row_images import RowImages
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish, read_artifact
@@ -159,7 +159,7 @@ def _translate_images(
     loaded: "LoadedModel", images: RowImages, config: DecodingConfig, on_done: Callable[[int], None], _: Iterable[str]
 ) -> Iterator[list[Translation]]:
     """The captions or labels of a split's images."""
-    images = images.normalize_by(loaded.preparation())
+    images = images.with_image_transform(loaded.preparation())
     rows = range(0, len(images), CHUNK_IMAGES)
     portions = (images.select(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
     return translate_images(loaded, portions, config, on_done=on_done)
@@ -305,5 +305,5 @@ def translate_image_files(
             def found(_: Iterable[str]) -> Iterator[list[Translation]]:
                 return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
 
-            names = (spell_controls(str(file), keep="") for file in files)
+            names = (escape_control_characters(str(file), keep="") for file in files)
             write_translations(draft, "hypotheses", "source", names, found, reporter, what=IMAGES)

@@ -14,7 +14,13 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch
-from tfm.data.batching.example_keys import keys_to_uniform, row_keys, text_keys, token_keys, token_positions
+from tfm.data.batching.example_keys import (
+    example_rng_keys,
+    rng_keys_to_uniform,
+    text_rng_keys,
+    token_positions,
+    token_rng_keys,
+)
 from tfm.data.dataset.split import Split
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
@@ -52,7 +58,7 @@ class MaskedLanguageModel(PairTask):
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """The sum over the chosen tokens, which follow from (seed, step, row)."""
-        keys = row_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
+        keys = example_rng_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
         chosen = draw_masked_positions(batch.source_lengths.numpy(), keys)
 
         def predict() -> Predictions:
@@ -64,7 +70,7 @@ class MaskedLanguageModel(PairTask):
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of all tokens; which of them are hidden together follows from their text."""
         lengths = batch.source_lengths.numpy()
-        keys = text_keys(batch.source.cpu().numpy(), lengths)
+        keys = text_rng_keys(batch.source.cpu().numpy(), lengths)
         passes = partition_positions(lengths, keys, self.num_draws)
         return total(
             [
@@ -97,7 +103,7 @@ def draw_masked_positions(lengths: Ints, keys: Keys) -> Ints:
         lengths: (B,) the tokens of each text with its end token, which is never chosen.
         keys: (B,) those of the texts.
     """
-    draws = keys_to_uniform(token_keys(keys, lengths, _CHOICE))
+    draws = rng_keys_to_uniform(token_rng_keys(keys, lengths, _CHOICE))
     draws[np.cumsum(lengths) - 1] = 1.0
     least = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
     found: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(least, CHOSEN), lengths)) & (draws < 1))
@@ -112,7 +118,7 @@ def partition_positions(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints
         keys: (B,) those of the texts, which say who gets what.
         num_passes: A text with fewer tokens has none in the last passes.
     """
-    draws, text = token_keys(keys, lengths, _CHOICE), np.repeat(np.arange(len(lengths)), lengths)
+    draws, text = token_rng_keys(keys, lengths, _CHOICE), np.repeat(np.arange(len(lengths)), lengths)
     is_end = np.zeros(len(text), np.bool_)
     is_end[np.cumsum(lengths) - 1] = True
     turn = np.empty(len(text), np.int64)
@@ -129,8 +135,8 @@ def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tu
         vocab: number of pieces.
         keys: (B,), of the draws of each text.
     """
-    fate = keys_to_uniform(token_keys(keys, lengths, _FATE))[chosen]
+    fate = rng_keys_to_uniform(token_rng_keys(keys, lengths, _FATE))[chosen]
     first = min(len(SPECIAL_TOKENS), vocab - 1)
-    pieces = first + (token_keys(keys, lengths, _PIECE)[chosen] % np.uint64(vocab - first)).astype(np.int64)
+    pieces = first + (token_rng_keys(keys, lengths, _PIECE)[chosen] % np.uint64(vocab - first)).astype(np.int64)
     changed = fate < HIDDEN + RANDOM
     return chosen[changed], np.where(fate < HIDDEN, MASKED_TOKEN_ID, pieces)[changed]

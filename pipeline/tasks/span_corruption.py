@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch, TextBatch, make_text_batch
-from tfm.data.batching.example_keys import row_keys, text_keys
+from tfm.data.batching.example_keys import example_rng_keys, text_rng_keys
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
@@ -76,12 +76,12 @@ class SpanCorruption(PairTask):
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """Return the loss of the targets, summed; the hidden spans of a text follow from (seed, step, row)."""
-        keys = row_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
+        keys = example_rng_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
         return self.writing.loss(model, self.corrupt(batch, keys))
 
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
         """-log p and accuracy of the targets of several draws, each of which follows from the text and its number."""
-        keys = text_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
+        keys = text_rng_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
         draws = (hash_numbers(keys, np.array([number])) for number in range(self.num_draws))
         return total([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import make_pair_batch
 from tfm.data.batching.buckets import make_batches, ordered_batches
-from tfm.data.batching.padding_cost import batches_per_epoch
+from tfm.data.batching.padding_cost import make_batch_counter
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError, format_count, format_share
 from tfm.model.config import ModelConfig
@@ -213,12 +213,14 @@ class PairTask:
         split = replace(split, weights=split.weights * (self.predictions(split) > 0))
 
         def epoch(number: int) -> Sequence[Rows]:
-            found = make_batches(*lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_of(number))
+            found = make_batches(
+                *lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_in_epoch(number)
+            )
             if not found:
                 raise empty_epoch_error(number)
             return found
 
-        size = batches_per_epoch(np.maximum(*lengths), budget=budget, seed=seed, weights_of=split.weights_of)
+        size = make_batch_counter(np.maximum(*lengths), budget=budget, seed=seed, weights_of=split.weights_in_epoch)
 
         def num_batches(number: int) -> int:
             found = size(number)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tfm.data.batching.example_keys import keys_to_uniform
+from tfm.data.batching.example_keys import rng_keys_to_uniform
 from tfm.pipeline.tasks.losses import CHUNK_ROWS, linear_cross_entropy
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss
 from tfm.pipeline.tasks.translation import counts_of
@@ -153,7 +153,7 @@ def draw_noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Key
     """
     ends = frequencies.detach().cpu().double().pow(NOISE_POWER).cumsum(0)
     begin, end = (each[targets.cpu(), None] for each in (torch.cat([ends.new_zeros(1), ends[:-1]]), ends))
-    drawn = torch.from_numpy(keys_to_uniform(hash_numbers(keys[:, None], np.arange(count)))) * (
+    drawn = torch.from_numpy(rng_keys_to_uniform(hash_numbers(keys[:, None], np.arange(count)))) * (
         ends[-1] - (end - begin)
     )
     drawn = torch.where(drawn < begin, drawn, (drawn + (end - begin)).maximum(end))

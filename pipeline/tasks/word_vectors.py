@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_text_batch
-from tfm.data.batching.example_keys import keys_to_uniform, row_keys, text_keys, token_keys
+from tfm.data.batching.example_keys import example_rng_keys, rng_keys_to_uniform, text_rng_keys, token_rng_keys
 from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
@@ -63,17 +63,17 @@ class WordVectorTask(PairTask):
 
     def loss(self, model: Any, batch: TextBatch) -> Loss:
         """The objective, summed over predictions; the draws for a text follow from (seed, step, row)."""
-        keys, lengths = row_keys(model.dropout_rng.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
+        keys, lengths = example_rng_keys(model.dropout_rng.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
         kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
-            draws = torch.from_numpy(keys_to_uniform(token_keys(keys, lengths, _KEPT)))
+            draws = torch.from_numpy(rng_keys_to_uniform(token_rng_keys(keys, lengths, _KEPT)))
             drawn = kept & (draws < chance.cpu()).to(kept.device)
             # of a batch of which nothing was left nothing would be learned: it is read whole
             kept = drawn if self._has_predictions(batch, drawn) else kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:
-            drawn_reach = 1 + (token_keys(keys, lengths, _REACH) % np.uint64(self.config.window)).astype(np.int64)
+            drawn_reach = 1 + (token_rng_keys(keys, lengths, _REACH) % np.uint64(self.config.window)).astype(np.int64)
             reach = torch.from_numpy(drawn_reach).to(reach.device, non_blocking=True)
         return self.objective.loss(model, *self._predictions(model, batch, kept, reach, keys))
 
@@ -82,7 +82,7 @@ class WordVectorTask(PairTask):
 
         Windows that shrink have each width once; noise words follow from the text and the number of the pass.
         """
-        keys = text_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
+        keys = text_rng_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
         kept, passes = is_word(batch.tokens_out), []
         for number in range(self.num_draws):
             reach = torch.full_like(batch.tokens_out, number + 1 if self.config.shrink else self.config.window)
@@ -126,7 +126,7 @@ class WordVectorTask(PairTask):
         )
 
         def keys_of_predictions() -> Keys:
-            tokens = token_keys(keys, batch.lengths.numpy(), _NOISE)[kept.cpu().numpy()]
+            tokens = token_rng_keys(keys, batch.lengths.numpy(), _NOISE)[kept.cpu().numpy()]
             # by places among the words that are kept, which follow from the text as these words do
             return hash_numbers(tokens[centres.cpu().numpy()], (said - centres).cpu().numpy())
 

@@ -8,7 +8,7 @@ is of use: that of a model with an encoder alone, or of an encoder-decoder Trans
 
 from pydantic import ValidationError
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.data.errors import validation_problem
 from tfm.data.json_documents import read_json
@@ -137,7 +137,7 @@ def has_extended_vocab(first: Manifest, dataset: Manifest, *, whole: bool) -> bo
         dataset: the manifest of the dataset.
         whole: whether both sides count; else the source alone.
     """
-    before, after = load_pair(first.folder), load_pair(dataset.folder / TOKENIZER_FOLDER)
+    before, after = load_tokenizer_pair(first.folder), load_tokenizer_pair(dataset.folder / TOKENIZER_FOLDER)
     if whole and len({*before}) != len({*after}):
         return False
     sides = [*zip(before, after, strict=True)][: 2 if whole else 1]

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import TOKENIZER_FOLDER, check_ids, load_dataset
 from tfm.data.image_config import IMAGES_FILE
@@ -103,7 +103,7 @@ def make_model(
 def read_data(dataset: Path) -> Dataset:
     """The dataset in a folder, whose ids are those of its tokenizers."""
     data = load_dataset(dataset)
-    check_ids(data, *(each.vocab_size for each in load_pair(data.tokenizer_folder)))
+    check_ids(data, *(each.vocab_size for each in load_tokenizer_pair(data.tokenizer_folder)))
     return data
 
 
@@ -121,7 +121,7 @@ def keep_image_statistics(session: Session) -> Dataset:
         f"training: images are normalised by the means and deviations of {folder}, not by those of the new images "
         '(training.image_statistics = "dataset")'
     )
-    return session.data.normalize_by(preparation)
+    return session.data.with_image_transform(preparation)
 
 
 def keep_tokenizer(session: Session, dataset: Path) -> None:
@@ -221,7 +221,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
     of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"
     if lora is not None and lora.publish == "adapter" and len(steps) > 1:
         of = f"{of} (the mean of A and the mean of B of its adapters, which is not the mean of the models)"
-    num_outputs = load_pair(session.data.tokenizer_folder)[1].vocab_size
+    num_outputs = load_tokenizer_pair(session.data.tokenizer_folder)[1].vocab_size
     if problem := divergence_problem(figures["loss"], num_outputs):
         session.reporter.warn(f"{session.todo.folder}: {problem}")
     scores = {} if figures["bleu"] is None else {"BLEU": figures["bleu"]}

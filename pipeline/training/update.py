@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tfm.data.batching.example_keys import count_occurrences
+from tfm.data.batching.example_keys import count_earlier_occurrences
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
@@ -191,7 +191,7 @@ class Gradients:
 
         An error is not raised yet: the other processes wait for the sums of this one, and have to know.
         """
-        own, *others = shard(self.world.share(group), 1 + len(self.helpers), count_occurrences(group))
+        own, *others = shard(self.world.share(group), 1 + len(self.helpers), count_earlier_occurrences(group))
         self.helpers.dispatch(others, step)
         problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
         if problems == (None, None):
@@ -238,7 +238,7 @@ class Gradients:
         if self.resegmentation is None:
             yield replace(self.task.batch(split, rows), repeats=repeats)
             return
-        for part, places in self.resegmentation.parts(split, rows, step):
+        for part, places in self.resegmentation.resegmented_parts(split, rows, step):
             batch, some = self.task.batch(part, np.arange(len(part))), None if repeats is None else repeats[places]
             yield replace(batch, rows=rows[places], repeats=some)
 

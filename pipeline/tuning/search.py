@@ -32,7 +32,7 @@ from tfm.pipeline.tuning.samplers.registry import check_method
 from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import Trials
 from tfm.pipeline.tuning.study_opening import open_trials
-from tfm.pipeline.tuning.trial import make_trial_recipe
+from tfm.pipeline.tuning.trial import make_run_recipes, make_trial_recipe
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,9 @@ def mean_words(config: SearchConfig) -> str:
     return f", the mean of {of}" if of else ""
 
 
-def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> Path:
-    """Make the best trial a whole run, NAME-final, beside the search, and score its tests; return the folder of that
-    run.
+def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> list[Path]:
+    """Make the best trial a whole run, NAME-final, beside the search, and score its tests; return the folders of the
+    runs: with several seeds a configuration, NAME-final-SEED for each, whose tests are one look.
 
     Args:
         search: the search.
@@ -203,22 +203,21 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     recipe = make_trial_recipe(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
     check_inputs(search.trials, recipe, best.configuration)
     made = search.trials.place(best.number)
-    first = made.with_name(f"{made.name}-{recipe.seed}") if search.config.repeats > 1 else made
-    target = search.folder.with_name(recipe.name)
-    if search.config.folds is None and not target.exists() and (first / "model").exists():  # else trained on all folds
-        draft = target.with_name(f".{target.name}.draft")
-        check_tree(first)
-        with raise_cannot_write(target):
-            remove_path_below(draft.parent, draft)
-            shutil.copytree(first, draft)
-            draft.rename(target)
-    if not again and _is_run_of_other_recipe(recipe, chain.RunPaths(target)):
-        check_tests_unused(
-            chain.RunPaths(target), again=False
-        )  # before its model, whose scores were looked at, makes room
-    chain.run(recipe, root=target.parent, command=command, reporter=reporter)
+    recipes = make_run_recipes(recipe, None, search.config.repeats)
+    root = search.folder.parent
+    for each in recipes:
+        suffix = each.name.removeprefix(recipe.name)  # the seed, where there are several
+        if search.config.folds is None:  # else trained on all folds
+            _copy_trial(made.with_name(f"{made.name}{suffix}"), root / each.name)
+    if not again and any(_is_run_of_other_recipe(each, chain.RunPaths(root / each.name)) for each in recipes):
+        for each in recipes:  # before a model whose scores were looked at makes room
+            if (root / each.name / "model").exists():
+                check_tests_unused(chain.RunPaths(root / each.name), again=False)
+    for each in recipes:
+        chain.run(each, root=root, command=command, reporter=reporter)
+    targets = [root / each.name for each in recipes]
     score_tests_once(
-        [target],
+        targets,
         reason=reason,
         again=again,
         named=recipe.evaluation,
@@ -226,4 +225,16 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
         reporter=reporter,
         device=recipe.training.device,
     )
-    return target
+    return targets
+
+
+def _copy_trial(trial: Path, target: Path) -> None:
+    """Copy the artifacts of a trial to the folder of a run, where it has a model and the folder is not there yet."""
+    if target.exists() or not (trial / "model").exists():
+        return
+    draft = target.with_name(f".{target.name}.draft")
+    check_tree(trial)
+    with raise_cannot_write(target):
+        remove_path_below(draft.parent, draft)
+        shutil.copytree(trial, draft)
+        draft.rename(target)

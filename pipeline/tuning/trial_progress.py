@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from tfm.pipeline.errors import as_message
+from tfm.pipeline.errors import format_for_terminal
 from tfm.pipeline.runtime.progress import Bar, NullReporter
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
@@ -88,7 +88,7 @@ class TrialLog(NullReporter):
         self.updates = 0
 
     def line(self, text: str) -> None:
-        self._file.write(as_message(text) + "\n")
+        self._file.write(format_for_terminal(text) + "\n")
         self._file.flush()
 
     def warn(self, text: str) -> None:

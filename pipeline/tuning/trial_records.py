@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from optuna.trial import FrozenTrial, TrialState
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tfm.data.errors import format_count, printable
+from tfm.data.errors import escape_unprintable, format_count
 from tfm.pipeline.tuning.config import FiniteFloat, Value
 from tfm.pipeline.tuning.space import Configuration, Parameter
 
@@ -49,7 +49,7 @@ def attributes_of(trial: FrozenTrial) -> TrialAttributes:
         return TrialAttributes.model_validate(trial.user_attrs)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = printable(f"{'.'.join(map(str, first['loc'])):.100}")
+        place = escape_unprintable(f"{'.'.join(map(str, first['loc'])):.100}")
         raise ValueError(f"{place}: {first['input']!r:.60}: {first['msg']:.200}") from None
 
 

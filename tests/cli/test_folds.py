@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import tfm
-from tfm.data.artifact_tokenizers import load_pair
-from tfm.data.corpora.portions import fold_of
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
+from tfm.data.corpora.portions import fold_number_of
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -48,8 +48,8 @@ def test_each_fold_is_a_run_without_its_own_examples_and_the_mean_is_of_all(rare
         assert not (run / "scores").exists()
         # the fold is what its sentences' hashes say, and its own words are unknown to its tokenizer
         texts = data.valid.texts()[0]
-        assert {fold_of(text, 3, 1) for text in texts} == {number}
-        pieces = load_pair(run / "tokenizer")[0]
+        assert {fold_number_of(text, 3, 1) for text in texts} == {number}
+        pieces = load_tokenizer_pair(run / "tokenizer")[0]
         words = {text.split()[0] for text in texts if text.startswith("nur")}
         assert 4 < len(words) < 16
         assert all(pieces.encode(word) == [UNK_ID] for word in words)
@@ -191,7 +191,7 @@ def test_a_search_by_bleu_whose_folds_have_several_tokenizers_is_refused(recipe:
     """Before the first training."""
     words, signs = ["eine Zeile mit Worten", "das ist lang"], ["我们今天去看电影", "他们很高兴"]
     seed, sources = load_recipe(recipe).data.split_seed, [f"line {number}" for number in range(40)]
-    folds = [fold_of(source, 2, seed) for source in sources]
+    folds = [fold_number_of(source, 2, seed) for source in sources]
     for split in ("train", "valid"):
         Path(f"{split}.a").write_text("".join(f"{source}\n" for source in sources), encoding="utf-8")
         targets = [(words if fold == 1 else signs)[number % 2] for number, fold in enumerate(folds)]

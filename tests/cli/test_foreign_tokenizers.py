@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from tests.cli.user import RECIPE, tfm, write_corpora
 from tests.foreign_tokenizers import document_of, write
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 
 TEXT = "train.de"
 
@@ -46,7 +46,7 @@ def test_a_published_tokenizer_json_trains_and_is_exported_with_its_own_ids() ->
     assert "bert is a tokenizer.json; <pad> is [PAD]; <unk> is [UNK]; <s> is [CLS]; </s> is [SEP]" in done.err
     done = tfm("run", "tiny.toml", "--set", "tokenizer.file=bert")
     assert done.code == 0, done.err
-    ours, target = load_pair(Path("runs/tiny/model"))
+    ours, target = load_tokenizer_pair(Path("runs/tiny/model"))
     assert ours is target
     done = tfm("export", "runs/tiny", "--to", "huggingface", "--out", "out")
     assert done.code == 0, done.err
@@ -71,7 +71,7 @@ def test_codes_with_a_vocabulary_train() -> None:
     done = tfm("run", "tiny.toml", *keys)
     assert done.code == 0, done.err
     assert "codes is codes of subword-nmt or fastBPE" in done.err
-    ours, _ = load_pair(Path("runs/tiny/tokenizer"))
+    ours, _ = load_tokenizer_pair(Path("runs/tiny/tokenizer"))
     assert [ours.original_ids[number] for number in ours.encode("eins zwei")] == [
         0,
         2,

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.tiny_artifact import rewritten
-from tfm.data.errors import printable
+from tfm.data.errors import escape_unprintable
 from tfm.pipeline.training.checkpoints.checkpoint import _seal_document
 
 QUICK = ("--set", "training.validation.every_steps=5", "--set", "training.validation.bleu=false")
@@ -65,7 +65,7 @@ def metric_of(sentinel: Path) -> dict[str, object]:
 def shown(metric: dict[str, object]) -> str:
     words = metric["command"]
     assert isinstance(words, list)
-    return printable(shlex.join(words))
+    return escape_unprintable(shlex.join(words))
 
 
 def plant(artifact: Path, metric: dict[str, object]) -> None:

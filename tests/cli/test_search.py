@@ -149,6 +149,41 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
     assert tfm("search", file, *QUICK, "--again").code == 2
 
 
+@pytest.mark.slow
+def test_all_seeds_of_the_best_are_finished_and_their_tests_are_one_look(recipe: Path) -> None:
+    file = search(Path("seeds.toml"), 'method = "random"\ntrials = 2\nkeep = 1\nrepeats = 2\nseed = 3')
+    assert tfm("search", file, *QUICK).code == 0
+    done = tfm("search", file, *QUICK, "--final")
+    assert done.code == 0, done.err
+    best = min(trials_of("seeds"), key=lambda each: float(str(each["value"])))
+    runs = sorted(each.name for each in Path("runs").glob("seeds-final*"))
+    assert runs == ["seeds-final-1", "seeds-final-2"]
+    made = [open_artifact(Path("runs", each, "model")) for each in runs]
+    assert [each.seed for each in made] == [1, 2]
+    assert [each.figures["validation"]["loss"] for each in made] == best["values"]  # type: ignore[index,call-overload]
+    assert "training: continues" not in done.err
+    looked = [json.loads(line) for line in Path("runs/ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [each["chosen"].startswith("final: loss ") for each in looked] == [True]
+    for each in runs:
+        assert Path("runs", each, "scores/scores.json").exists()
+    assert "±" in done.out
+    assert tfm("search", file, *QUICK, "--final").code == 0  # done, and no second look
+    assert len(Path("runs/ledger.jsonl").read_text(encoding="utf-8").splitlines()) == 1
+    search(file, 'method = "random"\ntrials = 8\nkeep = 1\nrepeats = 2\nseed = 3')
+    assert tfm("search", file, *QUICK).code == 0
+    if min(float(str(each["value"])) for each in trials_of("seeds")) < float(str(best["value"])):
+        assert tfm("search", file, *QUICK, "--final").code == 2
+
+
+def test_a_key_of_the_only_corpus_needs_no_number(recipe: Path) -> None:
+    file = search(
+        Path("weights.toml"), 'method = "grid"', '[search.space]\n"data.train.weight" = { values = [1, 2] }\n'
+    )
+    done = tfm("search", file, *QUICK)
+    assert done.code == 0, done.err
+    assert [each["ended"] for each in trials_of("weights")] == ["finished", "finished"]
+
+
 @pytest.mark.parametrize(
     ("space", "problem"),
     [

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tfm.data.batching.buckets import make_batches, num_extra_copies, ordered_batches, padding_share, repeat_by_weight
+from tfm.data.batching.buckets import (
+    make_batches,
+    num_extra_copies,
+    ordered_batches,
+    padding_share,
+    repeat_rows_by_weight,
+)
 from tfm.data.batching.padding_cost import LengthCounts, batching_cost
 
 BUDGET = 60
@@ -53,7 +59,7 @@ def test_ordered_batches_hold_every_row_once_and_only_single_rows_exceed_the_bud
 
 @given(st.lists(st.sampled_from([0.25, 1.0, 1.5, 3.0]), max_size=200), draws, draws)
 def test_weights_give_whole_copies_and_a_share_of_the_rest(weights, seed, epoch):
-    rows = repeat_by_weight(np.array(weights), seed=seed, epoch=epoch)
+    rows = repeat_rows_by_weight(np.array(weights), seed=seed, epoch=epoch)
     times = np.bincount(rows, minlength=len(weights))
     for weight in set(weights):
         same = times[np.array(weights) == weight]
@@ -79,7 +85,8 @@ def test_each_row_comes_as_often_as_another(weight, num_rows):
     """In the mean over 4,000 epochs, which is the weight; of a corpus beside others."""
     weights = np.concatenate([np.full(num_rows, weight), np.full(5, 0.5), np.ones(3)])
     times = sum(
-        np.bincount(repeat_by_weight(weights, seed=7, epoch=epoch), minlength=len(weights)) for epoch in range(4000)
+        np.bincount(repeat_rows_by_weight(weights, seed=7, epoch=epoch), minlength=len(weights))
+        for epoch in range(4000)
     )
     mean = times / 4000
     assert mean[:num_rows].mean() == pytest.approx(weight, abs=1 / 4000 / num_rows + 1e-9)
@@ -93,7 +100,7 @@ def test_each_row_comes_as_often_as_another(weight, num_rows):
 def test_an_epoch_is_counted_to_cost_what_is_drawn_for_it(num_rows, weight, seed, epoch):
     found = LengthCounts()
     found.add(np.full(num_rows, 3), np.full(num_rows, 4), weight)
-    rows = repeat_by_weight(np.full(num_rows, weight), seed=seed, epoch=epoch)
+    rows = repeat_rows_by_weight(np.full(num_rows, weight), seed=seed, epoch=epoch)
     assert batching_cost(found, budget=64, seed=seed, epoch=epoch).rows == len(rows)
 
 

@@ -250,7 +250,7 @@ SEARCHES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def searched(model: Any, search: str, device: str, count: int = 5) -> list[list[tuple[tuple[int, ...], float]]]:
     settings, more = SEARCHES[search]
-    sources = split_of("translation").source.lists()[:count]
+    sources = split_of("translation").source.to_lists()[:count]
     given: dict[str, Any] = {"phrases": more.get("phrases", Phrases())}
     if "prefixes" in more:
         given["prefixes"] = [[4 + row % 5][: row % 2] for row in range(count)]

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.corpora.sources import read_pairs, with_tagged_words
+from tfm.data.corpora.sources import keep_tags_in_words, read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.scoring.metrics.entities.schemes import extract_entities
 from tfm.tokenizer.labels import WORD_SPACE
@@ -517,7 +517,7 @@ def check(name: str, folder: Path, num_cases: int) -> None:
                 patch.setattr(f"{module}.{constant}", value)
             assert list(read_pairs(corpus)) == case.expected
             if case.tagged is not None:
-                assert list(read_pairs(with_tagged_words(corpus))) == case.tagged
+                assert list(read_pairs(keep_tags_in_words(corpus))) == case.tagged
 
     read()
 

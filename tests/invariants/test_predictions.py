@@ -85,7 +85,7 @@ def test_no_batch_has_nothing_to_predict(architecture: str, name: str, more: dic
 
 def predictions(task: Any, split: Split) -> Any:
     """How many predictions each row has by itself, which says what is predicted of a batch of that row alone."""
-    sources, targets = split.source.lists(), split.target.lists()
+    sources, targets = split.source.to_lists(), split.target.to_lists()
     known = np.array([sum(number >= 4 for number in target) for target in targets])
     return {
         "MaskedLanguageModel": np.array([len(source) for source in sources]),

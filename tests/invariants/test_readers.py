@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.tiny_training import write_dataset
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.compression.files import COMPRESSIONS
 from tfm.data.corpora.sources import content_fingerprints, read_pairs
 from tfm.data.corpus_config import CorpusConfig
@@ -430,7 +430,7 @@ def documents(dataset: Path, folder: Path) -> Iterator[tuple[str, Path, bytes, C
     metrics = b'{"event": "train", "step": 5, "loss": 1.5}\n' * 3
     recipe = b'seed = 2\n[data]\npath = "x"\n[training]\nmax_steps = 5\n'
     tokenizer = (dataset / "tokenizer" / "tokenizer.json").read_bytes()
-    yield "tokenizer", folder / "tokenizer.json", tokenizer, lambda: load_pair(folder)
+    yield "tokenizer", folder / "tokenizer.json", tokenizer, lambda: load_tokenizer_pair(folder)
     yield "manifest", folder / "manifest.json", (dataset / "manifest.json").read_bytes(), lambda: read_manifest(
         folder, folder)  # fmt: skip
     yield "about", folder / "dataset.json", (dataset / "dataset.json").read_bytes(), lambda: read_metadata(folder)

@@ -18,7 +18,7 @@ from torch import nn
 from tests.quick import NUM_THIRDS, thirds
 from tests.tiny_model import tiny_model
 from tests.tiny_training import WHOLE_WORDS, write_dataset
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
@@ -291,7 +291,7 @@ def read(file: Path, *sets: str) -> Recipe | str:
 
 def portrait(recipe: Recipe, data: Dataset) -> tuple[object, ...]:
     """What is built and done: weights, tables, longest input, and losses of training and of validation."""
-    source, target = load_pair(data.tokenizer_folder)
+    source, target = load_tokenizer_pair(data.tokenizer_folder)
     task = TASKS[recipe.model.task](TaskContext(recipe.training, recipe.model, source, target, 64))
     network: Any = build(recipe.model, source_vocab=source.vocab_size, target_vocab=target.vocab_size, seed=1).train()
     if recipe.model.task == "word_vectors":

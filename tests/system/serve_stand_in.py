@@ -42,13 +42,16 @@ LANGUAGES = [
 class StandIn:
     """The state of a server.
 
-    address: of the server. models: that it has. char_limit: of a text. seconds: that an answer takes. refusals: answers
-    of the next requests, as status and sentence. asked: the bodies of what was asked for.
+    address: of the server. models: that it has. languages: that these translate. char_limit: of a text. key: that a
+    request needs. seconds: that an answer takes. refusals: answers of the next requests, as status and sentence.
+    asked: the bodies of requests.
     """
 
     address: str = ""
     models: list[dict[str, Any]] = field(default_factory=lambda: [TRANSLATOR])
+    languages: list[dict[str, Any]] = field(default_factory=lambda: LANGUAGES)
     char_limit: int = 50_000
+    key: str | None = None
     seconds: float = 0.0
     refusals: list[tuple[int, str]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -56,17 +59,24 @@ class StandIn:
     async def settings(self, request: Request) -> Response:
         """The settings of the page."""
         sides = {"source": {"code": "en", "name": "English"}, "target": {"code": "de", "name": "German"}}
-        known = {"charLimit": self.char_limit, "alternativesLimit": 9, "keyRequired": False, "detection": False}
+        known = {
+            "charLimit": self.char_limit,
+            "alternativesLimit": 9,
+            "keyRequired": self.key is not None,
+            "detection": False,
+        }
         return JSONResponse({**known, "models": self.models, "language": sides})
 
-    async def languages(self, request: Request) -> Response:
+    async def list_languages(self, request: Request) -> Response:
         """The languages."""
-        return JSONResponse(LANGUAGES)
+        return JSONResponse(self.languages)
 
     async def translate(self, request: Request) -> Response:
         """The text in capitals."""
         body = await request.json()
         self.asked.append(body)
+        if self.key is not None and request.headers.get("authorization") != f"Bearer {self.key}":
+            return JSONResponse({"error": "this server needs a key"}, 401)
         await asyncio.sleep(self.seconds)
         if self.refusals:
             status, sentence = self.refusals.pop(0)
@@ -138,7 +148,7 @@ class StandIn:
             "/v1/tag": self.tag,
             "/v1/caption": self.caption,
         }
-        gets = {"/frontend/settings": self.settings, "/languages": self.languages, "/static/{name}": self.file}
+        gets = {"/frontend/settings": self.settings, "/languages": self.list_languages, "/static/{name}": self.file}
         routes = [Route(path, handle, methods=["POST"]) for path, handle in posts.items()]
         routes += [Route(path, handle) for path, handle in {**gets, "/": self.file}.items()]
 

@@ -11,7 +11,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from tests.browser import Browser
-from tests.system.serve_stand_in import OTHERS, TRANSLATOR, StandIn, standing_in
+from tests.system.serve_stand_in import LANGUAGES, OTHERS, TRANSLATOR, StandIn, standing_in
 
 pytestmark = pytest.mark.slow
 DONE = "document.getElementById('translation').ariaBusy === 'false'"
@@ -31,6 +31,7 @@ def server() -> Iterator[StandIn]:
 def stand(server: StandIn) -> StandIn:
     """The server as it is at first."""
     server.models, server.char_limit, server.seconds = [TRANSLATOR], 50_000, 0.0
+    server.languages, server.key = LANGUAGES, None
     server.refusals.clear()
     server.asked.clear()
     return server
@@ -86,7 +87,7 @@ def test_the_translation_comes_while_one_types_and_not_for_each_key(page: Browse
 def test_a_newer_text_cancels_the_older(page: Browser, stand: StandIn) -> None:
     stand.seconds = 1.5
     write(page, "One.")
-    page.wait_for(f"{STATUS} === 'Translating…'")
+    page.wait_for(f"{STATUS} === 'Translating…' && !document.getElementById('cancel').hidden")
     write(page, "Two.")
     stand.seconds = 0
     wait_for_text(page, "TWO.")
@@ -137,8 +138,8 @@ def test_five_thousand_words_come_part_by_part_and_all_of_them(page: Browser, st
 
 def test_what_takes_long_can_be_cancelled(page: Browser, stand: StandIn) -> None:
     stand.seconds = 0.3
-    write(page, "\n".join(["word " * 150] * 20))
-    page.wait_for("document.querySelectorAll('.word').length > 100")
+    write(page, "\n".join(f"word{line} " * 120 for line in range(20)))
+    page.wait_for("document.querySelectorAll('.word').length > 100 && !document.getElementById('cancel').hidden")
     page.click("#cancel")
     assert page.value(STATUS) == "Cancelled: what was translated so far is shown."
     asked = len(stand.asked)
@@ -161,6 +162,43 @@ def test_a_paste_that_is_too_long_is_a_sentence(page: Browser, stand: StandIn) -
     assert stand.asked == []
     write(page, "A dog.")
     wait_for_text(page, "A DOG.")
+
+
+def test_a_key_is_asked_for_and_sent(page: Browser, stand: StandIn) -> None:
+    assert page.value("document.getElementById('key-field').hidden")
+    stand.key = "open sesame"
+    visit(page, stand)
+    write(page, "A dog.")
+    page.wait_for(f"{STATUS} === 'This server needs a key.'")
+    page.value("document.getElementById('key').focus()")
+    page.type("open sesame")
+    page.press(*ENTER)
+    page.press("Tab", 9)
+    wait_for_text(page, "A DOG.")
+    assert "sesame" not in page.value("JSON.stringify(localStorage)")
+
+
+def test_what_is_translated_is_spoken(page: Browser, stand: StandIn) -> None:
+    write(page, "A dog.")
+    page.wait_for("document.getElementById('said').textContent === 'A DOG.'")
+    write(page, "A dog. " * 50)
+    page.wait_for("document.getElementById('said').textContent === 'The translation is there.'")
+
+
+def test_parts_of_any_text_are_short_and_joined_the_text(page: Browser, stand: StandIn) -> None:
+    trial = r"""import('/static/chunks.js').then(({ splitChunks, MAX_CHUNK_CHARS }) => {
+        const signs = ['word ', 'x'.repeat(300), '. ', '\n', '\u{1f600}', '\u0301', '\r', ' ', '犬。', '\ud800'];
+        let seed = 1;
+        const draw = (most) => (seed = (seed * 48271) % 2147483647) % most;
+        for (let number = 0; number < 300; number++) {
+            const text = Array.from({ length: draw(400) }, () => signs[draw(signs.length)]).join('');
+            const parts = splitChunks(text, 'en');
+            if (parts.join('') !== text) return `lost: ${text}`;
+            if (parts.some((part) => !part || part.length > MAX_CHUNK_CHARS)) return `long: ${text}`;
+        }
+        return 'all';
+    })"""
+    assert page.value(trial) == "all"
 
 
 def test_hostile_html_is_text(page: Browser, stand: StandIn) -> None:
@@ -261,6 +299,15 @@ def test_languages_are_chosen_and_swapped(page: Browser, stand: StandIn) -> None
     assert page.value("document.getElementById('source-language').value") == "de"
 
 
+def test_where_no_language_is_known_none_is_chosen(page: Browser, stand: StandIn) -> None:
+    stand.languages = [{"code": "und", "name": "unknown", "targets": ["und"]}]
+    visit(page, stand)
+    write(page, "A dog")
+    wait_for_text(page, "A DOG")
+    assert page.value("document.getElementById('pair').hidden")
+    assert (stand.asked[-1]["source"], stand.asked[-1]["target"]) == ("und", "und")
+
+
 def test_text_from_right_to_left_stands_so(page: Browser, stand: StandIn) -> None:
     write(page, "مرحبا بالعالم")
     wait_for_text(page, "مرحبا بالعالم")
@@ -273,7 +320,7 @@ def test_files_are_opened_and_saved(page: Browser, stand: StandIn, tmp_path: Pat
     document = page.ask("DOM.getDocument")["root"]["nodeId"]
     node = page.ask("DOM.querySelector", nodeId=document, selector="#file")["nodeId"]
     for content, sentence in (
-        (b"caf\xe9", "letter.txt is no text in UTF-8: save it as UTF-8, and open it again."),
+        (bytes([233]), "letter.txt is no text in UTF-8: save it as UTF-8, and open it again."),
         (b"a\0b", "letter.txt is no text: open a .txt file."),
         (b"x" * 200_001, "letter.txt has 200,001 bytes, and this server takes 50,000 characters: split it."),
     ):

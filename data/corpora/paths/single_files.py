@@ -8,13 +8,13 @@ from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import find_delimiter, find_tsv_quoting, split_rows
-from tfm.data.corpora.json_rows import first_keys
-from tfm.data.errors import DataError, printable
+from tfm.data.corpora.json_rows import keys_of_first_row
+from tfm.data.errors import DataError, escape_unprintable
 from tfm.data.formats.parquet import read_parquet
-from tfm.data.formats.translations.tmx import first_languages
+from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
 
-FORMATS = {
+FORMAT_BY_EXTENSION = {
     "csv": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl", "json": "jsonl",
     "parquet": "parquet", "conllu": "conllu", "conll": "conll", "iob": "conll", "iob2": "conll", "bio": "conll",
     "tmx": "tmx", "xlf": "xliff", "xliff": "xliff", "po": "po",
@@ -22,9 +22,9 @@ FORMATS = {
 """By the ending of a name."""
 FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""
-COLUMN_NAME = re.compile(r"(?!(?:\S* ){4})[^\W\d][\w .:/()-]{0,39}")
+COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[^\W\d][\w .:/()-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
-TAG = re.compile(r"(?:[BIESLUM]-\S+|O)")
+TAG_PATTERN = re.compile(r"(?:[BIESLUM]-\S+|O)")
 MAX_LINES_SAMPLED = 50
 
 
@@ -36,7 +36,7 @@ def corpus_advice(path: Path, source: str | None, target: str) -> str:
         source, target: columns that the recipe names, which are taken where the file has them; without a source the
             texts are read alone.
     """
-    format_ = FORMATS.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
+    format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     names: Sequence[str | int]
     try:
         format_ = format_ or _detect_content_format(path)
@@ -75,7 +75,7 @@ def _format_toml_columns(source: str | int | None, target: str | int) -> str:
 
 
 def _toml_value(column: str | int) -> str:
-    return str(column) if isinstance(column, int) else f'"{printable(column)[:80]}"'
+    return str(column) if isinstance(column, int) else f'"{escape_unprintable(column)[:80]}"'
 
 
 def _detect_content_format(path: Path) -> str:
@@ -89,15 +89,19 @@ def _detect_content_format(path: Path) -> str:
         return "parquet"
     lines = list(islice(open_lines(path), MAX_LINES_SAMPLED))
     filled = [line for line in lines if line.strip()]
-    if filled and (all(line.startswith("__label__") for line in filled) or _have_classes(filled)):
+    if filled and (all(line.startswith("__label__") for line in filled) or _have_class_labels(filled)):
         return "labelled"
     cells = [line.split() for line in filled if not line.startswith("-DOCSTART-")]
-    if cells and len(cells[0]) > 1 and all(len(each) == len(cells[0]) and TAG.fullmatch(each[-1]) for each in cells):
+    if (
+        cells
+        and len(cells[0]) > 1
+        and all(len(each) == len(cells[0]) and TAG_PATTERN.fullmatch(each[-1]) for each in cells)
+    ):
         return "conll"
     return "tsv" if filled and all("\t" in line for line in filled) else "text"
 
 
-def _have_classes(lines: Sequence[str]) -> bool:
+def _have_class_labels(lines: Sequence[str]) -> bool:
     """Whether each line begins with the number of a class and goes on behind a space; numbered lines do not."""
     matches = [re.match(r"[0-9] [^\t]*\Z", line) for line in lines]
     classes = {match[0][0] for match in matches if match is not None}
@@ -107,19 +111,19 @@ def _have_classes(lines: Sequence[str]) -> bool:
 def _detect_columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool]:
     """The names of a file's columns, or their numbers, and whether it is sure that these are names."""
     if format_ == "jsonl":
-        return first_keys(path), True
+        return keys_of_first_row(path), True
     if format_ == "parquet":
         with open_maybe_compressed(path) as stream:
             return next(read_parquet(cast(BinaryIO, stream), lambda _: [])).column_names, True
     if format_ == "tmx":
-        return first_languages(path), True
+        return languages_of_first_unit(path), True
     if format_ not in ("csv", "tsv"):
         return [], True
     delimiter = "\t" if format_ == "tsv" else find_delimiter(path, ["1"], is_headed=False)
     quoting = find_tsv_quoting(path) if format_ == "tsv" else "double"
     rows = [row for _, row in islice(split_rows(path, delimiter, quoting), MAX_LINES_SAMPLED) if any(row)]
     first = rows[0] if rows else ["", ""]
-    is_header = all(COLUMN_NAME.fullmatch(cell) for cell in first) and len({*first}) == len(first)
+    is_header = all(COLUMN_NAME_PATTERN.fullmatch(cell) for cell in first) and len({*first}) == len(first)
     is_header = is_header and not any(
         cell in row[place : place + 1] for row in rows[1:] for place, cell in enumerate(first)
     )

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 TRAIN_NAME = "train"
 VALID_NAMES = ("valid", "validation", "val", "dev")
 # Within a name, as in test2016, newstest2014, flickr2018.test, test_2016_flickr, tst2013, validation_matched.
-_TEST = re.compile(r"(?<![^\W\d_])(news|dev)?(tests?|testset|tst)(?![^\W\d_])", re.IGNORECASE)
-_VALID = re.compile(r"(?<![^\W\d_])(news)?(valid|validation|val|dev)(?![^\W\d_])", re.IGNORECASE)
-_OTHER_SPLIT = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE)
+_TEST_NAME_PATTERN = re.compile(r"(?<![^\W\d_])(news|dev)?(tests?|testset|tst)(?![^\W\d_])", re.IGNORECASE)
+_VALID_NAME_PATTERN = re.compile(r"(?<![^\W\d_])(news)?(valid|validation|val|dev)(?![^\W\d_])", re.IGNORECASE)
+_OTHER_SPLIT_PATTERN = re.compile(r"(?<![^\W\d_])(train|training|eval|evaluation|heldout)(?![^\W\d_])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class SplitRoles:
 def classify_splits(names: Iterable[str]) -> SplitRoles:
     """The splits that names stand for. The one `train` is training data; of validation data the first is used."""
     others = sorted(name for name in names if name != TRAIN_NAME)
-    tests = [name for name in others if _TEST.search(name)]
+    tests = [name for name in others if _TEST_NAME_PATTERN.search(name)]
     tests.sort(key=lambda name: name != "test")
     valid = [name for name in VALID_NAMES if name in others]
-    valid += [name for name in others if name not in (*valid, *tests) and _VALID.search(name)]
+    valid += [name for name in others if name not in (*valid, *tests) and _VALID_NAME_PATTERN.search(name)]
     used = {*tests, *valid[:1]}
     return SplitRoles(valid[0] if valid else None, tests, [name for name in others if name not in used])
 
 
-def split_family(names: Iterable[str]) -> str:
+def split_name_family(names: Iterable[str]) -> str:
     """The beginning of the names of all splits of a corpus: "ptb." of ptb.train, ptb.valid, ptb.test; "opus-" of
     opus-train, opus-dev; "" where a split is called train.
 
@@ -54,7 +54,7 @@ def is_family_member(name: str, family: str) -> bool:
 
 def is_split_name(name: str) -> bool:
     """Whether a name sounds like one of a split."""
-    return any(pattern.search(name) for pattern in (_TEST, _VALID, _OTHER_SPLIT))
+    return any(pattern.search(name) for pattern in (_TEST_NAME_PATTERN, _VALID_NAME_PATTERN, _OTHER_SPLIT_PATTERN))
 
 
 def requires_both_sides(name: str) -> bool:

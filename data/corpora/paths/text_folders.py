@@ -9,12 +9,12 @@ from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.paths.split_names import TRAIN_NAME, is_split_name, requires_both_sides
 from tfm.data.errors import DataError, format_names
 
-SIDE_EXTENSION = re.compile(
+SIDE_EXTENSION_PATTERN = re.compile(
     r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)"
 )
 """An ending that may be that of a language or side."""
 SIDE_NAMES = ("src", "source", "trg", "tgt", "target")
-Pairs = Mapping[str, tuple[Path | None, Path]]
+FilePairs = Mapping[str, tuple[Path | None, Path]]
 
 
 def find_text_files(
@@ -49,7 +49,7 @@ def find_text_files(
     return pairs, unpaired_files
 
 
-def drop_languages(pairs: Pairs, source: str, target: str) -> dict[str, tuple[Path | None, Path]]:
+def drop_languages_from_names(pairs: FilePairs, source: str, target: str) -> dict[str, tuple[Path | None, Path]]:
     """Pairs of files by their names without the two languages: `train.en-ro` is train, `opus.en-ro-train` opus-train.
 
     A name that would then be there twice stays.
@@ -61,7 +61,7 @@ def drop_languages(pairs: Pairs, source: str, target: str) -> dict[str, tuple[Pa
     return {short[name] if short[name] and counts[short[name]] == 1 else name: pair for name, pair in pairs.items()}
 
 
-def files_hint(folder: Path, pairs: Pairs) -> str:
+def found_files_hint(folder: Path, pairs: FilePairs) -> str:
     """Name the pairs of files in a folder and the keys that would take them; empty if there are none.
 
     Args:
@@ -76,7 +76,7 @@ def files_hint(folder: Path, pairs: Pairs) -> str:
     endings: dict[str, list[str]] = {}
     for path in sorted(folder.iterdir()):
         name, _, ending = strip_compression_ending(path.name).rpartition(".")
-        if name and SIDE_EXTENSION.fullmatch(ending) and ending not in endings.setdefault(name, []):
+        if name and SIDE_EXTENSION_PATTERN.fullmatch(ending) and ending not in endings.setdefault(name, []):
             endings[name].append(ending)
     found = sorted((TRAIN_NAME not in name, name) for name, sides in endings.items() if len(sides) > 1)
     if not found:

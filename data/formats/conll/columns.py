@@ -12,7 +12,7 @@ from tfm.data.formats.conll.schemes import SchemeCheck
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
 DOCUMENT_START = "-DOCSTART-"
-FIRST, LAST = "source", "target"
+FIRST_COLUMN, LAST_COLUMN = "source", "target"
 """Names of columns whose number is not given: the word is in the first one, its label in the last."""
 
 
@@ -23,7 +23,7 @@ def read_conll(
 
     Args:
         path: the file.
-        columns: numbers from 0, or FIRST and LAST.
+        columns: numbers from 0, or FIRST_COLUMN and LAST_COLUMN.
         within: what stands for a space within a value, which files with tabs may have.
         remark: is told the scheme of the tags in the last of the columns, and how often they break it.
 
@@ -37,7 +37,7 @@ def read_conll(
     lines: list[int] = []
     size = 0
 
-    def sentence() -> tuple[str, ...]:
+    def finish_sentence() -> tuple[str, ...]:
         values = list(zip(*words, strict=True))
         check.add(values[-1], lines)
         words.clear()
@@ -49,7 +49,7 @@ def read_conll(
         if not line.strip() or cells[0] == DOCUMENT_START:
             size = 0
             if words:
-                yield sentence()
+                yield finish_sentence()
             continue
         if line.startswith("#") and len(cells) != width:
             continue
@@ -57,10 +57,10 @@ def read_conll(
         if size > MAX_LINE_BYTES:
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
-        words.append(_values(cells, places, width, within, path, number))
+        words.append(_column_values(cells, places, width, within, path, number))
         lines.append(number)
     if words:
-        yield sentence()
+        yield finish_sentence()
     if remark is not None and (text := check.warning()) is not None:
         remark(path, text)
 
@@ -75,14 +75,16 @@ def _sniff_shape(path: Path) -> tuple[bool, int]:
 
 
 def _column_index(path: Path, column: str, width: int) -> int:
-    place = {FIRST: 0, LAST: width - 1}.get(column)
+    place = {FIRST_COLUMN: 0, LAST_COLUMN: width - 1}.get(column)
     place = int(column) if place is None else place
     if place >= width:
         raise DataError(f"there is no column {place}; its first word has {width}, counted from 0", file=path)
     return place
 
 
-def _values(cells: Sequence[str], places: Sequence[int], width: int, within: str, path: Path, number: int) -> list[str]:
+def _column_values(
+    cells: Sequence[str], places: Sequence[int], width: int, within: str, path: Path, number: int
+) -> list[str]:
     if len(cells) != width:
         has = f"has {format_count(len(cells), 'column')}, but the first word has {width}"
         raise DataError(f"{has}: a blank line separates sentences", file=path, line=number)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-TAG = re.compile(r"(?:([BIESLUM])-(.+)|O)")
+TAG_PATTERN = re.compile(r"(?:([BIESLUM])-(.+)|O)")
 LETTERS_BY_SCHEME: Mapping[str, Mapping[str, str]] = {
     "IOBES": {},
     "BILOU": {"L": "E", "U": "S"},
@@ -38,7 +38,7 @@ class SchemeCheck:
 
     def add(self, tags: Sequence[str], lines: Sequence[int]) -> None:
         """Count a sentence. lines: the line of each tag."""
-        parsed = [TAG.fullmatch(tag) for tag in tags]
+        parsed = [TAG_PATTERN.fullmatch(tag) for tag in tags]
         if not self.is_tagged or None in parsed:
             self.is_tagged = False
             return

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.formats.translations.units import Unit, WarningCallback, select_rows
+from tfm.data.formats.translations.units import TranslationUnit, WarningCallback, pairs_from_units
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
-KEYWORD = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr|msgstr\[[0-9]{1,2}\])?\s*"((?:[^"\\]|\\.)*+)"\s*')
-ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
-ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\\": "\\", '"': '"'}
-CHARSET = re.compile(r"charset=([\w.-]+)", re.IGNORECASE)
+KEYWORD_PATTERN = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr|msgstr\[[0-9]{1,2}\])?\s*"((?:[^"\\]|\\.)*+)"\s*')
+ESCAPE_PATTERN = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
+ESCAPED_CHARACTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\\": "\\", '"': '"'}
+CHARSET_PATTERN = re.compile(r"charset=([\w.-]+)", re.IGNORECASE)
 KNOWN_CHARSETS = ("utf-8", "utf8", "ascii", "us-ascii", "charset")
-FUZZY = "fuzzy"
+FUZZY_FLAG = "fuzzy"
 
 
 @dataclass
-class Entry:
+class PoEntry:
     """A message while it is read: its strings by keyword, its flags, and the line where it begins."""
 
     line: int = 0
@@ -35,23 +35,25 @@ def read_po(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Iterat
     Obsolete messages (`#~`) are not read.
     """
     filters = corpus.filters or ()
-    if not any(re.match(rf"{FUZZY}!?=", each) for each in filters):
-        corpus = corpus.model_copy(update={"filters": (*filters, f"{FUZZY}!=yes")})
-    return select_rows((unit for entry in _entries(path) for unit in _units(entry, path)), path, corpus, remark)
+    if not any(re.match(rf"{FUZZY_FLAG}!?=", each) for each in filters):
+        corpus = corpus.model_copy(update={"filters": (*filters, f"{FUZZY_FLAG}!=yes")})
+    return pairs_from_units(
+        (unit for entry in _read_entries(path) for unit in _units_of_entry(entry, path)), path, corpus, remark
+    )
 
 
-def _entries(path: Path) -> Iterator[Entry]:
-    entry, keyword = Entry(), ""
+def _read_entries(path: Path) -> Iterator[PoEntry]:
+    entry, keyword = PoEntry(), ""
     for number, line in enumerate(open_lines(path), 1):
         if not line.strip():
             continue
-        match, is_comment = KEYWORD.fullmatch(line), line.startswith("#")
+        match, is_comment = KEYWORD_PATTERN.fullmatch(line), line.startswith("#")
         if match is None and not is_comment:
             raise DataError("is no line of PO: a keyword and text in quotation marks", file=path, line=number)
         said = match[1] if match is not None else None
         if keyword.startswith("msgstr") and (is_comment or said in ("msgctxt", "msgid")):
             yield entry
-            entry, keyword = Entry(), ""
+            entry, keyword = PoEntry(), ""
         if line.startswith("#,"):
             entry.flags += [flag.strip() for flag in line[2:].split(",")]
         if match is None:
@@ -71,17 +73,17 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 
 def _unescape_text(text: str, path: Path, number: int) -> str:
-    def character(match: re.Match[str]) -> str:
+    def unescape_match(match: re.Match[str]) -> str:
         octal, hexadecimal, letter = match.groups()
         code = int(octal, 8) if octal else int(hexadecimal or "0", 16)
-        if (letter is not None and letter not in ESCAPES) or code > 0x7F:
+        if (letter is not None and letter not in ESCAPED_CHARACTERS) or code > 0x7F:
             raise DataError(f"{match[0]!r} stands for no character", file=path, line=number)
-        return ESCAPES[letter] if letter is not None else chr(code)
+        return ESCAPED_CHARACTERS[letter] if letter is not None else chr(code)
 
-    return ESCAPE.sub(character, text) if "\\" in text else text
+    return ESCAPE_PATTERN.sub(unescape_match, text) if "\\" in text else text
 
 
-def _units(entry: Entry, path: Path) -> Iterator[Unit]:
+def _units_of_entry(entry: PoEntry, path: Path) -> Iterator[TranslationUnit]:
     """A unit for each form of a message: the first of its translations is of one thing, further ones of several."""
     texts = {keyword: "".join(parts) for keyword, parts in entry.strings.items()}
     forms = [text for keyword, text in texts.items() if keyword.startswith("msgstr")]
@@ -95,11 +97,11 @@ def _units(entry: Entry, path: Path) -> Iterator[Unit]:
     plural = texts.get("msgid_plural", texts["msgid"])
     messages = [texts["msgid"] if len(forms) > 1 else plural, *[plural] * (len(forms) - 1)]
     for message, form in zip(messages, forms, strict=True):
-        yield Unit([(("source", "msgid"), message), (("target", "msgstr"), form or None)], properties)
+        yield TranslationUnit([(("source", "msgid"), message), (("target", "msgstr"), form or None)], properties)
 
 
 def _check_charset(header: str, path: Path) -> None:
-    charset = CHARSET.search(header)
+    charset = CHARSET_PATTERN.search(header)
     if charset is not None and charset[1].lower() not in KNOWN_CHARSETS:
         remedy = "convert it to UTF-8 by `msgconv -t UTF-8`"
         raise DataError(f"is in {charset[1][:40]} by its header: {remedy}", file=path)

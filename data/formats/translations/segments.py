@@ -29,7 +29,7 @@ def read_segments(path: Path, is_segment: Callable[[Event], bool], *, keeps_tags
     Raises:
         DataError: a segment is longer than a line may be, or has too many tags; or as `read_events` does.
     """
-    segment: Segment | None = None
+    segment: SegmentText | None = None
     depth = 0
     for event in read_events(path):
         if segment is not None and len(event.around) == depth:
@@ -38,12 +38,12 @@ def read_segments(path: Path, is_segment: Callable[[Event], bool], *, keeps_tags
         elif segment is not None:
             segment.add(event)
         elif event.kind == "start" and is_segment(event):
-            segment, depth = Segment(path, keeps_tags=keeps_tags), len(event.around)
+            segment, depth = SegmentText(path, keeps_tags=keeps_tags), len(event.around)
         elif event.kind != "text":
             yield event
 
 
-class Segment:
+class SegmentText:
     """A segment while it is read."""
 
     def __init__(self, path: Path, *, keeps_tags: bool):

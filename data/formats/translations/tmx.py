@@ -9,7 +9,7 @@ from pathlib import Path
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.translations.segments import read_segments
-from tfm.data.formats.translations.units import Unit, WarningCallback, select_rows
+from tfm.data.formats.translations.units import TranslationUnit, WarningCallback, pairs_from_units
 from tfm.data.formats.translations.xml_events import Event
 
 MAX_TEXTS = 10_000
@@ -21,23 +21,23 @@ def read_tmx(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Itera
 
     Properties to filter by are the attributes of a unit (`creationid`) and its `prop` by their type.
     """
-    return select_rows(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
+    return pairs_from_units(_read_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
 
 
-def first_languages(path: Path) -> list[str]:
+def languages_of_first_unit(path: Path) -> list[str]:
     """The codes of the languages of the first unit of a file."""
-    unit = next(_units(path, keeps_tags=False), Unit([], {}))
+    unit = next(_read_units(path, keeps_tags=False), TranslationUnit([], {}))
     return [name for names, _ in unit.texts for name in names]
 
 
-def _units(path: Path, *, keeps_tags: bool) -> Iterator[Unit]:
-    unit = Unit([], {})
+def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
+    unit = TranslationUnit([], {})
     for event in read_segments(path, _is_segment, keeps_tags=keeps_tags):
         name, attributes = event.element
         if not event.around and name != "tmx":
             raise DataError(f"is XML, but no TMX: its first element is {name[:40]!r}", file=path)
         if event.kind == "start" and name == "tu":
-            unit = Unit([], dict(attributes))
+            unit = TranslationUnit([], dict(attributes))
         elif event.kind == "segment" and name == "prop":
             unit.properties[attributes.get("type", "")] = event.text
         elif event.kind == "segment":

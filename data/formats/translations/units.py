@@ -14,7 +14,7 @@ WarningCallback = Callable[[Path, str], None]
 
 
 @dataclass
-class Unit:
+class TranslationUnit:
     """A text in several languages.
 
     texts: with each text what it is called: the code of its language, `source`, `target`; None is no translation.
@@ -25,8 +25,8 @@ class Unit:
     properties: dict[str, str]
 
 
-def select_rows(
-    units: Iterable[Unit], path: Path, corpus: CorpusConfig, remark: WarningCallback
+def pairs_from_units(
+    units: Iterable[TranslationUnit], path: Path, corpus: CorpusConfig, remark: WarningCallback
 ) -> Iterator[tuple[str, str]]:
     """The source and target of each unit that has both, and the properties that the corpus asks for.
 
@@ -76,7 +76,7 @@ def _parse_filter(text: str) -> tuple[str, str, bool]:
     return name.removesuffix("!"), value, not name.endswith("!")
 
 
-def _find_language(unit: Unit, code: str) -> int | None:
+def _find_language(unit: TranslationUnit, code: str) -> int | None:
     """The place of the text in a language: with this code, else with one that goes on behind it (en: en-US)."""
     wanted = _normalize_code(code)
     called = [[_normalize_code(name) for name in names] for names, _ in unit.texts]

@@ -9,12 +9,12 @@ from pathlib import Path
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.translations.segments import read_segments
-from tfm.data.formats.translations.units import Unit, WarningCallback, select_rows
+from tfm.data.formats.translations.units import TranslationUnit, WarningCallback, pairs_from_units
 from tfm.data.formats.translations.xml_events import Event
 
-UNITS = ("trans-unit", "segment")
+UNIT_ELEMENTS = ("trans-unit", "segment")
 """The elements whose children are a source and a target, in 1.2 and 2.0."""
-SIDES = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
+LANGUAGE_ATTRIBUTES = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
 """By side: what says its language, an attribute of `file` in 1.2 and of the first element in 2.0."""
 
 
@@ -24,10 +24,10 @@ def read_xliff(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Ite
     Properties to filter by are the attributes of the unit, of what is around it and of its target (`approved`,
     `state`). A unit without a target, or with an empty one, is not translated.
     """
-    return select_rows(_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
+    return pairs_from_units(_read_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
 
 
-def _units(path: Path, *, keeps_tags: bool) -> Iterator[Unit]:
+def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
     texts: dict[str, str] = {}
     of_target: dict[str, str] = {}
     for event in read_segments(path, _is_segment, keeps_tags=keeps_tags):
@@ -37,17 +37,20 @@ def _units(path: Path, *, keeps_tags: bool) -> Iterator[Unit]:
         if event.kind == "segment":
             texts[name] = event.text
             of_target = {**attributes} if name == "target" else of_target
-        elif event.kind == "start" and name in UNITS:
+        elif event.kind == "start" and name in UNIT_ELEMENTS:
             texts, of_target = {}, {}
-        elif event.kind == "end" and name in UNITS:
+        elif event.kind == "end" and name in UNIT_ELEMENTS:
             layers = (*(each.attributes for each in event.around), attributes, of_target)
             properties = {key: value for layer in layers for key, value in layer.items()}
-            yield Unit([(_names(side, properties), texts.get(side) or None) for side in SIDES], properties)
+            yield TranslationUnit(
+                [(_languages_of_side(side, properties), texts.get(side) or None) for side in LANGUAGE_ATTRIBUTES],
+                properties,
+            )
 
 
-def _names(side: str, properties: dict[str, str]) -> tuple[str, ...]:
-    return side, *(properties[key] for key in SIDES[side] if key in properties)
+def _languages_of_side(side: str, properties: dict[str, str]) -> tuple[str, ...]:
+    return side, *(properties[key] for key in LANGUAGE_ATTRIBUTES[side] if key in properties)
 
 
 def _is_segment(event: Event) -> bool:
-    return event.element.name in SIDES and bool(event.around) and event.around[-1].name in UNITS
+    return event.element.name in LANGUAGE_ATTRIBUTES and bool(event.around) and event.around[-1].name in UNIT_ELEMENTS

@@ -45,17 +45,17 @@ def read_events(path: Path) -> Iterator[Event]:
     parser = expat.ParserCreate(intern=names)
     parser.buffer_text = True
 
-    def start(name: str, attributes: dict[str, str]) -> None:
+    def begin_element(name: str, attributes: dict[str, str]) -> None:
         found.append(("start", Element(name.rpartition(":")[2], attributes)))
 
-    def refuse(name: str, *_: object) -> None:
+    def refuse_declaration(name: str, *_: object) -> None:
         raise ValueError(f"declares or uses the entity {name[:40]!r}, which is not read: write its text in its place")
 
-    parser.StartElementHandler = start
+    parser.StartElementHandler = begin_element
     parser.EndElementHandler = lambda _: found.append(("end", ""))
     parser.CharacterDataHandler = lambda text: found.append(("text", text))
-    parser.EntityDeclHandler = refuse
-    parser.SkippedEntityHandler = refuse
+    parser.EntityDeclHandler = refuse_declaration
+    parser.SkippedEntityHandler = refuse_declaration
     around: list[Element] = []
     num_bytes = 0
     with open_maybe_compressed(path) as stream:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import regex
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split
 from tfm.pipeline.artifacts.artifact import Input, read_artifact
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row, percentage
@@ -68,7 +68,10 @@ def count_training_words(
     """
     train, (_, tokenizer) = read_artifact(
         dataset,
-        lambda made: (load_split(made.folder / "train", texts=False), load_pair(made.folder / TOKENIZER_FOLDER)),
+        lambda made: (
+            load_split(made.folder / "train", texts=False),
+            load_tokenizer_pair(made.folder / TOKENIZER_FOLDER),
+        ),
         "preprocess",
         must_match=known,
     )
@@ -76,7 +79,7 @@ def count_training_words(
     unknown = 0
     with reporter.bar("counting words of training", len(train), "texts") as bar:
         for start in range(0, len(train), ROWS_AT_ONCE):
-            lists = train.target.lists(range(start, min(start + ROWS_AT_ONCE, len(train))))
+            lists = train.target.to_lists(range(start, min(start + ROWS_AT_ONCE, len(train))))
             unknown += sum(ids.count(UNK_ID) for ids in lists)
             for text in tokenizer.decode_batch(lists):
                 counts.update(word for word in split(text) if word in words)

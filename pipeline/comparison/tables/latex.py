@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfm.data.errors import format_count, printable
+from tfm.data.errors import escape_unprintable, format_count
 from tfm.pipeline.comparison.metric_tests import Outcome, settings_of_tests
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import (
@@ -60,7 +60,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
     return "\n".join(
         [
             "% \\usepackage{booktabs}",
-            *(f"% {metric}: {printable(metric_signature(found, metric))}" for metric in metrics),
+            *(f"% {metric}: {escape_unprintable(metric_signature(found, metric))}" for metric in metrics),
             f"% tests: {'|'.join(f'{name}:{value}' for name, value in settings_of_tests().items())}",
             r"\begin{table}",
             r"  \centering",
@@ -80,7 +80,9 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
 
 def escape_latex(text: str) -> str:
     """Escape a text such that LaTeX shows just the text, on one line."""
-    return "".join(LATEX_ESCAPES.get(each, each) for each in printable(text)).replace("--", "-{}-")  # no ligature
+    return "".join(LATEX_ESCAPES.get(each, each) for each in escape_unprintable(text)).replace(
+        "--", "-{}-"
+    )  # no ligature
 
 
 def _escape_sentence(text: str) -> str:

@@ -13,7 +13,7 @@ from itertools import chain
 
 import regex
 
-from tfm.data.errors import DataError, printable
+from tfm.data.errors import DataError, escape_unprintable
 from tfm.data.scripts import SPACELESS_LETTERS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, Pieces
@@ -156,4 +156,4 @@ def _contains_pieces(pieces: Pieces, other: Pieces) -> bool:
 
 
 def _quote_phrase(phrase: str) -> str:
-    return f'"{printable(phrase[:40])}"'
+    return f'"{escape_unprintable(phrase[:40])}"'

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Sequence
 
-from tfm.data.errors import DataError, printable
+from tfm.data.errors import DataError, escape_unprintable
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -26,11 +26,11 @@ def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> lis
     for text, ids in zip(texts, encoded, strict=True):
         if UNK_ID in ids:
             word = next((word for word in text.split() if UNK_ID in tokenizer.encode(word)), text)
-            shown = f'"{printable(word[:MAX_SHOWN])}"'
+            shown = f'"{escape_unprintable(word[:MAX_SHOWN])}"'
             raise DataError(f"{what} holds {shown}, which the model's vocabulary cannot spell: remove it")
     for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
         if _visible_letters(written) != _visible_letters(text):
-            given, shown = (f'"{printable(each[:MAX_SHOWN])}"' for each in (text, written))
+            given, shown = (f'"{escape_unprintable(each[:MAX_SHOWN])}"' for each in (text, written))
             raise DataError(
                 f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that"
             )

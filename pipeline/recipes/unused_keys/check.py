@@ -91,7 +91,7 @@ def _unused_corpus_keys(recipe: Any) -> Iterator[tuple[str, str]]:
     data = value_at(recipe, "data")
     if data is MISSING:
         return
-    for name, corpus in data.named.items():
+    for name, corpus in data.corpora_by_name.items():
         if corpus.split is not None and corpus.format not in ("huggingface", "generated"):
             yield f"data.{name}.split", f'format = "{corpus.format}" has no splits; huggingface and generated have'
         if corpus.weight != 1 and not name.startswith("train."):

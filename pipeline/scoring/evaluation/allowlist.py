@@ -15,7 +15,7 @@ from tfm.data.errors import DataError
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.errors import RecipeError, printable
+from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.runtime.progress import Reporter
 
 ALLOW_FLAG = "--allow-external"
@@ -65,14 +65,14 @@ def commands_of(config: object) -> Iterator[str]:
 
 def _describe_command(metric: object) -> str:
     words = metric.get("command") if isinstance(metric, Mapping) else metric
-    return printable(shlex.join(map(str, words)) if isinstance(words, list) else str(words))
+    return escape_unprintable(shlex.join(map(str, words)) if isinstance(words, list) else str(words))
 
 
 def _external_commands(stored: EvaluationConfig, named: EvaluationConfig | None) -> Iterator[str]:
     """Commands and folders outside of the artifact that the stored settings use and the named ones do not, in words."""
     for metric in stored.external:
         if named is None or metric not in named.external:
-            yield f"run the command `{printable(shlex.join(metric.command))}`"
+            yield f"run the command `{escape_unprintable(shlex.join(metric.command))}`"
     if stored.wordnet is not None and (named is None or stored.wordnet != named.wordnet):
         yield f"read the folder {stored.wordnet!r}"
 

@@ -80,7 +80,7 @@ def assess_with_model(
             from tfm.pipeline.scoring.perplexity import perplexity
 
             images = segments.images
-            read = segments.sources if images is None else images.normalize_by(loaded.preparation())
+            read = segments.sources if images is None else images.with_image_transform(loaded.preparation())
             of_model, likelihoods = perplexity(
                 loaded, read, segments.references, reporter=reporter, directions=segments.directions
             )

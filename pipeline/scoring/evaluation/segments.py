@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tfm.data.dataset.directions import Direction, rows_by_direction
-from tfm.data.images.row_images import RowImages
+
+if TYPE_CHECKING:
+    from tfm.data.images.row_images import RowImages
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Segments:
     hypotheses: Sequence[str]
     references: Sequence[Sequence[str]]
     directions: Sequence[Direction] = ()  # the languages of its rows, of a dataset that says them
-    images: RowImages | None = None
+    images: "RowImages | None" = None
     sources_are_names: bool = False
     image_contents: str | None = None
 

@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rapidfuzz.distance import Levenshtein
-
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_references
 from tfm.pipeline.scoring.metrics.score import Score
@@ -75,6 +73,8 @@ def edits_and_units(
     Returns:
         (edits, units) of each segment.
     """
+    from rapidfuzz.distance import Levenshtein
+
     split = unit_splitter(name, references, config)
     return [
         (Levenshtein.distance(reference, hypothesis), len(reference))
@@ -93,6 +93,8 @@ def count_errors(
         references: one or more lists as long; of several the one with the fewest edits counts, then the longest.
         config: `words` and `lowercase` are read.
     """
+    from rapidfuzz.distance import Levenshtein
+
     counts: Counter[str] = Counter()
     confusions: Counter[tuple[str, str]] = Counter()
     split, units = unit_splitter(name, references, config), 0
@@ -153,6 +155,8 @@ def _nearest_references(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], split: Split
 ) -> list[tuple[Units, Units]]:
     """The units of each segment's hypothesis, and of its reference with the fewest edits, then the longest."""
+    from rapidfuzz.distance import Levenshtein
+
     found = []
     for text, *segment in zip(hypotheses, *references, strict=True):
         hypothesis, candidates = split(text), [split(each) for each in drop_blank_references(segment)]

@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from unicodedata import normalize
 
 import regex
-from rouge_score import tokenize as rouge_score_tokenize
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.ter import TER
 from sacrebleu.utils import SACREBLEU_DIR
@@ -53,7 +52,9 @@ def _unicode_words(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2**14)
 def _rouge_score_words(text: str) -> tuple[str, ...]:
-    return tuple(rouge_score_tokenize.tokenize(text, None))
+    from rouge_score.tokenize import tokenize  # loads six: only where ROUGE is asked for
+
+    return tuple(tokenize(text, None))
 
 
 ROUGE_TOKENIZERS: Mapping[str, UnicodeWordTokenizer | RougeScoreTokenizer] = {

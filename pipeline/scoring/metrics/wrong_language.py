@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from math import log
+from typing import TYPE_CHECKING
 
 from tfm.data.dataset.directions import Direction
-from tfm.data.dataset.split import Split
 from tfm.pipeline.scoring.metrics.score import Score
-from tfm.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tfm.data.dataset.split import Split
+    from tfm.tokenizer.tokenizer import Tokenizer
 
 ORDER = 3  # of n-grams
 MAX_TEXTS_PER_LANGUAGE = 5000  # of each language that are learned from
@@ -55,7 +58,7 @@ def char_ngrams(text: str) -> Iterator[str]:
 
 
 def train_identifier(
-    train: Split, directions: Sequence[Direction], source: Tokenizer, target: Tokenizer
+    train: "Split", directions: Sequence[Direction], source: "Tokenizer", target: "Tokenizer"
 ) -> LanguageIdentifier:
     """Return the identifier of the languages of a dataset, from MAX_TEXTS_PER_LANGUAGE training texts of each.
 

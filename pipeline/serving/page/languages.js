@@ -3,6 +3,7 @@
 import { element, find, keep, recall } from "./dom.js";
 import { openGlossary } from "./glossary.js";
 
+const UNKNOWN = "und";
 const from = find("source-language");
 const to = find("target-language");
 let languages = [];
@@ -16,6 +17,8 @@ export function startLanguages(settings, known, onChange) {
   from.replaceChildren(...options);
   const [source, target] = recall("languages", [settings.language?.source?.code, settings.language?.target?.code]);
   choose(source, target);
+  // Of a model whose languages nobody knows there is nothing to choose.
+  find("pair").hidden = known.every(({ code, targets }) => code === UNKNOWN && targets.every((target) => target === UNKNOWN));
   from.addEventListener("change", () => {
     choose(from.value, to.value);
     changed();
@@ -47,7 +50,7 @@ function choose(source, target) {
   to.replaceChildren(...targets.map((code) => element("option", { value: code }, nameOf(code))));
   to.value = targets.includes(target) ? target : (targets[0] ?? "");
   keep("languages", [from.value, to.value]);
-  find("source").lang = from.value === "auto" ? "" : from.value;
+  find("source").lang = ["auto", UNKNOWN].includes(from.value) ? "" : from.value;
   openGlossary(from.value, to.value);
 }
 

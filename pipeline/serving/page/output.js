@@ -9,7 +9,7 @@ let current = null;
 
 // Show the translations of the parts so far; parts behind them are of the text before, and fade.
 export function showParts(texts, language, isDone) {
-  box.lang = language;
+  box.lang = language === "und" ? "" : language;
   for (const [number, text] of texts.entries()) {
     const old = box.children[number];
     if (old && shown[number] === text && !old.classList.contains("old")) continue;

@@ -12,6 +12,8 @@ import { startFiles, takeFileName } from "./text_files.js";
 
 const PAUSE = 300; // milliseconds after a key before the text is sent
 const PAUSE_BEFORE_HISTORY = 2500;
+const PAUSE_BEFORE_STATUS = 700; // an answer that is there sooner needs no word that it comes
+const MAX_SPOKEN_CHARS = 200;
 const MAX_ATTEMPTS = 6;
 const MAX_ALTERNATIVES = 3;
 const MAX_KEPT_PARTS = 2000;
@@ -23,6 +25,7 @@ let settings = {};
 let running = new AbortController();
 let timer = 0;
 let historyTimer = 0;
+let statusTimer = 0;
 let wake = () => {}; // ends the wait before another attempt
 let chunks = [];
 let parts = [];
@@ -99,8 +102,14 @@ function stop(sentence, { failed = false } = {}) {
 
 function showBusy(isBusy) {
   box.setAttribute("aria-busy", String(isBusy));
-  find("cancel").hidden = !isBusy || chunks.length < 2;
+  clearTimeout(statusTimer);
+  find("cancel").hidden = true;
   find("progress").hidden = !isBusy || chunks.length < 2;
+  if (!isBusy) return;
+  statusTimer = setTimeout(() => {
+    find("cancel").hidden = false;
+    find("status").textContent ||= "Translating…";
+  }, PAUSE_BEFORE_STATUS);
 }
 
 async function translate() {
@@ -124,7 +133,6 @@ async function translate() {
   shownRequest = JSON.stringify(asked);
   chunks = splitChunks(text, request.source);
   parts = [];
-  find("status").textContent = "Translating…";
   showBusy(true);
   try {
     for (const [number, chunk] of chunks.entries()) {
@@ -145,7 +153,9 @@ async function translate() {
   showBusy(false);
   find("status").textContent = "";
   const { source: from, target } = chosenLanguages();
-  const entry = { source: from, target, text, translation: parts.join("") };
+  const translation = parts.join("");
+  find("said").textContent = translation.length <= MAX_SPOKEN_CHARS ? translation : "The translation is there.";
+  const entry = { source: from, target, text, translation };
   historyTimer = setTimeout(() => remember(entry), PAUSE_BEFORE_HISTORY);
 }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import nn
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.layers.lora import add_lora
 from tfm.pipeline.errors import RecipeError
@@ -40,7 +40,7 @@ def make_task_context(session: Session, settings: Settings) -> TaskContext:
     """Return the facts from which the task is made. Raises RecipeError where the model does not read such data."""
     image = image_shape(session.data.preparation)
     tokens = check_sources(image, session.model.vision, session.config)
-    pair = load_pair(session.data.tokenizer_folder)
+    pair = load_tokenizer_pair(session.data.tokenizer_folder)
     return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens)
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from tfm.data.batching.example_keys import count_occurrences, row_keys
+from tfm.data.batching.example_keys import count_earlier_occurrences, example_rng_keys
 from tfm.model.config import ModelConfig
 from tfm.model.cpu_kernels.dispatch import load_kernel_module
 from tfm.model.layers.counter_rng import counter_hash
@@ -122,8 +122,8 @@ class Word2vecGradients(Gradients):
             stop: whether this process wishes to stop.
         """
         total, count, update = 0.0, 0, counter_hash(self.seed, step)
-        for rows, repeats in zip(group, count_occurrences(group), strict=True):
-            keys = row_keys(update, rows, repeats)
+        for rows, repeats in zip(group, count_earlier_occurrences(group), strict=True):
+            keys = example_rng_keys(update, rows, repeats)
             loss, found = self._run_steps(rows, keys, self.keep)
             if not found:  # of a batch of which nothing was left nothing would be learned: it is read whole
                 loss, found = self._run_steps(rows, keys, self.every_word)

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from pydantic import ValidationError
 
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import merge_adapters, split_adapters
@@ -88,8 +88,8 @@ def _read_tokenizers(run: Path, progress: Progress) -> tuple[Tokenizer, Tokenize
     kept = run / "training" / TOKENIZER_FOLDER
     if kept.is_dir():
         walk_tree(kept)  # raises DataError at a link, or a pipe that nobody fills
-        return load_pair(kept)
+        return load_tokenizer_pair(kept)
     dataset, known = run / "dataset", Input.from_value(progress.plan["inputs"]["dataset"])
     return read_artifact(
-        dataset, lambda made: load_pair(made.folder / TOKENIZER_FOLDER), "preprocess", must_match=known
+        dataset, lambda made: load_tokenizer_pair(made.folder / TOKENIZER_FOLDER), "preprocess", must_match=known
     )

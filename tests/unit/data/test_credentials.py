@@ -3,7 +3,7 @@
 import pytest
 
 from tfm.data.credentials import holds_credential, mask_command, mask_credentials
-from tfm.data.errors import DataError, spell_controls
+from tfm.data.errors import DataError, escape_control_characters
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_a_credential_may_be_a_word_of_its_own() -> None:
 
 def test_control_characters_are_spelled_out_and_joiners_stay() -> None:
     kept = "می\u200cروم, \u200fשלום\u200e, 今日\u3000は, a\u00a0b, 👩\u200d👧, \u00adx"
-    assert spell_controls(f"{kept}\n\t") == f"{kept}\n\t"
-    assert spell_controls("\x00\x1b\x7f\x9b\r\u2028\u202e\u2069\ud800") == (
+    assert escape_control_characters(f"{kept}\n\t") == f"{kept}\n\t"
+    assert escape_control_characters("\x00\x1b\x7f\x9b\r\u2028\u202e\u2069\ud800") == (
         "\\x00\\x1b\\x7f\\x9b\\r\\u2028\\u202e\\u2069\\ud800"
     )
-    assert spell_controls("a\n\tb", keep="") == "a\\n\\tb"
+    assert escape_control_characters("a\n\tb", keep="") == "a\\n\\tb"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfm.data.errors import DataError
-from tfm.data.json_documents import MAX_DEPTH, MAX_VALUES, parse_json, read_json
+from tfm.data.json_documents import MAX_DEPTH, MAX_JSON_VALUES, parse_json, read_json
 
 
 @pytest.mark.parametrize("data", [b"", b"3", b"[]", b"\xff", b"{", b'{"a":' * 300 + b"1" + b"}" * 300, b"[" * 10**6])
@@ -18,8 +18,8 @@ def test_what_is_no_object_is_refused(data: bytes) -> None:
 def test_too_many_values_are_refused_before_one_is_made(value: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfm.data.json_documents.json.loads", None)  # it is not reached
     begin, end = (b"{", b"}") if b":" in value else (b'{"a":[', b"]}")
-    with pytest.raises(ValueError, match=f"more than {MAX_VALUES:,} values"):
-        parse_json(begin + (value + b",") * MAX_VALUES + value + end)
+    with pytest.raises(ValueError, match=f"more than {MAX_JSON_VALUES:,} values"):
+        parse_json(begin + (value + b",") * MAX_JSON_VALUES + value + end)
 
 
 def test_an_object_within_the_bounds_is_read(tmp_path: Path) -> None:

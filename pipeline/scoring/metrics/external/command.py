@@ -15,7 +15,7 @@ from typing import IO
 
 from tfm.data.credentials import mask_credentials
 from tfm.data.errors import format_count
-from tfm.pipeline.errors import printable
+from tfm.pipeline.errors import escape_unprintable
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.scoring.metrics.references import drop_blank_references
 
@@ -59,7 +59,7 @@ def run_command(
         process = subprocess.Popen(metric.command, bufsize=0, start_new_session=True, **pipes)  # type: ignore[call-overload]
     except OSError as error:
         raise ExternalMetricError(
-            f"cannot be started: {printable(metric.command[0])}: {error.strerror or error}"
+            f"cannot be started: {escape_unprintable(metric.command[0])}: {error.strerror or error}"
         ) from None
     chunks, numbers = _input_chunks(sources, hypotheses, references), _NumberParser(len(hypotheses))
     with process:
@@ -203,7 +203,7 @@ def _exit_reason(code: int, errors: bytes) -> str:
             return f"was ended by {signal.Signals(-code).name}"
     said = [line.strip() for line in _decode_output(errors).splitlines() if line.strip()]
     return f"ended with exit code {code}" + (
-        f": {printable(mask_credentials(said[-1])[-MAX_REASON_LENGTH:])}" if said else ""
+        f": {escape_unprintable(mask_credentials(said[-1])[-MAX_REASON_LENGTH:])}" if said else ""
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bench.claims import (
+    block,
     bottleneck,
     data,
     depth,
@@ -39,6 +40,7 @@ from tfm.pipeline.recipes.recipe import load_recipe
             for layers in (2, 24)
             for sets in depth.MODELS.values()
         ),
+        *((block.RECIPE, [*sets, "seed=3"]) for sets in block.MODELS.values()),
         *((extrapolation.RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
         *((extrapolation.TEXT_RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
         *((heads.RECIPE, [f"model.encoder.heads={number}"]) for number in heads.NUMBERS),

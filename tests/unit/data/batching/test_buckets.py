@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tfm.data.batching.buckets import make_batches, ordered_batches, padding_share, repeat_by_weight
+from tfm.data.batching.buckets import make_batches, ordered_batches, padding_share, repeat_rows_by_weight
 from tfm.data.errors import DataError
 
 
@@ -65,10 +65,10 @@ def test_an_example_over_the_budget_is_an_error_that_names_it():
 
 def test_the_drawn_share_of_a_weight_is_new_each_epoch():
     weights = np.full(100, 0.5)
-    one, other = (set(repeat_by_weight(weights, seed=1, epoch=epoch).tolist()) for epoch in (0, 1))
+    one, other = (set(repeat_rows_by_weight(weights, seed=1, epoch=epoch).tolist()) for epoch in (0, 1))
     assert len(one) == len(other) == 50
     assert one != other
-    assert set(repeat_by_weight(weights, seed=1, epoch=0).tolist()) == one
+    assert set(repeat_rows_by_weight(weights, seed=1, epoch=0).tolist()) == one
 
 
 def test_weighted_rows_come_in_batches_as_often_as_their_weight():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tfm.data.batching import padding_cost
 from tfm.data.batching.buckets import make_batches, padding_share, split_by_budget
-from tfm.data.batching.padding_cost import BatchingCost, LengthCounts, batches_per_epoch, batching_cost
+from tfm.data.batching.padding_cost import BatchingCost, LengthCounts, batching_cost, make_batch_counter
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 
@@ -28,7 +28,7 @@ def test_it_is_what_the_batches_come_to(
     rows, weights = np.array(pairs), np.where(np.arange(len(pairs)) % 3, 1.0, weight)
     epoch = make_batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=2, weights=weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(padding_cost, "BLOCK_SIZE", block)
+        patch.setattr(padding_cost, "PAIRS_PER_BLOCK", block)
         found = batching_cost(counted(rows, weights), budget=budget, seed=seed, epoch=2)
     assert found.batches == len(epoch)
     assert found.rows == sum(map(len, epoch))
@@ -57,7 +57,7 @@ def test_epochs_are_counted_without_making_them(
 ) -> None:
     rows = np.array(pairs)
     weights = None if some is None else np.resize(np.array(some), len(rows))
-    size = batches_per_epoch(rows.max(1), budget=budget, seed=seed, weights_of=lambda epoch: weights)
+    size = make_batch_counter(rows.max(1), budget=budget, seed=seed, weights_of=lambda epoch: weights)
     for epoch in range(4):
         made = make_batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=epoch, weights=weights)
         assert size(epoch) == len(made)
@@ -70,6 +70,6 @@ def test_pieces_are_counted_as_they_are_cut_whatever_the_first_may_hold(
     ascending, share = np.array(sorted(larger), np.int64), min(first, budget)
     made = split_by_budget(ascending, ascending, budget, first=share / budget)
     found, times = np.unique(ascending, return_counts=True)
-    assert padding_cost._num_batches(
+    assert padding_cost._num_batches_of_histogram(
         found.tolist(), times.tolist(), budget, max(int(share / budget * budget), 1)
     ) == len(made)

@@ -21,8 +21,8 @@ BOTH = Resegmentation(*[TOKENIZER.sampler(bpe_dropout=0.5)] * 2, seed=3, max_tok
 def pieces(how: Resegmentation, rows: list[int], step: int) -> list[tuple[list[int], list[int]]]:
     return [
         pair
-        for part, _ in how.parts(SPLIT, np.array(rows), step)
-        for pair in zip(*map(Column.lists, part_of(part)), strict=True)
+        for part, _ in how.resegmented_parts(SPLIT, np.array(rows), step)
+        for pair in zip(*map(Column.to_lists, part_of(part)), strict=True)
     ]
 
 
@@ -43,9 +43,9 @@ def test_a_row_depends_on_seed_step_and_row_alone() -> None:
 
 def test_a_side_without_a_sampler_and_a_text_that_would_be_too_long_keep_their_pieces() -> None:
     rows = list(range(len(TEXTS)))
-    plain = list(zip(SPLIT.source.lists(), SPLIT.target.lists(), strict=True))
+    plain = list(zip(SPLIT.source.to_lists(), SPLIT.target.to_lists(), strict=True))
     assert pieces(replace(BOTH, target=None), rows, 1) != plain
-    assert [target for _, target in pieces(replace(BOTH, target=None), rows, 1)] == SPLIT.target.lists()
+    assert [target for _, target in pieces(replace(BOTH, target=None), rows, 1)] == SPLIT.target.to_lists()
     free, all_kept = pieces(BOTH, rows, 1), []
     for longest in range(int(SPLIT.source_lengths.max()) + 1, max(len(after) for pair in free for after in pair) + 1):
         limited, kept = pieces(replace(BOTH, max_tokens=longest), rows, 1), 0
@@ -59,14 +59,14 @@ def test_a_side_without_a_sampler_and_a_text_that_would_be_too_long_keep_their_p
 
 def test_a_text_that_is_on_both_sides_of_a_row_is_drawn_twice() -> None:
     same = Split(SPLIT.source, SPLIT.source, np.ones(len(TEXTS)))
-    ((part, _),) = BOTH.parts(same, np.arange(len(TEXTS)), 7)
-    assert part.source.lists() != part.target.lists()
+    ((part, _),) = BOTH.resegmented_parts(same, np.arange(len(TEXTS)), 7)
+    assert part.source.to_lists() != part.target.to_lists()
 
 
 @pytest.mark.parametrize("budget", [*range(20, 60, 3), 100, 10**6])
 def test_parts_hold_each_row_once_and_keep_to_the_budget(budget: int) -> None:
     how, rows = replace(BOTH, max_tokens=20, budget=budget), list(range(len(TEXTS)))
-    parts = list(how.parts(SPLIT, np.array(rows), 1))
+    parts = list(how.resegmented_parts(SPLIT, np.array(rows), 1))
     assert sorted(np.concatenate([places for _, places in parts]).tolist()) == rows
     for part, _ in parts:
         for lengths in (part.source_lengths, part.target_lengths):

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tfm.data.corpora.remarks import collect_warnings
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -27,7 +27,7 @@ def read(file: Path, content: str | None = None, **keys: Any) -> list[tuple[str,
 
 
 def remarks(file: Path, content: str, **keys: Any) -> list[str]:
-    with collect_warnings() as found:
+    with collect_remarks() as found:
         read(file, content, **keys)
     return [each.removeprefix(f"{file}: ") for each in found]
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tests.tiny_images import SHAPE, write_folder, write_idx
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.portions import ContiguousPart, Fold, HashRange, Portion, fold_of, hash_to_unit
+from tfm.data.corpora.portions import ContiguousPart, Fold, HashRange, Portion, fold_number_of, hash_to_unit_interval
 from tfm.data.corpora.preflight import check_splits
 from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.data.corpora.splits import Splits
@@ -41,8 +41,8 @@ def folds(corpora: tuple[CorpusConfig | Portion, ...], of: int, seed: int, *, he
 def test_folds_are_disjoint_cover_all_and_each_is_what_training_on_the_others_leaves_out(
     texts: list[tuple[str, str]], of: int, seed: int, corpus: CorpusConfig
 ) -> None:
-    held = [list(fold.of(corpus, texts)) for fold in folds((corpus,), of, seed, held_out=True)]
-    kept = [list(fold.of(corpus, texts)) for fold in folds((corpus,), of, seed, held_out=False)]
+    held = [list(fold.select_pairs(corpus, texts)) for fold in folds((corpus,), of, seed, held_out=True)]
+    kept = [list(fold.select_pairs(corpus, texts)) for fold in folds((corpus,), of, seed, held_out=False)]
     assert sum(map(Counter, held), Counter()) == Counter(texts)
     for each, others in zip(held, kept, strict=True):
         assert Counter(each) + Counter(others) == Counter(texts)
@@ -50,7 +50,7 @@ def test_folds_are_disjoint_cover_all_and_each_is_what_training_on_the_others_le
             assert not {source for source, _ in each} & {source for source, _ in others}
         else:
             assert not {text for _, text in each if text.strip()} & {text for _, text in others if text.strip()}
-    assert held == [list(fold.of(corpus, iter(texts))) for fold in folds((corpus,), of, seed, held_out=True)]
+    assert held == [list(fold.select_pairs(corpus, iter(texts))) for fold in folds((corpus,), of, seed, held_out=True)]
 
 
 @settings(max_examples=60)
@@ -64,40 +64,40 @@ def test_texts_that_a_tokenizer_makes_one_are_never_parted(one: str, other: str,
         for lowercase in (False, True):
             coarse = normalizer(TokenizerConfig(normalization=form, lowercase=lowercase)).normalize_str
             if coarse(one) == coarse(other):
-                assert fold_of(one, 1000, seed) == fold_of(other, 1000, seed)
-            assert fold_of(one, 1000, seed) == fold_of(coarse(one), 1000, seed)
+                assert fold_number_of(one, 1000, seed) == fold_number_of(other, 1000, seed)
+            assert fold_number_of(one, 1000, seed) == fold_number_of(coarse(one), 1000, seed)
 
 
 def test_every_letter_is_in_the_fold_of_its_other_cases_and_forms() -> None:
     coarse = normalizer(TokenizerConfig(normalization="nfkc", lowercase=True)).normalize_str
     letters = [chr(code) for code in range(0x20, 0x30000) if chr(code).lower() != chr(code)]
     assert len(letters) > 1000
-    parted = [each for each in letters if fold_of(each, 10**6, 1) != fold_of(coarse(each), 10**6, 1)]
+    parted = [each for each in letters if fold_number_of(each, 10**6, 1) != fold_number_of(coarse(each), 10**6, 1)]
     assert parted == []
 
 
 def test_folds_are_about_equal_seeded_and_independent_of_the_draws_of_splits() -> None:
     texts = [f"sentence {number}" for number in range(4000)]
-    found = np.array([fold_of(text, 5, 1) for text in texts])
+    found = np.array([fold_number_of(text, 5, 1) for text in texts])
     assert (np.abs(np.bincount(found)[1:] - 800) < 100).all()
-    other = np.array([fold_of(text, 5, 2) for text in texts])
+    other = np.array([fold_number_of(text, 5, 2) for text in texts])
     assert 0.15 < (found == other).mean() < 0.25
-    inside = np.array([hash_to_unit(text, 1) < 0.5 for text in texts])
+    inside = np.array([hash_to_unit_interval(text, 1) < 0.5 for text in texts])
     assert (np.abs(np.bincount(found[inside])[1:] - 400) < 80).all()
-    assert fold_of("sentence 0", 5, 1) == found[0]
+    assert fold_number_of("sentence 0", 5, 1) == found[0]
 
 
 def test_a_line_break_goes_with_the_line_before_it_and_an_empty_source_is_a_source() -> None:
     lines = ["eins", "", "zwei", " ", "", "drei", ""]
     for fold in folds((ALONE,), 3, 4, held_out=True):
-        inside = {text for text in lines if text.strip() and fold_of(text, 3, 4) == fold.part.number}  # type: ignore[union-attr]
+        inside = {text for text in lines if text.strip() and fold_number_of(text, 3, 4) == fold.part.number}  # type: ignore[union-attr]
         expected, last = [], ""
         for line in lines:
             last = line if line.strip() else last
             expected += [line] if last in inside else []
-        assert [text for _, text in fold.of(ALONE, [("", line) for line in lines])] == expected
+        assert [text for _, text in fold.select_pairs(ALONE, [("", line) for line in lines])] == expected
     pairs = [("", "a"), ("eins", "b"), ("", "c")]
-    held = [list(fold.of(PAIRED, pairs)) for fold in folds((PAIRED,), 3, 4, held_out=True)]
+    held = [list(fold.select_pairs(PAIRED, pairs)) for fold in folds((PAIRED,), 3, 4, held_out=True)]
     assert sum((("", "a") in each) == (("", "c") in each) for each in held) == 3
 
 
@@ -107,7 +107,7 @@ RUNNING = DataConfig(train=(ALONE,), limits={"empty": "keep"})  # type: ignore[a
 def numbers_of(portions: Any, count: int) -> list[int]:
     """Which of `count` lines, every third of them blank, are in some portions; each is told by its length."""
     lines = [("", (" " if number % 3 == 2 else "x") * (number + 1)) for number in range(count)]
-    return [len(text) - 1 for portion in portions for _, text in portion.of(ALONE, lines)]
+    return [len(text) - 1 for portion in portions for _, text in portion.select_pairs(ALONE, lines)]
 
 
 def stretches(found: list[int]) -> int:
@@ -151,11 +151,11 @@ def test_sources_beside_running_text_and_texts_that_are_none_are_split_by_each_t
     texts = [("", f"text {number}") for number in range(200)]
     by_line = resolve_splits(DataConfig(train=(ALONE,)))
     assert isinstance(by_line.valid[0].part, HashRange)  # type: ignore[union-attr]
-    held = list(by_line.valid[0].of(ALONE, texts))  # type: ignore[union-attr]
-    assert held == [pair for pair in texts if 0.8 <= hash_to_unit(pair[1], 1) < 0.9]
+    held = list(by_line.valid[0].select_pairs(ALONE, texts))  # type: ignore[union-attr]
+    assert held == [pair for pair in texts if 0.8 <= hash_to_unit_interval(pair[1], 1) < 0.9]
     mixed = resolve_splits(RUNNING.model_copy(update={"train": (PAIRED, ALONE)}))
     pairs_ = [(f"text {number}", "") for number in range(200)]
-    found = list(mixed.valid[0].of(PAIRED, pairs_))  # type: ignore[union-attr]
+    found = list(mixed.valid[0].select_pairs(PAIRED, pairs_))  # type: ignore[union-attr]
     assert [(source, target) for target, source in found] == held
     assert isinstance(resolve_splits(RUNNING.model_copy(update={"train": (PAIRED,)})).valid[0].part, HashRange)  # type: ignore[union-attr]
     with_blocks = DataConfig(train=(ALONE,), running_text=True)
@@ -166,7 +166,7 @@ def test_blank_lines_of_other_texts_are_not_all_in_one_split() -> None:
     lines = [("", text) for number in range(300) for text in (f"line {number}", "")]
     splits = resolve_splits(DataConfig(train=(ALONE,)))
     for corpus in (*splits.train, *splits.valid, *splits.tests.values()):
-        found = [text for _, text in corpus.of(ALONE, lines)]  # type: ignore[union-attr]
+        found = [text for _, text in corpus.select_pairs(ALONE, lines)]  # type: ignore[union-attr]
         assert found.count("") == len(found) // 2 > 10
 
 

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.portions import HashRange, Portion, hash_to_unit
-from tfm.data.corpora.splits import resolve_splits, split_shares, unused_settings_message
+from tfm.data.corpora.portions import HashRange, Portion, hash_to_unit_interval
+from tfm.data.corpora.splits import resolve_splits, split_size_shares, unused_settings_message
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 
@@ -20,7 +20,7 @@ def touch(folder, *names):
 def test_validation_may_be_of_several_corpora_and_one_is_described_as_before() -> None:
     several = DataConfig(train=CORPUS, valid=(CORPUS, OTHER), tests={"test": OTHER})
     assert resolve_splits(several).all()["valid"] == (CORPUS, OTHER)
-    assert [*several.named] == ["train.0", "valid.0", "valid.1", "tests.test"]
+    assert [*several.corpora_by_name] == ["train.0", "valid.0", "valid.1", "tests.test"]
     assert DataConfig.model_validate_json(several.model_dump_json()) == several
     one, none = DataConfig(train=CORPUS, valid=CORPUS), DataConfig(train=CORPUS)
     assert one == DataConfig(train=CORPUS, valid=(CORPUS,))
@@ -60,14 +60,14 @@ def test_only_what_is_missing_is_cut_off():
 
 
 def test_draws_are_uniform_seeded_and_the_text_alone_decides():
-    drawn = np.array([hash_to_unit(f"sentence {i}", 1) for i in range(4000)])
+    drawn = np.array([hash_to_unit_interval(f"sentence {i}", 1) for i in range(4000)])
     counts = np.histogram(drawn, bins=10, range=(0, 1))[0]
     assert counts.sum() == 4000
     assert (np.abs(counts - 400) < 100).all()
-    assert hash_to_unit("sentence 0", 1) == drawn[0]
-    assert hash_to_unit("sentence 0", 2) != drawn[0]
-    assert all(hash_to_unit(f"  sentence\u00a0 \u2003{i}\t", 1) == drawn[i] for i in range(100))
-    assert hash_to_unit("e\u0301", 1) == hash_to_unit("é", 1) != hash_to_unit("e", 1)
+    assert hash_to_unit_interval("sentence 0", 1) == drawn[0]
+    assert hash_to_unit_interval("sentence 0", 2) != drawn[0]
+    assert all(hash_to_unit_interval(f"  sentence\u00a0 \u2003{i}\t", 1) == drawn[i] for i in range(100))
+    assert hash_to_unit_interval("e\u0301", 1) == hash_to_unit_interval("é", 1) != hash_to_unit_interval("e", 1)
 
 
 def test_the_seed_of_the_split_is_its_own():
@@ -144,10 +144,10 @@ def test_where_there_is_no_source_the_target_decides():
     alone = CORPUS.model_copy(update={"source": None})
     portion = Portion((CORPUS, alone), HashRange(0.0, 0.5, 1))
     texts = [f"sentence {i}" for i in range(200)]
-    inside = [text for text in texts if hash_to_unit(text, 1) < 0.5]
+    inside = [text for text in texts if hash_to_unit_interval(text, 1) < 0.5]
     assert 60 < len(inside) < 140
-    assert list(portion.of(CORPUS, [(text, "x") for text in texts])) == [(text, "x") for text in inside]
-    assert list(portion.of(alone, [("", text) for text in texts])) == [("", text) for text in inside]
+    assert list(portion.select_pairs(CORPUS, [(text, "x") for text in texts])) == [(text, "x") for text in inside]
+    assert list(portion.select_pairs(alone, [("", text) for text in texts])) == [("", text) for text in inside]
 
 
 def test_a_portion_takes_part_when_its_corpus_does():
@@ -191,8 +191,8 @@ def test_no_training_data_and_names_that_are_no_folders_are_errors():
 
 
 def test_shares_add_up_to_one():
-    assert split_shares({"train": 8, "valid": 1, "test": 1}) == {"train": 0.8, "valid": 0.1, "test": 0.1}
-    assert split_shares({"train": 0}) == {"train": 0.0}
+    assert split_size_shares({"train": 8, "valid": 1, "test": 1}) == {"train": 0.8, "valid": 0.1, "test": 0.1}
+    assert split_size_shares({"train": 0}) == {"train": 0.0}
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_rows_keep_their_texts_and_ids(folder: Path) -> None:
     whole = load_dataset(folder).valid
     rows = np.arange(len(whole))[::-2]
     part = whole.select_rows(rows)
-    assert part.source.lists() == whole.source.lists(rows.tolist())
-    assert part.target.lists() == whole.target.lists(rows.tolist())
+    assert part.source.to_lists() == whole.source.to_lists(rows.tolist())
+    assert part.target.to_lists() == whole.target.to_lists(rows.tolist())
     assert list(zip(*part.texts(), strict=True)) == [[*zip(*whole.texts(), strict=True)][row] for row in rows]
     assert part.further_references() == []

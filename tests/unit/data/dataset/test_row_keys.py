@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.data.dataset import row_keys as module
-from tfm.data.dataset.row_keys import combine_keys, row_keys
+from tfm.data.dataset.row_keys import combine_duplicate_keys, text_duplicate_keys
 from tfm.tokenizer.special import UNK_ID
 
 rows = st.lists(st.lists(st.integers(2, 6) | st.integers(4000, 300_000), max_size=5), min_size=1, max_size=30)
@@ -13,7 +13,7 @@ rows = st.lists(st.lists(st.integers(2, 6) | st.integers(4000, 300_000), max_siz
 
 def keys_of(lists, texts=None):
     flat = np.array([number for row in lists for number in row], np.int32)
-    return row_keys(texts or [""] * len(lists), flat, np.array([len(row) for row in lists], np.int64))
+    return text_duplicate_keys(texts or [""] * len(lists), flat, np.array([len(row) for row in lists], np.int64))
 
 
 @given(rows)
@@ -40,8 +40,8 @@ def test_many_rows_have_as_many_keys_and_every_bit_is_used():
 
 
 def test_long_rows_are_told_apart(monkeypatch):
-    monkeypatch.setattr(module, "FACTOR_PERIOD", 4)
-    monkeypatch.setattr(module, "_position_factors", module._position_factors.__wrapped__)
+    monkeypatch.setattr(module, "POSITION_FACTOR_PERIOD", 4)
+    monkeypatch.setattr(module, "_random_factors_of_positions", module._random_factors_of_positions.__wrapped__)
     lists = [[5, 6, 7, 8, 9, 10][:length] for length in range(7)] + [[6, 5, 7, 8, 9, 10]]
     assert all(one != other for one, other in pairwise(sorted(keys_of(lists).tolist())))
 
@@ -56,5 +56,5 @@ def test_unknown_pieces_are_told_by_their_text():
 
 def test_the_order_of_a_pair_counts():
     one, other = keys_of([[4], [5]]), keys_of([[5], [4]])
-    assert combine_keys(one, other)[0] != combine_keys(other, one)[0]
-    assert combine_keys(one, other).tolist() == combine_keys(one, other).tolist()
+    assert combine_duplicate_keys(one, other)[0] != combine_duplicate_keys(other, one)[0]
+    assert combine_duplicate_keys(one, other).tolist() == combine_duplicate_keys(one, other).tolist()

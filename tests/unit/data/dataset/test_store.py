@@ -38,8 +38,8 @@ def valid(tmp_path):
 def test_what_was_written_is_read(train):
     split = load_split(train)
     assert len(split) == 4
-    assert split.source.lists() == SOURCES
-    assert split.target.lists() == TARGETS
+    assert split.source.to_lists() == SOURCES
+    assert split.target.to_lists() == TARGETS
     assert split.source_lengths.tolist() == [2, 0, 1, 3]
     assert split.target_lengths.tolist() == [1, 2, 0, 1]
     assert split.weights.tolist() == [0.5] * 4
@@ -100,9 +100,9 @@ def test_corpora_take_their_turns(tmp_path, train, valid):
     corpora = [{"rows": 1, "weight": 0.5}, {"rows": 3, "weight": 0.5, "epochs": [2, 2]}]
     write_metadata(tmp_path, tests=[], batch_tokens=512, train_corpora=corpora)
     found = load_dataset(tmp_path).train
-    assert [found.weights_of(epoch).tolist() for epoch in range(3)] == [[0.5, 0, 0, 0], [0.5] * 4, [0.5, 0, 0, 0]]
+    assert [found.weights_in_epoch(epoch).tolist() for epoch in range(3)] == [[0.5, 0, 0, 0], [0.5] * 4, [0.5, 0, 0, 0]]
     write_metadata(tmp_path, tests=[], batch_tokens=512, train_corpora=[{"rows": 4, "weight": 0.5}])
-    assert load_dataset(tmp_path).train.weights_of(0).tolist() == [0.5] * 4
+    assert load_dataset(tmp_path).train.weights_in_epoch(0).tolist() == [0.5] * 4
     corpora[0]["rows"] = 2
     write_metadata(tmp_path, tests=[], batch_tokens=512, train_corpora=corpora)
     with pytest.raises(DataError, match=r"dataset\.json: has no valid `train_corpora`"):
@@ -118,9 +118,9 @@ def test_what_is_no_dataset_is_an_error(tmp_path):
 
 def test_a_column_in_memory_holds_its_lists():
     column = Column.from_lists([[1, 2], [], [3]])
-    assert column.lists() == [[1, 2], [], [3]]
-    assert column.lists([2, 0]) == [[3], [1, 2]]
-    assert Column.from_lists([]).lists() == []
+    assert column.to_lists() == [[1, 2], [], [3]]
+    assert column.to_lists([2, 0]) == [[3], [1, 2]]
+    assert Column.from_lists([]).to_lists() == []
 
 
 def test_pieces_of_words_are_kept_where_asked_for(tmp_path, train):
@@ -130,9 +130,9 @@ def test_pieces_of_words_are_kept_where_asked_for(tmp_path, train):
             writer.write(flat(source), flat(target), np.ones(len(source)), words=flat(sizes))
     split = load_split(tmp_path / "tagged", texts=False)
     assert split.words is not None
-    assert split.words.lists() == [[2], [], [1], [3]]
+    assert split.words.to_lists() == [[2], [], [1], [3]]
     assert load_split(train).words is None
-    assert datasets.load_from_disk(str(tmp_path / "tagged"))["words"][:] == split.words.lists()
+    assert datasets.load_from_disk(str(tmp_path / "tagged"))["words"][:] == split.words.to_lists()
 
 
 @pytest.mark.parametrize("sizes", [[[1], []], [[2], [1]], [[2, 0], []], [[3, -1], []], [[], [2]], [[], []]])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfm.data.corpora.preflight import check_splits
-from tfm.data.corpora.sources import read_pairs, with_tagged_words
+from tfm.data.corpora.sources import keep_tags_in_words, read_pairs
 from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -101,7 +101,7 @@ def test_a_word_with_a_space_is_the_word_as_it_is_and_keeps_its_tag(tmp_path: Pa
     words = "5 000 5 000 chủ tịch a b c"
     assert read(file) == [(words, "X X X X")]
     assert read(file, target="lemma") == [(words, words)]
-    corpus = with_tagged_words(CorpusConfig(format="conllu", path=str(file)))
+    corpus = keep_tags_in_words(CorpusConfig(format="conllu", path=str(file)))
     ((tagged, tags),) = read_pairs(corpus)
     assert tagged == "5␣000 5␣000 chủ␣tịch a␣b␣c"
     assert tags == "X X X X"

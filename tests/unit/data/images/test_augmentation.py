@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tfm.data.images.augmentation import NUM_DRAWS, Augmentation, draw_uniform
+from tfm.data.images.augmentation import DRAWS_PER_IMAGE, Augmentation, draw_uniform
 
 VALUES = np.random.default_rng(1).integers(0, 256, (40, 9, 7, 3)).astype(np.uint8)
 ROWS = np.arange(40)
@@ -114,14 +114,14 @@ def test_a_crop_keeps_a_window_of_its_share() -> None:
 
 def test_draws_are_uniform_and_do_not_hang_together() -> None:
     draws = np.concatenate([draw_uniform(1, step, np.arange(2000)) for step in range(5)])
-    assert draws.shape == (10_000, NUM_DRAWS)
+    assert draws.shape == (10_000, DRAWS_PER_IMAGE)
     assert draws.min() >= 0
     assert draws.max() < 1
     assert abs(draws.mean(0) - 0.5).max() < 4 * (1 / 12) ** 0.5 / 100
-    assert abs(np.corrcoef(draws.T) - np.eye(NUM_DRAWS)).max() < 0.05
+    assert abs(np.corrcoef(draws.T) - np.eye(DRAWS_PER_IMAGE)).max() < 0.05
     assert abs(np.corrcoef(draws[:-1, 0], draws[1:, 0])[0, 1]) < 0.05  # of one row and the next
     assert len(np.unique(draws)) == draws.size
-    assert draw_uniform(2**64 - 1, 2**40, np.array([2**40])).shape == (1, NUM_DRAWS)
+    assert draw_uniform(2**64 - 1, 2**40, np.array([2**40])).shape == (1, DRAWS_PER_IMAGE)
 
 
 @pytest.mark.parametrize(("keys", "said"), [({"shift": -1}, "shift"), ({"crop": 0.0}, "crop"), ({"crop": 1.5}, "crop")])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tfm.data.corpora.sources import read_pairs
-from tfm.data.corpus_config import PARAMETERS, CorpusConfig
+from tfm.data.corpus_config import GENERATOR_PARAMETERS, CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic import pronouns, registry
 from tfm.data.synthetic.language.phrases import Draw
@@ -199,7 +199,7 @@ OLD_CODE = {
 @pytest.mark.parametrize("name", AS_EVER)
 def test_the_other_built_in_corpora_are_what_they_were_before_this_one(name: str) -> None:
     """Byte for byte; and datasets made of them are not made again for code that has no part in them."""
-    needs = {each: 2 for each in PARAMETERS.get(name, ()) if each != "mix"}
+    needs = {each: 2 for each in GENERATOR_PARAMETERS.get(name, ()) if each != "mix"}
     digest = hashlib.sha256()
     for split in ("train", "test"):
         corpus = CorpusConfig.model_validate(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 pytest.importorskip("tfm.model.cpu_kernels.word2vec", reason="no numba (extra: fast)", exc_type=ImportError)
 
 from tests.rounding import assert_rounds_like
-from tfm.data.batching.example_keys import keys_to_uniform, token_keys
+from tfm.data.batching.example_keys import rng_keys_to_uniform, token_rng_keys
 from tfm.model.cpu_kernels import word2vec as loops
 from tfm.pipeline.tasks.word_vector_objectives import negative_sampling_losses
 from tfm.tokenizer.sampled import hash_numbers
@@ -58,9 +58,9 @@ def reference(
     """The same steps in plain numpy, in the type of the weights."""
     (ids, lengths, keys), (inputs, outputs), (window, shrink, negatives, rate) = texts, weights, how
     total, count = 0.0, 0
-    kept = keys_to_uniform(token_keys(keys, lengths, 0)) < keep[ids]
-    reaches = 1 + token_keys(keys, lengths, 1) % np.uint64(window) if shrink else np.full(len(ids), window)
-    streams = token_keys(keys, lengths, 2)
+    kept = rng_keys_to_uniform(token_rng_keys(keys, lengths, 0)) < keep[ids]
+    reaches = 1 + token_rng_keys(keys, lengths, 1) % np.uint64(window) if shrink else np.full(len(ids), window)
+    streams = token_rng_keys(keys, lengths, 2)
     for begin, length in zip(np.cumsum(lengths) - lengths, lengths, strict=True):
         places = [place for place in range(begin, begin + length) if kept[place]]
         for i, place in enumerate(places):

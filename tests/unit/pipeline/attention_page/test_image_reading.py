@@ -72,7 +72,7 @@ def test_the_weights_are_those_of_the_equation(file: Path) -> None:
     network, ids = model.model, [BOS_ID, *model.target_tokenizer.encode(SAYS)]
     layer = network.decoder[0]
     with torch.inference_mode():
-        pixels = model.images(torch.from_numpy(model.images.pixels(file)[None].copy()))
+        pixels = model.images(torch.from_numpy(model.images.decode_pixels(file)[None].copy()))
         memory = network.encode(pixels, network.source_layout(pixels, torch.ones(1)))
         # what enters cross-attention, caught on the way
         caught: list[torch.Tensor] = []

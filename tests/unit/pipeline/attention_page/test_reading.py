@@ -23,7 +23,7 @@ from tfm.pipeline.attention_page.page import render_page
 from tfm.pipeline.attention_page.picture import View, picture, title_of, view_of, weights_of
 from tfm.pipeline.attention_page.reading import FORWARD_SPECS, attend, make_token
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.errors import DataError, RecipeError, printable
+from tfm.pipeline.errors import DataError, RecipeError, escape_unprintable
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import TokenizerConfig
@@ -61,7 +61,7 @@ def handmade(
 ) -> AttentionTrace:
     """Cross-attention of one layer over equally many tokens on both sides."""
     found = np.eye(3, dtype=np.float32)[None] if weights is None else weights
-    tokens = tuple(Token(printable(f"{text}{i}"), False, i) for i in range(found.shape[2]))
+    tokens = tuple(Token(escape_unprintable(f"{text}{i}"), False, i) for i in range(found.shape[2]))
     axes = Axes(tokens[: found.shape[1]], tokens, ("",) * found.shape[1])
     return AttentionTrace(source, target, {"cross": axes}, (Attention("cross_attention", "cross", 1, found),))
 
@@ -293,9 +293,9 @@ def test_text_on_the_page_is_text(title: str, source: str, target: str, piece: s
     page = Page(text)
     text.encode("utf-8")
     assert page.tags == plain.tags
-    assert page.texts["title"] == page.texts["h1"] == printable(title)
-    assert page.texts["span"] == "".join([printable(source), "→ ", printable(target)])
-    assert data_of(page)["kinds"][0]["keys"] == [printable(f"{piece}{i}") for i in range(3)]
+    assert page.texts["title"] == page.texts["h1"] == escape_unprintable(title)
+    assert page.texts["span"] == "".join([escape_unprintable(source), "→ ", escape_unprintable(target)])
+    assert data_of(page)["kinds"][0]["keys"] == [escape_unprintable(f"{piece}{i}") for i in range(3)]
 
 
 def test_the_head_report_is_on_the_page_by_itself_too() -> None:

@@ -16,6 +16,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import streaming
 from tfm.pipeline.decoding.compiled_streaming import SPECIAL, compiled_stream
 from tfm.pipeline.decoding.search.hypothesis import NextPieces
+from tfm.pipeline.decoding.search.sampling import draw_tokens
 from tfm.pipeline.decoding.streaming import prefill
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -38,6 +39,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "likeliest": {"beam": 1},
     "drawn": {"strategy": "sample", "n_best": 5, "seed": 3},
     "at a temperature": {"strategy": "sample", "n_best": 9, "temperature": 0.6, "min_length": 3},
+    "of the best": {"strategy": "sample", "n_best": 7, "temperature": 1.3, "top_k": 6},
+    "of the most probable": {"strategy": "sample", "n_best": 7, "top_p": 0.8, "min_length": 2},
+    "of both": {"strategy": "sample", "n_best": 7, "temperature": 2.0, "top_k": 9, "top_p": 0.9},
+    "of all, best first": {"strategy": "sample", "n_best": 5, "top_p": 1.0},
+    "of one": {"strategy": "sample", "n_best": 1, "top_k": 1, "temperature": 0.7},
 }
 
 
@@ -84,6 +90,27 @@ def test_texts_are_those_of_the_plain_modules(settings: dict[str, Any], through_
     assert lengths == {33} if through_ends else len(found) == 1 or len(lengths) > 1
 
 
+@pytest.mark.parametrize("limits", [(None, 0.9), (3, None), (7, 0.5), (50, 1.0), (None, 1e-9)], ids=str)
+def test_pieces_are_drawn_from_the_best_as_by_plain_torch(limits: tuple[int | None, float | None]) -> None:
+    """Ties and pieces that may not come included; each row against `draw_tokens`."""
+    from tfm.model.cpu_kernels import text_generation
+
+    torch.manual_seed(1)
+    rows = torch.randn(200, 23).mul(2).round(decimals=0).log_softmax(-1)  # many equal values
+    rows[:, 4] = -torch.inf
+    uniform = torch.rand(200, dtype=torch.float64)
+    uniform[:2] = torch.tensor([0.0, 1 - 2**-53])
+    top_k, top_p = limits
+    wanted = draw_tokens(rows, uniform, 0.7, top_k, top_p)
+    choice, sums = Choice(0.7, top_k, top_p), np.empty(23)
+    shape = choice.num_best(23), 0.7, 1.0 if top_p is None else top_p
+    found = [
+        text_generation._draw_best(row.numpy(), number, *shape, sums)
+        for row, number in zip(rows, uniform.tolist(), strict=True)
+    ]
+    assert found == wanted.tolist()
+
+
 @pytest.mark.parametrize("longest", [1, 3])
 def test_texts_end_at_their_limit(longest: int) -> None:
     model, config = make_model(**MODELS["rotary, GELU"]).model, DecodingConfig(strategy="sample", n_best=6)
@@ -100,7 +127,7 @@ def test_log_probabilities_round_as_those_of_torch(changes: dict[str, Any]) -> N
     with dispatch.use_compiled_kernels(True), torch.no_grad():
         texts = make_compiled_texts(single.model, pieces, 20, SPECIAL)
     assert texts is not None
-    new, found = texts.append(np.zeros((3, 4)), Choice(), shortest=9, longest=30)
+    new, found = texts.append(np.zeros((3, 4)), Choice(top_k=1), shortest=9, longest=30)
 
     @torch.inference_mode()
     def plain(loaded: LoadedModel) -> torch.Tensor:
@@ -128,8 +155,6 @@ def test_a_text_is_the_same_to_the_bit_beside_any_others() -> None:
 @pytest.mark.parametrize(
     ("changes", "settings"),
     [
-        ({}, {"strategy": "sample", "top_k": 5}),
-        ({}, {"strategy": "sample", "top_p": 0.9}),
         ({"decoder": WIDE.model_copy(update={"dim": 24})}, {}),
         ({"output_bias": True}, {}),
         ({"activation": "silu"}, {}),

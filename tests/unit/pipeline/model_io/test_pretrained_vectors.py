@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from tests.tiny_model import tiny_model
 from tests.tiny_training import MODEL, run, training, write_dataset
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -165,7 +165,7 @@ def vectors(tmp_path: Path) -> Path:
 
 def rows_of(folder: Path, dataset: Path, name: str) -> dict[str, list[float]]:
     """The rows of a table of a published model, by word."""
-    tokenizer, _ = load_pair(dataset / "tokenizer")
+    tokenizer, _ = load_tokenizer_pair(dataset / "tokenizer")
     table = load_file(folder / "model.safetensors")[name]
     return {word: table[number].tolist() for word, number in words_of(tokenizer).items()}
 

@@ -139,9 +139,10 @@ def test_what_an_unknown_key_is_said_to_be_can_be_set(tmp_path: Path) -> None:
     text = '[[data.train]]\nformat = "generated"\npath = "grammar"\nsplit = "train"\nsize = 5\n'
     for key in ("size", "data.size"):
         assert "did you mean data.train.0.size or " in problem(tmp_path, text, f"{key}=9")
-    said = problem(tmp_path, text, "data.train.size=9")
-    assert said.endswith("has one item, 0, and 'size' is not one of them; did you mean data.train.0.size?")
-    assert load_recipe(write(tmp_path, text), ["data.train.0.size=9"]).data.train[0].size == 9
+    said = problem(tmp_path, text + text, "data.train.size=9")
+    assert said.endswith("has items 0 to 1, and 'size' is not one of them; did you mean data.train.0.size?")
+    for key in ("data.train.0.size", "data.train.size"):  # a list of one needs no number
+        assert load_recipe(write(tmp_path, text), [f"{key}=9"]).data.train[0].size == 9
     assert "did you mean" not in problem(tmp_path, text, "data.train.one.size=9")
     assert "did you mean" not in problem(tmp_path, text, "data.train.1.size=9")
 

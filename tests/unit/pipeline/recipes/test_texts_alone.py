@@ -54,14 +54,17 @@ def test_a_task_that_reads_sources_is_refused_where_there_are_none(task: str, wh
 )
 def test_a_masked_language_model_reads_a_text_that_is_named_on_either_side(corpora: str, tmp_path: Path) -> None:
     data = load_recipe(recipe(tmp_path, "masked_language_model", corpora)).data
-    named = [data] if data.path else list(data.named.values())
+    named = [data] if data.path else list(data.corpora_by_name.values())
     assert {(corpus.source, corpus.target) for corpus in named} == {("a", "a")}
 
 
 def test_a_text_and_its_tags_stay_what_they_are(tmp_path: Path) -> None:
     corpora = 'train = { format = "conllu", path = "a" }\nvalid = { source = "a", target = "b" }'
     data = load_recipe(recipe(tmp_path, "masked_language_model", corpora)).data
-    assert [(corpus.source, corpus.target) for corpus in data.named.values()] == [("source", "target"), ("a", "b")]
+    assert [(corpus.source, corpus.target) for corpus in data.corpora_by_name.values()] == [
+        ("source", "target"),
+        ("a", "b"),
+    ]
 
 
 def test_the_default_task_is_refused_too(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import unicodedata
 
 import pytest
 
-from tfm.data.dataset.examples import Side
+from tfm.data.dataset.examples import EncodedSide
 from tfm.data.dataset.unwritable import UnwritableCharacters
 from tfm.pipeline.reports.dataset_report import _unwritable_table
 from tfm.tokenizer.config import TokenizerConfig
@@ -29,7 +29,7 @@ def tokenizer_of(text, **config):
 
 def found(references, tokenizer):
     count = UnwritableCharacters(tokenizer)
-    count.add(Side.encode(references, tokenizer))
+    count.add(EncodedSide.encode(references, tokenizer))
     return count.as_json()
 
 

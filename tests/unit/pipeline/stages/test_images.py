@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from tests.tiny_images import COLOURS, SHAPE, write_folder, write_idx
 from tests.unit.pipeline.stages.test_preprocess import Loud
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.image_sources import read_images
 from tfm.data.corpora.sources import content_fingerprints, read_rows
@@ -68,7 +68,7 @@ def pixels(file: Path) -> Any:
 
 
 def captions_of(split: Split, data: Dataset) -> list[str]:
-    return load_pair(data.tokenizer_folder)[1].decode_batch(split.target.lists())
+    return load_tokenizer_pair(data.tokenizer_folder)[1].decode_batch(split.target.to_lists())
 
 
 def test_a_row_is_a_caption_and_in_test_sets_an_image(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_an_empty_caption_beside_others_is_a_missing_one(tmp_path: Path, several
     pixels = np.zeros((8, 8, 3), np.uint8)
     given = [("", "a", " "), ("a", "", "b"), ("", ""), ()]
     images = [(CaptionedImage("", pixels, texts, f"image {number}"), pixels) for number, texts in enumerate(given)]
-    _, target = load_pair(save_words(tmp_path))
+    _, target = load_tokenizer_pair(save_words(tmp_path))
     (chunk,) = encode_images(images, target, several=several)
     if several:
         assert chunk.target.texts == ["a", "a", "", ""]
@@ -344,7 +344,7 @@ def test_only_a_chunk_of_images_is_held_in_memory(tmp_path: Path, monkeypatch: p
             yield CaptionedImage("", values, ("a", "b"), f"image {number}"), values
             del values
 
-    _, target = load_pair(save_words(tmp_path))
+    _, target = load_tokenizer_pair(save_words(tmp_path))
     sizes = set()
     for chunk in encode_images(made(), target, several=False):
         sizes.add((len(chunk), len({id(each) for each in chunk.source.pixels or ()})))

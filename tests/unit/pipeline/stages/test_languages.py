@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tfm.data.config import DataConfig
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.dataset.directions import target_languages, temperature_weights
+from tfm.data.dataset.directions import target_languages, temperature_sampling_weights
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
@@ -54,12 +54,12 @@ def test_each_source_begins_with_the_language_of_its_target(tmp_path: Path, shar
     assert (target.languages == source.languages) == shared
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
         asked = target_languages(data.directions[name])
-        assert [ids[0] for ids in split.source.lists()] == [source.languages[code] for code in asked]
-        assert not {number for ids in split.target.lists() for number in ids} & set(source.languages.values())
+        assert [ids[0] for ids in split.source.to_lists()] == [source.languages[code] for code in asked]
+        assert not {number for ids in split.target.to_lists() for number in ids} & set(source.languages.values())
     assert [each.pair for each in data.directions["train"]] == [("eng", "deu"), ("eng", "hin"), ("deu", "eng")]
     assert target_languages(data.directions["deu-hin"]) == ["hin"] * 12
     texts = data.tests["deu-hin"].texts()[0]
-    assert data.tests["deu-hin"].source.lists() == source.for_target_language("hin").encode_batch(texts)
+    assert data.tests["deu-hin"].source.to_lists() == source.for_target_language("hin").encode_batch(texts)
 
 
 def test_a_tokenizer_that_names_languages_stays_as_it_is(tmp_path: Path) -> None:
@@ -77,9 +77,9 @@ def test_a_tokenizer_that_names_languages_stays_as_it_is(tmp_path: Path) -> None
     codes = source.languages
     assert codes.keys() == {"deu_Latn", "eng_Latn"}
     german, english = codes["deu_Latn"], codes["eng_Latn"]
-    begun = [tuple(ids[:2]) for ids in made.train.source.lists()]
+    begun = [tuple(ids[:2]) for ids in made.train.source.to_lists()]
     assert [first for first, _ in groupby(begun)] == [(german, english), (english, german)]
-    assert {tuple(ids[:2]) for ids in made.valid.source.lists()} == {(english, german)}
+    assert {tuple(ids[:2]) for ids in made.valid.source.to_lists()} == {(english, german)}
 
 
 def test_a_new_language_of_the_training_text_makes_a_taken_tokenizer_anew(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_what_is_cut_from_training_keeps_its_languages(tmp_path: Path) -> None:
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
         asked = target_languages(data.directions[name])
         assert len(set(asked)) > 1
-        assert [ids[0] for ids in split.source.lists()] == [source.languages[code] for code in asked]
+        assert [ids[0] for ids in split.source.to_lists()] == [source.languages[code] for code in asked]
 
 
 def test_pairs_of_another_language_are_no_duplicates(tmp_path: Path) -> None:
@@ -145,11 +145,11 @@ def test_temperature_sees_corpora_by_a_power_of_their_sizes(tmp_path: Path, temp
     assert seen.sum() == pytest.approx(sizes.sum()), "an epoch is as long as it was"
     np.testing.assert_allclose(np.log(seen / seen[0]), np.log(sizes / sizes[0]) / temperature, atol=1e-12)
     if temperature == 1:
-        assert data.train.weights_of(0) is None
+        assert data.train.weights_in_epoch(0) is None
 
 
 def test_temperature_of_an_empty_corpus() -> None:
-    assert temperature_weights([4, 0, 4], 2) == [1.0, 1.0, 1.0]
+    assert temperature_sampling_weights([4, 0, 4], 2) == [1.0, 1.0, 1.0]
 
 
 BILINGUAL = CorpusConfig(source="a", target="b")

@@ -75,8 +75,8 @@ def test_a_dataset_holds_every_pair_of_every_split(corpora, tokenizer, tmp_path)
     valid, test = [("a b", "b"), ("", "c")], [("zzz", "a"), ("", ""), ("a b", "b")]
     found = run(corpora(train=TRAIN, val=valid, test=test), tokenizer, tmp_path / "dataset")
     source, target = load_pair(tokenizer)
-    assert found.train.source.lists() == source.encode_batch([pair[0] for pair in TRAIN])
-    assert found.train.target.lists() == target.encode_batch([pair[1] for pair in TRAIN])
+    assert found.train.source.to_lists() == source.encode_batch([pair[0] for pair in TRAIN])
+    assert found.train.target.to_lists() == target.encode_batch([pair[1] for pair in TRAIN])
     assert found.valid.texts() == tuple(map(list, zip(*valid, strict=True)))
     assert found.tests["test"].texts() == tuple(map(list, zip(*test, strict=True)))
     assert load_pair(found.tokenizer_folder)[0].encode("a b") == source.encode("a b")
@@ -195,8 +195,8 @@ def test_a_vocabulary_a_side(corpora, tmp_path):
     with publish(Plan("tokenize", tmp_path / "two", {}, {}, 1), command=["test"]) as draft:
         save_pair(*sides, draft.folder)
     found = run(corpora(train=TRAIN, valid=TRAIN, test=TRAIN), tmp_path / "two", tmp_path / "dataset")
-    assert found.train.source.lists() == sides[0].encode_batch([pair[0] for pair in TRAIN])
-    assert found.train.target.lists() == sides[1].encode_batch([pair[1] for pair in TRAIN])
+    assert found.train.source.to_lists() == sides[0].encode_batch([pair[0] for pair in TRAIN])
+    assert found.train.target.to_lists() == sides[1].encode_batch([pair[1] for pair in TRAIN])
     assert [one.vocab_size for one in load_pair(found.tokenizer_folder)] == [one.vocab_size for one in sides]
 
 
@@ -218,7 +218,7 @@ def test_corpora_take_their_turns(corpora, tokenizer, tmp_path):
     config = {"train": [{**a, "epochs": [2, 3]}, {**b, "epochs": [1, 2]}], "valid": valid, "tests": {"test": valid}}
     loud = Loud()
     found = run(config, tokenizer, tmp_path / "dataset", loud).train
-    rows = [found.weights_of(epoch) for epoch in range(3)]
+    rows = [found.weights_in_epoch(epoch) for epoch in range(3)]
     assert rows[1] is None
     assert [np.flatnonzero(each).tolist() for each in (rows[0], rows[2])] == [list(range(64, 74)), list(range(64))]
     report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
@@ -233,8 +233,8 @@ def test_texts_without_sources(corpora, tokenizer, tmp_path):
     loud = Loud()
     found = run({**config, "limits": {"max_length": 4}}, tokenizer, tmp_path / "dataset", loud)
     _, target = load_pair(tokenizer)
-    assert found.train.target.lists() == target.encode_batch(["a b", "d e", "a b"])
-    assert found.train.source.lists() == [[], [], []]
+    assert found.train.target.to_lists() == target.encode_batch(["a b", "d e", "a b"])
+    assert found.train.source.to_lists() == [[], [], []]
     assert found.valid.texts() == (["", ""], ["d e", "a b"])
     report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
     assert report["splits"]["train"]["dropped"] == {"empty": 2, "too long": 1, "length ratio": 0, "duplicate": 0}
@@ -247,7 +247,7 @@ def test_texts_without_sources(corpora, tokenizer, tmp_path):
     assert loud.tables["also in the training data"][0] == ["valid", "2 (100.0%)"]
 
     kept = run({**config, "limits": {"max_length": 32, "empty": "keep"}}, tokenizer, tmp_path / "whole")
-    assert kept.train.target.lists() == target.encode_batch([text for _, text in lines])
+    assert kept.train.target.to_lists() == target.encode_batch([text for _, text in lines])
 
 
 def test_texts_are_drawn_at_random_and_kept_apart(corpora, tokenizer, tmp_path):
@@ -288,7 +288,7 @@ def test_a_training_split_of_which_nothing_is_left_is_an_error(corpora, tokenize
 
 
 def test_bad_data_is_found_before_any_work(corpora, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr("tfm.pipeline.stages.preprocess.load_pair", lambda folder: pytest.fail("work began"))
+    monkeypatch.setattr("tfm.pipeline.stages.preprocess.load_tokenizer_pair", lambda folder: pytest.fail("work began"))
     config = corpora(train=TRAIN, valid=TRAIN, test=TRAIN)
     (tmp_path / "corpora" / "test.de").write_bytes(b"a\nb\n")
     with pytest.raises(DataError, match=r"test\.en: has 64 lines, but \S*test\.de has 2"):
@@ -373,7 +373,7 @@ def test_where_targets_are_tags_the_pieces_of_each_word_are_kept(corpora, tags_t
     pairs, reporter = [("a\u00b4b cd", "X Y"), ("a  b\u00adc ﷺ ", "X  Q Z")], Loud()
     run(corpora(train=pairs, valid=pairs, test=pairs), tags_tokenizer, tmp_path / "dataset", reporter)
     for split in (load_dataset(tmp_path / "dataset").train, load_dataset(tmp_path / "dataset").valid):
-        assert [len(sizes) for sizes in split.words.lists()] == [2, 3]
+        assert [len(sizes) for sizes in split.words.to_lists()] == [2, 3]
     assert reporter.warnings == [
         f"1 label of the {name} split is not in the training data: 'Q' (1); each counts as wrong"
         for name in ("valid", "test")
@@ -454,8 +454,8 @@ def test_long_sources_are_cut_where_that_is_asked_for(corpora, tokenizer, tmp_pa
     found = run(config, tokenizer, tmp_path / "dataset", heard)
     source, _ = load_pair(tokenizer)
     expected = [source.encode(text) for text in ("a b c", "a b c", "a b")]
-    assert found.train.source.lists() == expected
-    assert found.valid.source.lists() == [*expected, source.encode("a"), source.encode("a b c")]
+    assert found.train.source.to_lists() == expected
+    assert found.valid.source.to_lists() == [*expected, source.encode("a"), source.encode("a b c")]
     assert found.valid.texts()[0] == [pair[0] for pair in long]
     report = json.loads((tmp_path / "dataset" / "report.json").read_text("utf-8"))
     assert {name: split["cut"] for name, split in report["splits"].items()} == {"train": 3, "valid": 3, "test": 1}

@@ -73,9 +73,9 @@ def test_jamo_on_the_source_and_phones_as_they_are(tmp_path: Path) -> None:
     preprocess(data, folder, tmp_path / "dataset", command=["tfm"], reporter=NullReporter())
     made = load_dataset(tmp_path / "dataset")
     source, target = load_pair(made.tokenizer_folder)
-    sources = {source.decode(list(ids)) for ids in made.train.source.lists()}
+    sources = {source.decode(list(ids)) for ids in made.train.source.to_lists()}
     assert sources == {unicodedata.normalize("NFD", text) for text in WORDS}
-    assert {target.decode(list(ids)) for ids in made.train.target.lists()} == {*PHONES}
+    assert {target.decode(list(ids)) for ids in made.train.target.to_lists()} == {*PHONES}
     assert len(source.encode("한")) == 3 == len(unicodedata.normalize("NFD", "한"))
 
 

@@ -14,7 +14,7 @@ from tests.invariants.test_resume import SignalAt
 from tests.killing import result
 from tests.rounding import assert_rounds_like
 from tests.tiny_training import MODEL, WHOLE_WORDS, run, training, write_dataset
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
@@ -200,7 +200,7 @@ def setting(
     base = {"encoder": STACK, "decoder": STACK, "max_length": 32, "dropout": rates}
     config = ModelConfig(**{**base, **KINDS[kind]})
     data = load_dataset(dataset)
-    source, target = load_pair(data.tokenizer_folder)
+    source, target = load_tokenizer_pair(data.tokenizer_folder)
     task: Any = task_of(TaskContext(training(r_drop=alpha), config, source, target, 64))
     vocab = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
     model: Any = build(config, **vocab, seed=1).double().train()

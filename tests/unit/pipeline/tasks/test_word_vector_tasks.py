@@ -19,7 +19,7 @@ from torch import Tensor
 from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tests.tiny_training import run, training, write_dataset
-from tfm.data.batching.example_keys import text_keys
+from tfm.data.batching.example_keys import text_rng_keys
 from tfm.data.dataset.split import Column, Dataset, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
@@ -167,7 +167,7 @@ def test_validation_counts_each_prediction_that_is_the_likeliest_of_all(architec
 def test_validation_with_noise_words_counts_who_beats_them_all() -> None:
     task, model, batch = made(config_of(window=2, negatives=2))
     found, correct, count = task.evaluate(model, batch), 0, 0
-    keys = text_keys(batch.tokens_out.numpy(), batch.lengths.numpy())
+    keys = text_rng_keys(batch.tokens_out.numpy(), batch.lengths.numpy())
     for number in range(7):
         reach, drawn = torch.full_like(batch.tokens_out, 2), hash_numbers(keys, np.array([number]))
         hidden, wanted, of_words = task._predictions(model, batch, word_vectors.is_word(batch.tokens_out), reach, drawn)
@@ -183,7 +183,7 @@ def test_validation_with_noise_words_counts_who_beats_them_all() -> None:
 def test_each_prediction_has_noise_words_of_its_own() -> None:
     """In every pass others, for a word's neighbours others, and the same for the same text beside other texts."""
     task, model, batch = made(config_of(window=3, negatives=3), [[4, 5, 6, 4, 5, 6]] * 2)
-    keys = text_keys(batch.tokens_out.numpy(), batch.lengths.numpy())
+    keys = text_rng_keys(batch.tokens_out.numpy(), batch.lengths.numpy())
     reach, kept = torch.full_like(batch.tokens_out, 3), word_vectors.is_word(batch.tokens_out)
     *_, found = task._predictions(model, batch, kept, reach, keys)
     assert len(set(found().tolist())) == len(found()) // 2
@@ -249,7 +249,7 @@ def test_no_noise_word_is_the_wanted_one_where_there_is_another(shares: list[flo
         wanted = torch.full((4,), word)
         drawn = draw_noise_words(frequencies, wanted, 50, keys_of(4, key))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(word_vector_objectives, "keys_to_uniform", lambda keys: np.tile(ends, (len(keys), 1)))
+            patch.setattr(word_vector_objectives, "rng_keys_to_uniform", lambda keys: np.tile(ends, (len(keys), 1)))
             drawn = torch.cat([drawn, draw_noise_words(frequencies, wanted, 4, keys_of(4, key))], 1)
         if any(frequencies.pow(0.75).cumsum(0)[-1] > frequencies.pow(0.75)[word] for _ in others):
             assert set(drawn.flatten().tolist()) <= others

@@ -17,7 +17,7 @@ from tests.killing import result
 from tests.tiny_images import COLOURS, write_folder
 from tests.tiny_training import STACK, run, training
 from tests.unit.pipeline.stages.test_images import config, dataset_of, folder_of
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.batching.augmented_images import ImageAugmenter
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.data.config import DataConfig
@@ -131,7 +131,10 @@ def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
     sampler = captions.sampler(bpe_dropout=0.5)
     how = Resegmentation(None, sampler, seed=1, max_tokens=32, budget=40)
     varied, rows = ImageAugmenter(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
-    parts = [Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part))) for part, _ in how.parts(varied, rows, 3)]
+    parts = [
+        Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part)))
+        for part, _ in how.resegmented_parts(varied, rows, 3)
+    ]
     assert len(parts) > 1
     whole = Translation(CrossEntropy(0.1)).batch(varied, rows)
     seen = sorted(each.tobytes() for part in parts for each in part.source.numpy())
@@ -298,4 +301,4 @@ def test_images_of_another_size_are_refused_before_any_work(folder: Path, tmp_pa
 
 
 def texts_of(data: Dataset) -> list[str]:
-    return load_pair(data.tokenizer_folder)[1].decode_batch(data.train.target.lists())
+    return load_tokenizer_pair(data.tokenizer_folder)[1].decode_batch(data.train.target.to_lists())

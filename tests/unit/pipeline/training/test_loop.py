@@ -509,7 +509,7 @@ def test_two_vocabularies_of_one_size_are_not_tied(
 ) -> None:
     source, other = load_pair(dataset / "tokenizer")[0], train_tokenizer([WORDS[::-1]], WHOLE_WORDS)
     assert source.vocab_size == other.vocab_size
-    monkeypatch.setattr(starting_point, "load_pair", lambda folder: (source, other))
+    monkeypatch.setattr(starting_point, "load_tokenizer_pair", lambda folder: (source, other))
     with pytest.raises(RecipeError, match=r'model\.tie = "all" needs one vocabulary'):
         run(dataset, tmp_path, training())
 

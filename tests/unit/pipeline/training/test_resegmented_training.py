@@ -13,7 +13,7 @@ import torch
 from tests.invariants.test_resume import SignalAt
 from tests.killing import result
 from tests.tiny_training import MODEL, run, training, write_dataset
-from tfm.data.artifact_tokenizers import load_pair
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
@@ -62,7 +62,7 @@ MASKED = {"architecture": "encoder_only", "task": "masked_language_model"}
 )
 def test_a_batch_in_parts_has_the_gradient_of_the_whole(dataset: Path, changes: dict[str, Any], task: Any) -> None:
     data = load_dataset(dataset)
-    tokenizer, _ = load_pair(data.tokenizer_folder)
+    tokenizer, _ = load_tokenizer_pair(data.tokenizer_folder)
     exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0), **changes})
     model = build(exact, source_vocab=tokenizer.vocab_size, target_vocab=tokenizer.vocab_size, seed=1).double()
     whole = Resegmentation(*[tokenizer.sampler(bpe_dropout=0.4)] * 2, seed=1, max_tokens=32, budget=10**6)
@@ -71,7 +71,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(dataset: Path, changes: 
         made = Gradients(model, task, data.train, settings(clip_norm=None), 1, World(), how)
         update = made.compute([np.arange(12)], 3, stop=False)
         found.append((update, [each.grad.clone() for each in model.parameters() if each.grad is not None]))
-    assert len(list(replace(whole, budget=64).parts(data.train, np.arange(12), 3))) > 1
+    assert len(list(replace(whole, budget=64).resegmented_parts(data.train, np.arange(12), 3))) > 1
     (one, gradients), (other, in_parts) = found
     assert one.tokens == other.tokens
     assert changes or one.tokens > int(data.train.target_lengths[:12].sum()) + 12
@@ -81,7 +81,10 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(dataset: Path, changes: 
 
 def about(dataset: Path, model: dict[str, Any], **more: Any) -> TaskContext:
     return TaskContext(
-        settings(**more), MODEL.model_copy(update=model), *load_pair(load_dataset(dataset).tokenizer_folder), 64
+        settings(**more),
+        MODEL.model_copy(update=model),
+        *load_tokenizer_pair(load_dataset(dataset).tokenizer_folder),
+        64,
     )
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tfm.data.corpora.remarks import collect_warnings
-from tfm.data.corpora.sources import read_pairs, with_tagged_words
+from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.sources import keep_tags_in_words, read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.formats.conll.schemes import SchemeCheck
@@ -30,7 +30,7 @@ def read(file: Path, text: str, **keys: Any) -> list[tuple[str, str]]:
 
 
 def said(file: Path, text: str) -> list[str]:
-    with collect_warnings() as found:
+    with collect_remarks() as found:
         read(file, text)
     return [each.removeprefix(f"{file}: ") for each in found]
 
@@ -48,7 +48,7 @@ def test_the_word_is_first_and_its_label_last_or_columns_are_numbers(tmp_path: P
 def test_tabs_let_a_word_have_spaces(tmp_path: Path, end: str) -> None:
     text = "# id 1\nNew York\tB-LOC\nist\tO\n \n\nda\tO\n".replace("\n", end)
     assert read(tmp_path / "a", text) == [("New York ist", "B-LOC O"), ("da", "O")]
-    corpus = with_tagged_words(CorpusConfig(format="conll", path=str(tmp_path / "a")))
+    corpus = keep_tags_in_words(CorpusConfig(format="conll", path=str(tmp_path / "a")))
     assert list(read_pairs(corpus)) == [("New␣York ist", "B-LOC O"), ("da", "O")]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tfm.data.corpora.remarks import collect_warnings
+from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -88,7 +88,7 @@ def read(path: Path, content: str | bytes, **keys: Any) -> list[tuple[str, str]]
 def test_a_translation_memory(tmp_path: Path) -> None:
     file, of_tmx = tmp_path / "a.tmx", {"format": "tmx", "source": "en", "target": "de"}
     whole = [("A dog.", "Ein Hund  & mehr."), ("Two", "zwo"), ("empty", "")]
-    with collect_warnings() as remarks:
+    with collect_remarks() as remarks:
         assert read(file, TMX, **of_tmx) == whole
     assert list(remarks) == [f"{file}: 1 segment without a translation is left out"]
     assert read(file, TMX, **{**of_tmx, "source": "EN-us"})[0] == whole[0]
@@ -118,7 +118,7 @@ def test_the_memory_among_the_examples() -> None:
 
 def test_xliff_of_both_versions(tmp_path: Path) -> None:
     file = tmp_path / "a.xlf"
-    with collect_warnings() as remarks:
+    with collect_remarks() as remarks:
         assert read(file, XLIFF_1, format="xliff") == [("A dog.", "Ein Hund."), ("Two", "Zwei")]
     assert list(remarks) == [f"{file}: 2 segments without a translation are left out"]
     assert read(file, XLIFF_1, format="xliff", source="de", target="en")[1] == ("Zwei", "Two")
@@ -144,7 +144,7 @@ def test_a_catalog_of_messages(tmp_path: Path) -> None:
         ("one file", "%d plik"),
         ("%d files", "%d pliki"),
     ]
-    with collect_warnings() as remarks:
+    with collect_remarks() as remarks:
         assert read(file, PO, format="po") == found
     assert [remark.partition(": ")[2] for remark in remarks] == [
         "2 segments without a translation are left out",

@@ -1,0 +1,75 @@
+"""Each part of a Transformer block has its share: a language model without one part at a time."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+from bench.claims.claim import Claim, Found
+from bench.claims.runs import read_score, run_recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RECIPE = "recipes/claims/depth.toml"
+SEEDS = (1, 2, 3)
+WHOLE = "whole block"
+MODELS: Mapping[str, Sequence[str]] = {
+    WHOLE: (),
+    "no feed-forward": ("model.feed_forward=none",),
+    "no activation": ("model.activation=none",),
+    "no W_o": ("model.output_projection=false",),
+    "values are keys": ("model.values=keys",),
+    "no W_q, W_k, W_v": ("model.attention_projections=false",),
+    "one head": ("model.decoder.heads=1",),
+    "no residuals": ("model.residual=none",),
+    "no norm": ("model.normalization=none",),
+}
+
+
+def measure(seeds: Sequence[int] = SEEDS) -> Found:
+    """Validation loss after the recipe's updates, by model and seed, and the parameters of each model."""
+    runs = {name: [train_model(name, seed) for seed in seeds] for name in MODELS}
+    losses = {name: [read_score(each, "valid.loss") for each in of_model] for name, of_model in runs.items()}
+    return {"losses": losses, "parameters": {name: count_parameters(runs[name][0]) for name in runs}}
+
+
+def train_model(name: str, seed: int) -> Path:
+    """The run of a model without a part, with one seed."""
+    short = "".join(letter if letter.isalnum() else "-" for letter in name)
+    return run_recipe(RECIPE, f"block-{short}-{seed}", f"seed={seed}", *MODELS[name])
+
+
+def count_parameters(run: Path) -> int:
+    """The parameters of a run's model."""
+    from tfm.pipeline.model_io.loaded_model import load_model
+    from tfm.pipeline.model_io.model_folder import model_folder
+
+    return sum(each.numel() for each in load_model(model_folder(run)).model.parameters())
+
+
+def figures(found: Found) -> dict[str, str]:
+    """The figures that the text quotes: mean and deviation of each loss, and parameters in thousands."""
+    said = {name: f"{fmean(losses):.2f} ± {stdev(losses):.2f}" for name, losses in found["losses"].items()}
+    return said | {f"parameters, {name}": f"{count:,}" for name, count in found["parameters"].items()}
+
+
+def draw(found: Found) -> "Figure":
+    """A bar for each model, a dot for each seed; the line is the whole block."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.8), layout="constrained")
+    axes = figure.subplots()
+    names = list(found["losses"])[::-1]
+    axes.barh(names, [fmean(found["losses"][name]) for name in names], color="#9ecae1")
+    for place, name in enumerate(names):
+        losses = found["losses"][name]
+        axes.plot(losses, [place] * len(losses), ".", color="#08519c")
+    axes.axvline(fmean(found["losses"][WHOLE]), color="#636363", linewidth=0.8)
+    axes.set_xlim(min(map(min, found["losses"].values())) - 0.2)
+    axes.set_title("validation loss a word after 200 updates, nats", loc="left")
+    axes.grid(alpha=0.25, axis="x")
+    return figure
+
+
+CLAIM = Claim("each part of a block has its share", measure, figures, draw)
