@@ -18,20 +18,27 @@ from tfm.model.attention.memory import Memory
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import (
     EMBEDDING_ELIGIBILITY,
-    LOOP_PARTS,
+    LOOP_ELIGIBILITY,
     are_all_eligible,
     is_cpu_eval_fp32,
     is_plain_stack,
 )
-from tfm.model.fused.loop_weights import as_array, layer_types, make_stack, num_weights, stack_linears, stack_norms
+from tfm.model.fused.loop_weights import (
+    as_array,
+    load_layer_types,
+    make_stack_weights,
+    num_weights,
+    stack_linears,
+    stack_norms,
+)
 from tfm.model.fused.weight_cache import WeightCache, cached_weights
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
-from tfm.model.transformer.decoder_masks import CAUSAL
+from tfm.model.transformer.decoder_masks import CAUSAL_DECODER_MASK
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
-Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
+GreedySearch = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
 with their end token."""
 SourceReader = Callable[[Sequence[int]], TransformerState]
@@ -44,12 +51,12 @@ MAX_WEIGHTS_FOR_SINGLE_THREAD = 1 << 24
 """The number of weights above which several threads read them faster than the one of the loop."""
 
 
-def make_greedy_search(model: object, special: tuple[int, int, int]) -> Search | None:
+def make_greedy_search(model: object, special: tuple[int, int, int]) -> GreedySearch | None:
     """Return the function that searches greedily with this model as it is now; None where the loop does not apply.
 
     special: padding, begin and end token.
     """
-    if type(model) is not EncoderDecoder or model.mask != CAUSAL or not dispatch.are_kernels_enabled():
+    if type(model) is not EncoderDecoder or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
@@ -62,13 +69,13 @@ def make_source_reader(model: object) -> SourceReader | None:
 
     None where the loop does not apply.
     """
-    if type(model) is not EncoderDecoder or model.mask != CAUSAL or not dispatch.are_kernels_enabled():
+    if type(model) is not EncoderDecoder or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return None
     weights = _weights_of(model)
     return None if weights is None else partial(_read_source, weights, model)
 
 
-def _read_source(weights: "_Weights", model: EncoderDecoder, source: Sequence[int]) -> TransformerState:
+def _read_source(weights: "_SearchWeights", model: EncoderDecoder, source: Sequence[int]) -> TransformerState:
     keys, values = (torch.from_numpy(each) for each in weights.encode(model, source))
     return TransformerState(
         caches=tuple(LayerKVCache() for _ in keys),
@@ -78,14 +85,14 @@ def _read_source(weights: "_Weights", model: EncoderDecoder, source: Sequence[in
     )
 
 
-def _weights_of(model: EncoderDecoder) -> "_Weights | None":
-    return cached_weights(_weight_caches, model, lambda model: _Weights(model) if _is_supported(model) else None)
+def _weights_of(model: EncoderDecoder) -> "_SearchWeights | None":
+    return cached_weights(_weight_caches, model, lambda model: _SearchWeights(model) if _is_supported(model) else None)
 
 
-_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_Weights]]" = WeakKeyDictionary()
+_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_SearchWeights]]" = WeakKeyDictionary()
 
 
-class _Weights:
+class _SearchWeights:
     """The weights of a model as the loop reads them."""
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -93,10 +100,10 @@ class _Weights:
         decoder: Any = model.decoder
         crosses = [layer.cross_attention for layer in decoder]
         self._num_encoder_weights = num_weights(encoder) + sum(num_weights(cross.key_value) for cross in crosses)
-        self._encoder = make_stack(model.source_embedding, encoder, model.encoder_norm, model.max_length)
-        self._decoder = make_stack(model.target_embedding, decoder, model.decoder_norm, model.max_length)
+        self._encoder = make_stack_weights(model.source_embedding, encoder, model.encoder_norm, model.max_length)
+        self._decoder = make_stack_weights(model.target_embedding, decoder, model.decoder_norm, model.max_length)
         self._memory_key_value = stack_linears(cross.key_value for cross in crosses)
-        self._cross_attention = layer_types().Attention(
+        self._cross_attention = load_layer_types().AttentionWeights(
             stack_linears(cross.query for cross in crosses),
             stack_linears(cross.output for cross in crosses),
             stack_norms(layer.around_cross_attention.norm for layer in decoder),
@@ -106,7 +113,7 @@ class _Weights:
     def search(
         self, model: EncoderDecoder, special: tuple[int, int, int], source: Sequence[int], shortest: int, longest: int
     ) -> tuple[list[int], float]:
-        """A `Search`, with the model that these weights are of, and of these special tokens."""
+        """A `GreedySearch`, with the model that these weights are of, and of these special tokens."""
         found = np.empty(longest + 1, np.int64)
         keys, values = self.encode(model, source)
         count, log_prob = _load_kernels().search_greedily(
@@ -145,8 +152,8 @@ def _is_supported(model: EncoderDecoder) -> bool:
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
         and are_all_eligible(embeddings, EMBEDDING_ELIGIBILITY)
-        and is_plain_stack(model.encoder, model.encoder_norm, LOOP_PARTS)
-        and is_plain_stack(model.decoder, model.decoder_norm, LOOP_PARTS)
+        and is_plain_stack(model.encoder, model.encoder_norm, LOOP_ELIGIBILITY)
+        and is_plain_stack(model.decoder, model.decoder_norm, LOOP_ELIGIBILITY)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from tfm.model.attention.explicit_attention import softmax
+from tfm.model.attention.explicit_attention import softmax_lookup
 from tfm.model.attention.scores import SCORES
 from tfm.model.masks import Mask
 from tfm.pipeline.api.arguments import one_of
@@ -84,7 +84,7 @@ def attention(
     biased = (
         torch.from_numpy(logits) if bias is None else torch.from_numpy(logits) + bias.expand(1, 1, *logits.shape)[0, 0]
     )
-    weights: Floats = softmax(biased).numpy()
+    weights: Floats = softmax_lookup(biased).numpy()
     one_query = given.ndim == 1
     mixed: Floats = weights @ values
     return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)

@@ -8,7 +8,7 @@ import torch
 from tfm.data.batching.batches import pair_batch_from_images
 from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
-from tfm.model.vision.image_shape import grid_size, token_size
+from tfm.model.vision.image_shape import grid_size, pixels_per_image_token
 from tfm.pipeline.attention_page.attended import AttentionTrace, Axes, Image, Kind, Token
 from tfm.pipeline.attention_page.reading import (
     FORWARD_SPECS,
@@ -85,5 +85,7 @@ def _token_image(loaded: LoadedModel, images: RowImages) -> Image:
     assert shape is not None
     assert loaded.config.vision is not None
     return Image(
-        images.take(np.zeros(1, np.int64))[0], *grid_size(loaded.config.vision, shape), token_size(loaded.config.vision)
+        images.take(np.zeros(1, np.int64))[0],
+        *grid_size(loaded.config.vision, shape),
+        pixels_per_image_token(loaded.config.vision),
     )

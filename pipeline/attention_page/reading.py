@@ -215,7 +215,7 @@ def _read_concatenated(loaded: LoadedModel, source: Sequence[int], target: Seque
         tokens = (*read, *_target_tokens(loaded, [BOS_ID, *target]))
         return {"decoder": Axes(tokens, tokens, (*_word_notes("", read), *_word_notes("then says", said)))}
     ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))
-    loaded.model.read(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
+    loaded.model.hidden_states(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     tokens = (*_target_tokens(loaded, [BOS_ID]), *_source_tokens(loaded, source))
     return {"decoder": Axes(tokens, tokens, _word_notes("", tokens))}
 

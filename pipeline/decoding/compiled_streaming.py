@@ -14,7 +14,7 @@ import torch
 
 from tfm.data.errors import DataError
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
-from tfm.model.fused.text_generation import Choice, CompiledTexts, make_compiled_texts
+from tfm.model.fused.text_generation import CompiledTexts, TokenChoice, make_compiled_texts
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.numpy_streaming import truncate_context
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
@@ -60,18 +60,18 @@ def _begin_texts(model: object, pieces: Any, room: int) -> CompiledTexts | None:
         return make_compiled_texts(model, pieces, room, SPECIAL)
 
 
-def _choice_of(config: DecodingConfig) -> Choice:
+def _choice_of(config: DecodingConfig) -> TokenChoice:
     """How pieces are chosen."""
     if config.strategy == "search" or config.temperature == 0:
-        return Choice(top_k=1)
-    return Choice(config.temperature, config.top_k, config.top_p)
+        return TokenChoice(top_k=1)
+    return TokenChoice(config.temperature, config.top_k, config.top_p)
 
 
 def _write(
     begin: Callable[[Any], CompiledTexts],
     prompt: Sequence[int],
     config: DecodingConfig,
-    choice: Choice,
+    choice: TokenChoice,
     limits: tuple[int, int],
     context: int,
     through_ends: bool,
@@ -105,7 +105,7 @@ def _write(
             ends = np.cumsum([len(share) for share in shares])[:-1]
             splits = np.split(numbers.reshape(-1, steps), ends)
 
-            append = partial(CompiledTexts.append, choice=choice, shortest=shortest - cut, longest=longest - cut)
+            append = partial(CompiledTexts.extend_texts, choice=choice, shortest=shortest - cut, longest=longest - cut)
             new, values = (np.concatenate(each) for each in zip(*run(append, shares, splits), strict=True))
             yield from _by_step(texts, new, values, through_ends)
             pieces, length = np.concatenate([pieces, new], 1), length + steps

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tfm.data.images.row_images import RowImages
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
-from tfm.model.fused.decoder_step import maybe_fuse
+from tfm.model.fused.decoder_step import fuse_if_supported
 from tfm.model.layers.linear import inference_precision, linear_layers
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
@@ -97,7 +97,7 @@ def decode(
             continuing=phrases.continuing,
         )
         single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
-        steps = stepper if single_greedy else maybe_fuse(stepper)
+        steps = stepper if single_greedy else fuse_if_supported(stepper)
         return STRATEGIES[config.strategy](
             _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done)
         )

@@ -50,7 +50,7 @@ def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
     """The state that has read all of texts (B, T) but their last pieces, which are for the next step."""
     batch, length = pieces.shape
     if length == 1:
-        return model.begin(batch, pieces.device)
+        return model.empty_state(batch, pieces.device)
     layout = Layout.from_lengths(torch.full((batch,), length - 1), pieces.device)
     return model.start(pieces[:, :-1].flatten(), layout)
 

@@ -15,7 +15,7 @@ from tfm.model.numpy_inference.weights import (
     UnsupportedModelError,
     build_encoder_only_network,
     build_network,
-    gives_labels,
+    is_label_model,
     is_supported,
 )
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
@@ -112,7 +112,7 @@ def load_small_model(
         return None
 
     def possible(known: ModelConfig) -> bool:
-        if gives_labels(known):
+        if is_label_model(known):
             return accepts(config, tags=has_tags(known.task))
         return is_supported(known) and is_basic_search(config)
 
@@ -121,7 +121,7 @@ def load_small_model(
             parts = read_model_parts(manifest, possible)
             known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-            if gives_labels(known):
+            if is_label_model(known):
                 labels = build_encoder_only_network(known, parts.weights, **sizes)
                 return NumpyLabeller(labels, source, target, has_tags(known.task))
             network = build_network(known, parts.weights, **sizes)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from tfm.data.errors import DataError
-from tfm.model.config import Languages
+from tfm.model.config import LanguageMarking
 from tfm.tokenizer.languages import match_languages
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -15,7 +15,7 @@ TRANSLATES = "translates into several languages"
 
 
 def tokenizer_for_languages(
-    tokenizer: Tokenizer, languages: Languages, to: str | None, source_language: str | None, folder: Path
+    tokenizer: Tokenizer, languages: LanguageMarking, to: str | None, source_language: str | None, folder: Path
 ) -> Tokenizer:
     """Return the tokenizer of sources in a language that are to be translated into another.
 

@@ -107,7 +107,7 @@ def token_scores(
 
 def _score_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Log-probability (n,) of each token of a batch that counts, and whether none is likelier (n,)."""
-    hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))[counted]
+    hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))[counted]
     log_probs, right = [], []
     # the output layer in pieces: logits (n, V) of a whole batch need not fit into memory
     for part, wanted in zip(

@@ -51,10 +51,10 @@ class LanguageModel(PairTask):
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
         """-log p and accuracy of the tokens, without smoothing."""
         layout = Layout.from_lengths(batch.lengths, batch.tokens_in.device)
-        return counts_of(model.output(model.read(batch.tokens_in, layout)), batch.tokens_out)
+        return counts_of(model.output(model.hidden_states(batch.tokens_in, layout)), batch.tokens_out)
 
     def _predictions(self, model: Any, batch: TextBatch, layout: AnyLayout) -> Predictions:
-        hidden, count, real = model.read(batch.tokens_in, layout), batch.num_tokens, None
+        hidden, count, real = model.hidden_states(batch.tokens_in, layout), batch.num_tokens, None
         if self.flat_rows is not None:
             real = real_row_mask(self.flat_rows, count, hidden)
         return Predictions(hidden, batch.tokens_out, count, real)

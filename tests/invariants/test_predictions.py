@@ -74,7 +74,7 @@ def test_no_batch_has_nothing_to_predict(architecture: str, name: str, more: dic
         assert epochs.num_batches(seed) == len(epochs(seed))
         for batches in (epochs(seed), task.ordered(split, 12)):
             for step, rows in enumerate(batches):
-                model.dropout_rng.begin(1, step)
+                model.dropout_rng.seed_batch(1, step)
                 assert task.loss(model, task.batch(split, rows)).count > 0
                 assert task.evaluate(model, task.batch(split, rows)).count > 0
         if "block" not in more:

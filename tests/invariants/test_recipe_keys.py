@@ -301,7 +301,7 @@ def portrait(recipe: Recipe, data: Dataset) -> tuple[object, ...]:
         for parameter in network.parameters():
             parameter.mul_(3)  # surer than a beginner is, so that what changes little is seen
         for step, rows in enumerate(task.epochs(data.train, 64, 1)(0)[:3], 1):
-            network.dropout_rng.begin(1, step, 0, 0)
+            network.dropout_rng.seed_batch(1, step, 0, 0)
             losses.append(float(task.loss(network, task.batch(data.train, rows)).sum))
         nll = float(task.evaluate(network.eval(), task.batch(data.valid, task.ordered(data.valid, 64)[0])).nll)
     return tables_of(network), network.max_length, losses, nll

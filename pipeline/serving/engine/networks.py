@@ -14,7 +14,7 @@ import torch
 
 from tfm.data.images.decoding import decode_image
 from tfm.data.images.row_images import RowImages
-from tfm.model.fused.decoder_step import FusedDecoderStep, maybe_fuse
+from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
 from tfm.model.fused.greedy_search import SourceReader, make_source_reader
 from tfm.model.fused.row_invariance import is_row_invariant
 from tfm.pipeline.attention_page.attended import as_json
@@ -66,7 +66,7 @@ class TorchNetwork:
             raise DataError("was published anew while it was loaded", file=version.folder)
         loaded.model.eval()
         with torch.inference_mode():  # compiled loops are used where nothing asks for gradients
-            stepper, read = maybe_fuse(loaded.model), make_source_reader(loaded.model)
+            stepper, read = fuse_if_supported(loaded.model), make_source_reader(loaded.model)
             joins = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
         return cls(version, loaded, stepper, read) if joins else cls(version, loaded, None)
 

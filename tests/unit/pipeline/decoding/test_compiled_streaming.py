@@ -11,7 +11,7 @@ from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
 from tfm.model.config import StackConfig
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.text_generation import Choice, make_compiled_texts
+from tfm.model.fused.text_generation import TokenChoice, make_compiled_texts
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import streaming
 from tfm.pipeline.decoding.compiled_streaming import SPECIAL, compiled_stream
@@ -102,7 +102,7 @@ def test_pieces_are_drawn_from_the_best_as_by_plain_torch(limits: tuple[int | No
     uniform[:2] = torch.tensor([0.0, 1 - 2**-53])
     top_k, top_p = limits
     wanted = draw_tokens(rows, uniform, 0.7, top_k, top_p)
-    choice, sums = Choice(0.7, top_k, top_p), np.empty(23)
+    choice, sums = TokenChoice(0.7, top_k, top_p), np.empty(23)
     shape = choice.num_best(23), 0.7, 1.0 if top_p is None else top_p
     found = [
         text_generation._draw_best(row.numpy(), number, *shape, sums)
@@ -127,7 +127,7 @@ def test_log_probabilities_round_as_those_of_torch(changes: dict[str, Any]) -> N
     with dispatch.use_compiled_kernels(True), torch.no_grad():
         texts = make_compiled_texts(single.model, pieces, 20, SPECIAL)
     assert texts is not None
-    new, found = texts.append(np.zeros((3, 4)), Choice(top_k=1), shortest=9, longest=30)
+    new, found = texts.extend_texts(np.zeros((3, 4)), TokenChoice(top_k=1), shortest=9, longest=30)
 
     @torch.inference_mode()
     def plain(loaded: LoadedModel) -> torch.Tensor:

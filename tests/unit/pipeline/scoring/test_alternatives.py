@@ -78,7 +78,7 @@ def plain(loaded: LoadedModel, ids: list[int]) -> float:
         return 0.0
     with torch.inference_mode():
         read = torch.tensor([BOS_ID, *ids[:-1]])
-        logits = loaded.model.output(loaded.model.read(read, Layout.from_lengths(torch.tensor([len(ids)]))))
+        logits = loaded.model.output(loaded.model.hidden_states(read, Layout.from_lengths(torch.tensor([len(ids)]))))
         shares = logits.double().exp() / logits.double().exp().sum(1, keepdim=True)
     return math.fsum(math.log(shares[row, piece]) for row, piece in enumerate(ids))
 

@@ -55,7 +55,7 @@ def plain_nll(loaded: LoadedModel, lines: list[str]) -> tuple[float, int]:
             read = torch.tensor([BOS_ID, *window[:-1]])
             with torch.no_grad():
                 logits = loaded.model.output(
-                    loaded.model.read(read, Layout.from_lengths(torch.tensor([len(window)]), "cpu"))
+                    loaded.model.hidden_states(read, Layout.from_lengths(torch.tensor([len(window)]), "cpu"))
                 )
             total -= float(logits.log_softmax(-1)[torch.arange(len(window)), torch.tensor(window)].sum())
             count += len(window)

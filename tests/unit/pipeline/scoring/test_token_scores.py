@@ -74,7 +74,7 @@ def one_at_a_time(loaded: LoadedModel, text: list[int], longest: int, stride: in
         start = -(-late // stride) * stride
         read = torch.tensor([BOS_ID, *text[start:place]])
         with torch.no_grad():
-            hidden = loaded.model.read(read, Layout.from_lengths(torch.tensor([len(read)]), "cpu"))
+            hidden = loaded.model.hidden_states(read, Layout.from_lengths(torch.tensor([len(read)]), "cpu"))
             found.append(float(loaded.model.output(hidden[-1:]).log_softmax(-1)[0, token]))
     return found
 

@@ -100,10 +100,10 @@ def test_each_update_hides_other_spans_and_validation_always_the_same() -> None:
     task, split = task_of(), split_of(*[30] * 6)
     batch, found = task.batch(split, np.arange(6)), []
     for step in (1, 2, 1):
-        model.dropout_rng.begin(7, step)
+        model.dropout_rng.seed_batch(7, step)
         found.append(float(task.loss(model, batch).nll))
     assert found[0] == found[2] != found[1]
-    model.dropout_rng.begin(7, 3)
+    model.dropout_rng.seed_batch(7, 3)
     together = task.evaluate(model, batch)
     apart = [task.evaluate(model, task.batch(split, np.array([row]))) for row in range(6)]
     torch.testing.assert_close(together.nll, torch.stack([each.nll for each in apart]).sum(), rtol=0, atol=1e-10)
@@ -172,7 +172,7 @@ def test_flat_batches_have_the_loss_of_padded_ones() -> None:
     ).double()
     split, losses = split_of(9, 30, 2, 17), []
     for task in (task_of(), task_of(flat_rows=128)):
-        model.dropout_rng.begin(1, 1)
+        model.dropout_rng.seed_batch(1, 1)
         found = task.loss(model, task.batch(split, np.arange(4)))
         losses.append((float(found.sum.detach()), float(found.nll), found.count))
     assert losses[0] == pytest.approx(losses[1], abs=1e-10)

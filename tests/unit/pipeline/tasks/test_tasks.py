@@ -98,7 +98,7 @@ def test_a_loss_is_the_sum_of_those_of_its_examples(architecture: str, task: str
 def trained(objective: Any, model: Any, batch: Any) -> Any:
     """The loss of a batch in an update."""
     model.train()
-    model.dropout_rng.begin(1, 1)
+    model.dropout_rng.seed_batch(1, 1)
     return objective.loss(model, batch)
 
 
@@ -215,7 +215,7 @@ def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:
     task, texts = MaskedLanguageModel(CrossEntropy(0.0)), split([list(range(4, 16))] * 4, [[]] * 4)
     batch, losses = task.batch(texts, np.arange(4)), []
     for step in (1, 2, 1):
-        model.dropout_rng.begin(5, step)
+        model.dropout_rng.seed_batch(5, step)
         losses.append(float(task.loss(model, batch).nll))
     assert losses[0] == losses[2] != losses[1]
     with torch.no_grad():

@@ -72,7 +72,7 @@ def made(
     task, model = task_of(config), build(config, source_vocab=vocab, target_vocab=vocab, seed=1).double()
     data = dataset_of(texts)
     task.begin(model, data)
-    model.dropout_rng.begin(1, 1)
+    model.dropout_rng.seed_batch(1, 1)
     return task, model, task.batch(data.train, np.arange(len(texts)))
 
 
@@ -197,7 +197,7 @@ def test_validation_draws_by_its_texts_alone(words: dict[str, Any]) -> None:
     task, model, batch = made(config_of(window=3, **words))
     with torch.no_grad():
         once = task.evaluate(model, batch)
-        model.dropout_rng.begin(2, 9)
+        model.dropout_rng.seed_batch(2, 9)
         again = task.evaluate(model, batch)
     assert (float(once.nll), int(once.correct), once.count) == (float(again.nll), int(again.correct), again.count)
 
@@ -223,7 +223,7 @@ def test_training_draws_by_seed_and_step_alone() -> None:
     task, model, batch = made(config_of(window=3, negatives=3, shrink=True, subsample=0.1))
     losses = []
     for seed, step in ((1, 1), (1, 2), (2, 1), (1, 1)):
-        model.dropout_rng.begin(seed, step)
+        model.dropout_rng.seed_batch(seed, step)
         losses.append(float(task.loss(model, batch).sum.detach()))
     assert losses[0] == losses[3]
     assert len(set(losses)) == 3
@@ -267,7 +267,7 @@ def test_what_is_left_out_is_nobody_s_neighbour() -> None:
     task, model, batch = made(config_of(window=1, subsample=1 / 62), texts)
     counts = []
     for step in range(40):
-        model.dropout_rng.begin(1, step)
+        model.dropout_rng.seed_batch(1, step)
         counts.append(task.loss(model, batch).count)
     num_words = 2 + 60 * math.sqrt((1 / 62) / (60 / 62))
     assert sum(counts) / len(counts) == pytest.approx(2 * (num_words - 1), rel=0.1)
@@ -283,7 +283,7 @@ def test_a_window_that_shrinks_is_the_whole_one_at_most() -> None:
     task, model, batch = made(config_of(window=3, shrink=True))
     counts = set()
     for step in range(20):
-        model.dropout_rng.begin(1, step)
+        model.dropout_rng.seed_batch(1, step)
         counts.add(task.loss(model, batch).count)
     nearest = made(config_of(window=1))
     assert nearest[0].loss(*nearest[1:]).count <= min(counts) < max(counts) <= whole[0].loss(*whole[1:]).count

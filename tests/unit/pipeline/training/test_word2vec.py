@@ -88,7 +88,7 @@ def test_words_and_windows_are_those_of_a_whole_gradient(architecture: str, word
     before = [each.clone() for each in updates.model.parameters()]
     for step in range(1, 40):
         found = updates.begin([rows, rows[:7]], step, stop=False).read()
-        updates.model.dropout_rng.begin(3, step)
+        updates.model.dropout_rng.seed_batch(3, step)
         plain = updates.task.loss(updates.model, updates.task.batch(updates.split, rows))
         again = updates.task.batch(updates.split, rows[:7])
         object.__setattr__(again, "repeats", np.ones(7, np.int64))
