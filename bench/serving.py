@@ -39,7 +39,7 @@ def serve(
 ) -> None:
     """Sentences a second of `tfm serve`, and milliseconds of one.
 
-    Each client asks a sentence at a time: it keeps one connection, and asks the next line when it has the answer to the one before. The server keeps
+    Each client keeps one connection, and asks the next line when it has the answer to the one before. The server keeps
     no answers. In turn with it `tfm translate` decodes the same lines; its start is not counted. The clients run on the
     same processors: their CPU time is said, and deducted from the seconds by its share of a processor.
     """
