@@ -37,11 +37,12 @@ def serve(
     rounds: Rounds = 3,
     json: Json = None,
 ) -> None:
-    """Sentences a second of `tfm serve`, and milliseconds of one.
+    """Sentences a second of `tfm serve`, and latency.
 
-    Each client keeps one connection, and asks the next line when it has the answer to the one before. The server keeps
-    no answers. In turn with it `tfm translate` decodes the same lines; its start is not counted. The clients run on the
-    same processors: their CPU time is said, and deducted from the seconds by its share of a processor.
+    Clients ask a sentence at a time. Each keeps one connection, and asks the next line when it has the answer to
+    the one before. The server keeps no answers. In turn with it `tfm translate` decodes the same lines; its start
+    is not counted. The clients run on the same processors: their CPU time is said, and deducted from the seconds by
+    its share of a processor.
     """
     from bench.processes import TFM
     from tfm.data.lines import open_lines

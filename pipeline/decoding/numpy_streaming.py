@@ -15,7 +15,7 @@ from tfm.model.numpy_inference.transformer import Cache, select_cache_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
 from tfm.pipeline.decoding.search.numpy_beam_search import forbid_early_end
-from tfm.pipeline.decoding.search.numpy_sampling import draw_tokens, key_of, uniform_numbers
+from tfm.pipeline.decoding.search.numpy_sampling import draw_tokens, sampling_key, uniform_numbers
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 
@@ -73,7 +73,7 @@ def generate_stream(
     """
     limits = (0, longest + 1) if through_ends else (min(config.min_length, longest), longest)
     texts = np.arange(config.n_best)
-    keys = np.array([key_of(config.seed, [BOS_ID, *prompt], sample) for sample in texts.tolist()], np.uint64)
+    keys = np.array([sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in texts.tolist()], np.uint64)
     pieces = np.array([[BOS_ID, *prompt]] * config.n_best)
     shown = truncate_context(pieces, context)
     cache, num_read = network.prefill(shown), shown.shape[1] - 1

@@ -17,9 +17,9 @@ from tfm.pipeline.decoding.compiled_streaming import compiled_stream
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
-from tfm.pipeline.decoding.search.greedy import TokenSelector, likeliest
+from tfm.pipeline.decoding.search.greedy import TokenSelector, select_likeliest
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
-from tfm.pipeline.decoding.search.numpy_sampling import key_of
+from tfm.pipeline.decoding.search.numpy_sampling import sampling_key
 from tfm.pipeline.decoding.search.sampling import Sampling
 from tfm.pipeline.decoding.stepper import LanguageModel, StateT
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -128,5 +128,5 @@ def generate_stream(
 
 def _token_selector(config: DecodingConfig, prompt: Sequence[int]) -> TokenSelector:
     if config.strategy == "search":
-        return likeliest
-    return Sampling(config, [key_of(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)])
+        return select_likeliest
+    return Sampling(config, [sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)])

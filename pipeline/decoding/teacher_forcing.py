@@ -80,7 +80,7 @@ def target_log_probs(
     sums = np.zeros(len(sources))
     with torch.inference_mode():
         for rows in ordered_batches(source_lengths, target_lengths, budget=MAX_BATCH_TOKENS):
-            sums[rows] = _batch_sums(model, pairs(rows).to(device)).cpu().numpy()
+            sums[rows] = _target_log_prob_sums(model, pairs(rows).to(device)).cpu().numpy()
     return sums
 
 
@@ -203,7 +203,7 @@ def forced_text_log_probs_by_steps(
     return np.array([math.fsum(each[start:]) for each, start in zip(found, starts, strict=True)])
 
 
-def _batch_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
+def _target_log_prob_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
     """Return the sums of log-probabilities (B,), float64."""
     source = model.source_layout(batch.source, batch.source_lengths)
     target = Layout.from_lengths(batch.target_lengths, batch.source.device)

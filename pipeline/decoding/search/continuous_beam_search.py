@@ -104,7 +104,7 @@ class ContinuousBeamSearch:
         self._keys[slot], self._found[key] = key, []
         self._num_pieces[slot] = self._num_read[slot] = 0
         self._longest[slot] = longest
-        self._beams.begin(np.array([slot]), self._norms[[longest + 1]])
+        self._beams.reset_slots(np.array([slot]), self._norms[[longest + 1]])
 
     def _read(self, source: Sequence[int]) -> Any:
         """The state of a source of which nothing is written, of W rows."""
@@ -152,7 +152,7 @@ class ContinuousBeamSearch:
         ends = eos_mask(values, tokens)
         finished = ends[:, :width]
         if finished.any():
-            beams.count(finished, values[:, :width] / divisors[:, None])
+            beams.record_finished(finished, values[:, :width] / divisors[:, None])
             self._collect(finished, values, parents)
         rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, width)
         parents = parents[rows, stays]

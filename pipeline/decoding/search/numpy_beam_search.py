@@ -62,7 +62,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
         ends = eos_mask(values, tokens)
         finished = ends[:, :beam]
         if finished.any():
-            beams.count(finished, values[:, :beam] / divisors[:, None])
+            beams.record_finished(finished, values[:, :beam] / divisors[:, None])
             for rank in finished[0].nonzero()[0]:
                 ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
                 log_prob = values[0, rank].item()

@@ -17,7 +17,7 @@ from tfm.data.images.row_images import RowImages
 from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
 from tfm.model.fused.greedy_search import SourceReader, make_source_reader
 from tfm.model.fused.row_invariance import is_row_invariant
-from tfm.pipeline.attention_page.attended import as_json
+from tfm.pipeline.attention_page.attended import trace_as_json
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
@@ -27,7 +27,7 @@ from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.translation import translate_images, translate_lines
-from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
@@ -92,7 +92,7 @@ class TorchNetwork:
         source = [*ids[: self.stepper.max_length - 1], EOS_ID]
 
         def answer(found: Hypothesis) -> list[Record]:
-            text = one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
+            text = join_to_one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
             return [(text, found.score, found.log_prob, found.num_tokens)]
 
         if query.beam > 1:
@@ -109,7 +109,7 @@ class TorchNetwork:
         if query.kind == "align":
             return align_by_attention(loaded, query.text, query.target or "")
         read = attend(loaded, query.text, query.target, DecodingConfig(beam=query.beam, batch_sentences=1))
-        return as_json(read)
+        return trace_as_json(read)
 
 
 @torch.inference_mode()
@@ -129,7 +129,7 @@ def _search(loaded: LoadedModel, query: Query) -> list[Translation]:
 
 def _describe_image(loaded: LoadedModel, query: Query) -> list[Translation]:
     """The captions or labels of an image. Raises DataError where it is none."""
-    preparation, n_best = loaded.preparation(), query.n_best
+    preparation, n_best = loaded.require_image_transform(), query.n_best
     pixels = np.stack([decode_image(query.image or b"", "the image", preparation.shape).pixels])
     labels = ABILITIES[loaded.config.task].labels is not None
     search = {} if labels else {"beam": query.beam, "batch_sentences": 1}

@@ -117,7 +117,10 @@ class MarkupPlacement:
             words = [word for first, last in free for word in range(first, last)]
             if not words:
                 return None
-            word = max(words, key=lambda word: gains[word])
+            shares = self._words.shares(markup.start, markup.end)
+            is_mark = is_punctuation(self._source[markup.start : markup.end])
+            # No word is mostly of this source: the one with most of it, a mark only for marks.
+            word = max(words, key=lambda word: (self._words.is_punctuation(word) == is_mark, shares[word]))
             found = (word, word + 1)
         return self._with_punctuation(markup, found, next(each for each in free if each[0] <= found[0] < each[1]))
 

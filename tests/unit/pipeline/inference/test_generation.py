@@ -15,7 +15,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
-from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.hypothesis import NextPieces
 from tfm.pipeline.decoding.streaming import PromptedStepper, generate_stream, prefill, truncate_context
@@ -111,7 +111,9 @@ def test_what_is_written_is_what_decoding_finds(make, prompt, config):
     model = make()
     config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})
     pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.from_config(2, before=prompt))
-    (found,) = decode(PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=Phrases(before=prompt))
+    (found,) = decode(
+        PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=PhraseConstraints(before=prompt)
+    )
     wanted = sorted(zip(sums, pieces, strict=True), reverse=True)
     assert [[*each.ids, EOS_ID] for each in found] == [each for _, each in wanted]
     assert [each.log_prob for each in found] == pytest.approx([each for each, _ in wanted], abs=1e-9)

@@ -42,7 +42,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, errors: dict[str, Exception]) -> li
         if recipe.name in errors:
             raise errors[recipe.name]
 
-    monkeypatch.setattr(chain, "run", run)
+    monkeypatch.setattr(chain, "run_chain", run)
     return begun
 
 
@@ -156,7 +156,7 @@ def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeyp
         before("train")
         raise DataError("bad")
 
-    monkeypatch.setattr(chain, "run", run)
+    monkeypatch.setattr(chain, "run_chain", run)
     monkeypatch.setattr(
         recipe_batch,
         "plan_stage",

@@ -139,8 +139,8 @@ def test_compositions_sum_to_their_totals() -> None:
 
 def test_a_text_of_one_token_or_none_is_in_no_batch_but_does_not_hurt() -> None:
     task, split = task_of(), split_of(0, 1, 5, 1, 2, 0)
-    assert task.predictions(split).tolist() == [0, 0, 1, 0, 1, 0]
-    assert sorted(np.concatenate(task.ordered(split, 64))) == [2, 4]
+    assert task.num_predictions(split).tolist() == [0, 0, 1, 0, 1, 0]
+    assert sorted(np.concatenate(task.ordered_batches(split, 64))) == [2, 4]
     batch = task.corrupt(
         task.batch(split, np.arange(6)), keys_of(np.arange(6))
     )  # as other pieces of a text may leave one

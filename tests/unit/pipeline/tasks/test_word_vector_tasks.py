@@ -35,7 +35,7 @@ from tfm.pipeline.tasks import word_vector_objectives, word_vectors
 from tfm.pipeline.tasks.losses import CHUNK_ROWS
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.word_vector_objectives import draw_noise_words, negative_sampling_losses
-from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, keep_probability, num_words
+from tfm.pipeline.tasks.word_vectors import WordVectorTask, keep_probability, num_words, word_frequencies
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.sampled import hash_numbers
 from tfm.tokenizer.special import UNK_ID
@@ -294,7 +294,7 @@ def test_a_window_that_shrinks_is_the_whole_one_at_most() -> None:
 
 def test_frequencies_are_shares_of_words_by_the_weight_of_their_texts() -> None:
     split = replace(split_of(TEXTS), weights=np.array([1.0, 1.0, 1.0, 2.0]))
-    found = frequencies(split, 12)
+    found = word_frequencies(split, 12)
     counts = {4: 2 + 2, 5: 2, 6: 1 + 2, 7: 1, 8: 1, 9: 2, 10: 2, 11: 2}
     assert found.tolist() == pytest.approx([counts.get(word, 0) / 17 for word in range(12)])
     assert num_words(split).tolist() == [4, 2, 1, 5]
@@ -304,7 +304,7 @@ def test_texts_of_one_word_are_in_no_batch() -> None:
     task = task_of(config_of())
     epoch = task.epochs(split_of(TEXTS), 8, seed=1)
     assert sorted(row for rows in epoch(0) for row in rows.tolist()) == [0, 1, 3]
-    assert sorted(row for rows in task.ordered(split_of(TEXTS), 8) for row in rows.tolist()) == [0, 1, 3]
+    assert sorted(row for rows in task.ordered_batches(split_of(TEXTS), 8) for row in rows.tolist()) == [0, 1, 3]
 
 
 def test_texts_without_two_words_are_refused() -> None:
@@ -341,7 +341,7 @@ def test_a_resumed_training_is_one_that_never_stopped(
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert set(one) == {"table.weight", "output.weight", "frequencies"}
     data = load_dataset(dataset)
-    assert one["frequencies"].tolist() == pytest.approx(frequencies(data.train, len(one["frequencies"])).tolist())
+    assert one["frequencies"].tolist() == pytest.approx(word_frequencies(data.train, len(one["frequencies"])).tolist())
 
 
 @pytest.mark.parametrize("negatives", [None, 3], ids=["softmax", "noise"])

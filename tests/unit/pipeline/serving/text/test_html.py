@@ -187,6 +187,8 @@ def test_without_an_alignment_words_keep_their_order_and_names_are_found() -> No
     segments = split_html("<b>The</b> old man met <i>Anna</i>", "en")
     assert segments.join(["<em>Anna</em> traf der Mann"]).count("<i>Anna</i>") == 1
     assert segments.join(["Der alte Mann traf Eva"]) == "<b>Der</b> alte Mann traf <i>Eva</i>"
+    segments = split_html("Do the boys <b>sing</b>?", "en")
+    assert segments.join(["Singen sie?"]) == "Singen <b>sie</b>?"  # rather a wrong word than a mark
 
 
 def test_sentences_that_run_together_get_a_space() -> None:
