@@ -152,9 +152,9 @@ def draw_figures(found: Mapping[str, Figures], lengths: Sequence[int], file: Pat
     import matplotlib
     from matplotlib.figure import Figure
 
-    from tfm.pipeline.reports.training_curves import STYLE
+    from tfm.pipeline.reports.training_curves import PLOT_STYLE
 
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 4.2), layout="constrained")
         panels = figure.subplots(1, 2)
         for axes, (key, unit, title) in zip(

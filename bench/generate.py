@@ -36,7 +36,7 @@ def generate(
     predict: Predict = None,
     json: Json = None,
 ) -> None:
-    """Tokens a second of text after a prompt, beside CTranslate2 and Hugging Face.
+    """Tokens a second of text, beside two peers.
 
     All write the same number of texts of the same number of pieces, which no end of a text cuts short, with the same
     weights in fp32: the peers read what `tfm export --to huggingface` makes of the model (GPT-2 or Llama shaped), as

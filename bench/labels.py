@@ -32,7 +32,7 @@ def labels(
     predict: Predict = None,
     json: Json = None,
 ) -> None:
-    """Texts a second from text to label, beside transformers' pipelines and onnxruntime.
+    """Texts a second to labels, beside two peers.
 
     All have the same weights in fp32: the peers read what `tfm export` makes of the model, with 64 texts a batch, as
     many threads as there are processors. A process loads the model, labels 256 texts to warm up, and is timed on all.

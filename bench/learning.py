@@ -114,7 +114,7 @@ def learn_huggingface(
     from bench.processes import run
     from bench.workload import venv_python
     from tfm.data.artifact_tokenizers import load_tokenizer_pair
-    from tfm.pipeline.inference.translation_records import one_line
+    from tfm.pipeline.inference.translation_records import join_to_one_line
     from tfm.pipeline.scoring.metrics.registry import bleu
 
     write_pieces(work.data.train, work.vocab, folder / "train")
@@ -125,10 +125,10 @@ def learn_huggingface(
     told |= {"sentences": work.sentences_a_batch(), "size": asdict(model_size(work)), **asked}
     done = run([venv_python(venv), PEERS_FOLDER / "learn_huggingface.py"], folder=folder, text=json.dumps(told))
     tokenizer, references = load_tokenizer_pair(work.data.tokenizer_folder)[1], work.data.valid.texts()[1]
-    columns = [[one_line(text) for text in references]]
+    columns = [[join_to_one_line(text) for text in references]]
     found = []
     for each in done.answer()["points"]:
-        texts = [one_line(text) for text in tokenizer.decode_batch(each["found"])]
+        texts = [join_to_one_line(text) for text in tokenizer.decode_batch(each["found"])]
         found.append(CurvePoint(each["step"], each["seconds"], bleu(texts, columns, evaluation).score))
     return found
 

@@ -56,9 +56,9 @@ def curves_svg(curves: Iterable[tuple[str, Sequence[float], Sequence[float]]], x
     import matplotlib
     from matplotlib.figure import Figure
 
-    from tfm.pipeline.reports.training_curves import STYLE
+    from tfm.pipeline.reports.training_curves import PLOT_STYLE
 
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(6, 4), layout="constrained")
         axes = figure.subplots()
         for name, xs, ys in curves:

@@ -25,7 +25,7 @@ def scores(
     predict: Predict = None,
     json: Json = None,
 ) -> None:
-    """Lines a second from the start of a command to its end, beside sacrebleu's command.
+    """Lines a second of scores, beside sacrebleu.
 
     One output: BLEU, chrF and TER, `tfm evaluate` and `sacrebleu -m bleu chrf ter`. Several: the same of each with
     paired tests by approximate randomization, `tfm compare` and `sacrebleu --paired-ar`. Outputs are the reference,

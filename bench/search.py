@@ -186,9 +186,9 @@ def draw_regrets(found: RegretsByMethod, file: Path) -> None:
     import matplotlib
     from matplotlib.figure import Figure
 
-    from tfm.pipeline.reports.training_curves import STYLE
+    from tfm.pipeline.reports.training_curves import PLOT_STYLE
 
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 6), layout="constrained")
         panels = figure.subplots(2, -(-len(found) // 2), squeeze=False)
         named = {}

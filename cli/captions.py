@@ -20,13 +20,13 @@ def reads_images(model: Path, step: str | None) -> bool:
 
     Raises DataError where there is no model: an image would be read as a text, and refused as no UTF-8.
     """
-    from tfm.pipeline.artifacts.manifest import NAME, read_manifest
+    from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, read_manifest
     from tfm.pipeline.model_io import model_folder
 
     if step is not None:
         return model_folder.reads_images(model / "training" / "tokenizer")
     folder = model_folder.model_folder(model)
-    if not (folder / NAME).exists():
+    if not (folder / MANIFEST_FILE).exists():
         read_manifest(folder, folder)
     return model_folder.reads_images(folder)
 
@@ -42,11 +42,11 @@ def image_arguments(file: Path | None, more: list[Path] | None, model: Path) -> 
     Raises:
         typer.BadParameter: no file is named.
     """
-    from tfm.pipeline.inference.image_files import image_files
+    from tfm.pipeline.inference.image_files import list_image_files
 
     if file is None or file == Path("-"):
         raise typer.BadParameter(f"{model} reads images: name files, or folders of them", param_hint="IMAGE")
-    return image_files([file, *(more or ())])
+    return list_image_files([file, *(more or ())])
 
 
 def print_captions(
@@ -71,7 +71,7 @@ def print_captions(
     from tfm.pipeline.inference.translation import translate_images
 
     loaded = load()
-    shown = decode_images(files, loaded.preparation())
+    shown = decode_images(files, loaded.require_image_transform())
     found = translate_images(loaded, shown, config, prefixes=starts, forced=forced)
     for number, (file, captions) in enumerate(zip(files, found, strict=True), 1):
         print_hypotheses(number, str(file), captions, config, jsonl)
@@ -115,10 +115,10 @@ def print_hypotheses(
         config: the [decoding] part of a recipe.
         jsonl: whether to print a JSON line.
     """
-    from tfm.pipeline.inference.translation_records import as_json
+    from tfm.pipeline.inference.translation_records import translations_as_json
 
     if jsonl:
-        print_json(as_json(source, found))
+        print_json(translations_as_json(source, found))
         return
     several = "\n".join(f"{number}\t{each.score:.6f}\t{each.text}" for each in found)
     print_data(several if config.n_best > 1 else found[0].text)

@@ -101,7 +101,7 @@ def tables_of(
             yield wordnet_table(word, wordnet)
     if analogy is not None:
         first, second, third = analogy
-        yield _cosine_table(f"{second} - {first} + {third}", of.words.analogous(first, second, third, count))
+        yield _cosine_table(f"{second} - {first} + {third}", of.words.analogies(first, second, third, count))
     if pair is not None:
         yield pair_table(of, *pair)
     for word in concordance:

@@ -70,7 +70,7 @@ def build(
         torch.manual_seed(seed)
         model: Model
         if image is None:
-            build_text = ONE_STACK_RECURRENT.get(
+            build_text = RECURRENT_SINGLE_STACK_MODELS.get(
                 (config.architecture, config.only_stack), ARCHITECTURES[config.architecture]
             )
             if config.canine is not None:
@@ -79,14 +79,14 @@ def build(
         else:
             model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
         if config.init_range is not None:
-            draw_uniformly(model, config.init_range)
+            initialize_uniformly(model, config.init_range)
     for side in config.frozen_vector_sides:
         embedding_table(model, side).requires_grad_(False)
     return model
 
 
 @torch.no_grad()
-def draw_uniformly(model: nn.Module, bound: float) -> None:
+def initialize_uniformly(model: nn.Module, bound: float) -> None:
     """Draw all weights of a network but those of its norms from -bound to bound (Sutskever et al. 2014, sec. 3.4)."""
     of_norms = {
         id(each) for module in model.modules() if isinstance(module, NORM_CLASSES) for each in module.parameters()
@@ -254,7 +254,7 @@ ARCHITECTURES: dict[str, Callable[[ModelConfig, int, int, torch.dtype], Model]] 
     "cbow": build_word_vectors,
 }
 """By name: (config, source_vocab, target_vocab, compute_dtype) -> the network."""
-ONE_STACK_RECURRENT: dict[tuple[str, str | None], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
+RECURRENT_SINGLE_STACK_MODELS: dict[tuple[str, str | None], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
     ("recurrent", "decoder"): build_decoder_only,
     ("recurrent", "encoder"): build_encoder_only,
 }

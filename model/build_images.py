@@ -16,7 +16,7 @@ from tfm.model.transformer.factory import ModuleFactory
 from tfm.model.vision.convolution import ResNetEmbedding
 from tfm.model.vision.image_embedding import ImageEmbedding
 from tfm.model.vision.image_shape import ImageShape
-from tfm.model.vision.patches import Patches
+from tfm.model.vision.patches import PatchEmbedding
 
 ImageModel = EncoderDecoder | EncoderOnly | RecurrentEncoderDecoder
 
@@ -27,7 +27,7 @@ def build_image_embedding(parts: ModuleFactory, image: ImageShape) -> ImageEmbed
     return VISION_ENCODERS[parts.config.vision.encoder](parts, parts.config.vision, image)
 
 
-def build_patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> Patches:
+def build_patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> PatchEmbedding:
     """Build the embedding of Dosovitskiy et al. 2021, figure 1.
 
     Args:
@@ -35,7 +35,7 @@ def build_patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape)
         vision: the [model.vision] part of a recipe.
         image: the shape of the images.
     """
-    return Patches(
+    return PatchEmbedding(
         image,
         vision.patch,
         parts.config.encoder.dim,

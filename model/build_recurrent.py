@@ -8,7 +8,7 @@ from tfm.model.characters.factory import CharacterModuleFactory
 from tfm.model.config import ModelConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import SourceEmbedding
-from tfm.model.recurrent.attentive_reader import AttentionEncoder
+from tfm.model.recurrent.attentive_reader import AttentionRecurrentEncoder
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.recurrent.factory import RecurrentModuleFactory
 from tfm.model.transformer.factory import ModuleFactory
@@ -81,7 +81,7 @@ def build_attention_recurrent(
     table = decoder_parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return RecurrentEncoderDecoder(
         source_embedding=source_embedding(),
-        encoder=AttentionEncoder(encoder_parts.layers(encoder), encoder_parts.final_norm(encoder)),
+        encoder=AttentionRecurrentEncoder(encoder_parts.layers(encoder), encoder_parts.final_norm(encoder)),
         bridge=recurrent.projection(),
         target_embedding=decoder_parts.embedding(table, decoder),
         decoder=recurrent.decoder(),

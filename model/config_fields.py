@@ -28,22 +28,22 @@ Task = Literal[
     "word_vectors",
 ]  # fmt: skip
 Pooling = Literal["mean", "max", "first"]
-Norm = Literal["pre", "post"]
-Positions = Literal[
+NormPlacement = Literal["pre", "post"]
+PositionsName = Literal[
     "none", "sinusoidal", "sinusoidal_from_one", "fairseq", "learned", "rotary", "alibi", "shaw", "transformer_xl"
 ]  # fmt: skip
 PositionsJoin = Literal["add", "concatenate", "attention"]
-Mixing = Literal["attention", "recurrent", "convolution"]
+MixingName = Literal["attention", "recurrent", "convolution"]
 FeedForwardLayer = Literal["position_wise", "none"]
-Values = Literal["projection", "keys"]
-Lookup = Literal["soft", "hard"]
-DecoderMask = Literal["causal", "strict", "none"]
+ValueSource = Literal["projection", "keys"]
+LookupKind = Literal["soft", "hard"]
+DecoderMaskName = Literal["causal", "strict", "none"]
 ResidualConnection = Literal["add", "none"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu", "none"]
-GATED_ACTIVATIONS: tuple[Activation, ...] = ("glu", "swiglu")
-Score = Literal["scaled_dot", "dot", "general", "additive", "linear_additive", "distance"]
-Tie = Literal["none", "embeddings", "output", "all"]
-Languages = Literal["source", "m2m100", "mbart"]
+ActivationName = Literal["relu", "gelu", "gelu_tanh", "tanh", "silu", "glu", "swiglu", "none"]
+GATED_ACTIVATIONS: tuple[ActivationName, ...] = ("glu", "swiglu")
+AttentionScore = Literal["scaled_dot", "dot", "general", "additive", "linear_additive", "distance"]
+WeightTying = Literal["none", "embeddings", "output", "all"]
+LanguageMarking = Literal["source", "m2m100", "mbart"]
 
 SUPPORTED_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "transformer": ("translation", "span_corruption"),
@@ -54,7 +54,7 @@ SUPPORTED_TASKS: dict[Architecture, tuple[Task, ...]] = {
     "cbow": ("word_vectors",),
 }
 """The tasks that each architecture can learn."""
-ONE_STACK: dict[Architecture, dict[Task, Literal["encoder", "decoder"]]] = {
+SINGLE_STACKS: dict[Architecture, dict[Task, Literal["encoder", "decoder"]]] = {
     "decoder_only": {"translation": "decoder", "language_model": "decoder"},
     "encoder_only": dict.fromkeys(("masked_language_model", "classification", "tagging"), "encoder"),
     "recurrent": {"language_model": "decoder", "classification": "encoder", "tagging": "encoder"},
@@ -73,7 +73,7 @@ CHARACTER_TASKS: dict[Architecture, tuple[Task, ...]] = {
 }
 """The tasks that each architecture can learn where the source is read as characters (model.canine)."""
 TOKEN_OUTPUT_TASKS = ("translation", "language_model", "masked_language_model", "span_corruption")
-LEADS: dict[Languages, int] = {"source": 1, "m2m100": 2, "mbart": 1}
+NUM_PREFIX_TOKENS: dict[LanguageMarking, int] = {"source": 1, "m2m100": 2, "mbart": 1}
 """The number of tokens that a decoder reads before its target, by model.languages."""
 CONVOLUTION_WINDOW = 3
 
@@ -90,14 +90,16 @@ class ModelFields(BaseModel):
     )
     encoder: StackConfig = StackConfig()
     decoder: StackConfig = StackConfig()
-    norm: Norm = Field("pre", description="before or after each sublayer")
+    norm: NormPlacement = Field("pre", description="before or after each sublayer")
     normalization: Normalization = Field(
         "layer",
         description="layer norm, with a gain alone or norm_eps added to the deviation; RMS norm, batch norm or none",
     )
     residual: ResidualConnection = Field("add", description="each sublayer's input is added to its output, or not")
     norm_eps: float = Field(1e-5, gt=0, lt=1, description="what norms add to the variance, or to the mean square")
-    mixing: Mixing = Field("attention", description="the layer that mixes positions: self-attention or a replacement")
+    mixing: MixingName = Field(
+        "attention", description="the layer that mixes positions: self-attention or a replacement"
+    )
     window: int | None = Field(
         None,
         ge=1,
@@ -105,7 +107,7 @@ class ModelFields(BaseModel):
         description=f"how far self-attention or a convolution sees; none: all, a convolution {CONVOLUTION_WINDOW}",
     )
     convolution: ConvolutionConfig = Field(ConvolutionConfig(), description='only for mixing = "convolution"')
-    positions: Positions = Field(
+    positions: PositionsName = Field(
         "sinusoidal", description="position scheme; the last four are relative, in self-attention"
     )
     positions_join: PositionsJoin = Field(
@@ -114,28 +116,28 @@ class ModelFields(BaseModel):
         "attention: they are added to the first layer's queries, keys and values instead",
     )
     rotary: RotaryConfig = Field(RotaryConfig(), description='only for positions = "rotary"')
-    activation: Activation = Field(
+    activation: ActivationName = Field(
         "relu", description="of feed-forward layers; glu, swiglu: gated, with one more matrix"
     )
     feed_forward: FeedForwardLayer = Field(
         "position_wise", description="two matrices after attention, or no such layer"
     )
-    score: Score = "scaled_dot"
-    lookup: Lookup = Field(
+    score: AttentionScore = "scaled_dot"
+    lookup: LookupKind = Field(
         "soft",
         description="attention weights: the softmax of the scores; hard: 1 of the best key, 0 of the others, and the "
         "softmax's gradient",
     )
-    mask: DecoderMask = Field(
+    mask: DecoderMaskName = Field(
         "causal",
         description="what a decoder's row sees of its text: the rows up to itself; strict: those before it; none: all, "
         "also what it is to predict",
     )
     attention_projections: bool = Field(True, description="queries, keys and values are products of rows, or the rows")
-    values: Values = Field("projection", description="values have a projection of their own, or are the keys")
+    values: ValueSource = Field("projection", description="values have a projection of their own, or are the keys")
     output_projection: bool = Field(True, description="the heads' outputs side by side are projected once more")
     qk_norm: bool = Field(False, description="RMS norm of each head's queries and keys")
-    tie: Tie = Field(
+    tie: WeightTying = Field(
         "all", description="shared tables; embeddings: source = target; output: target = output layer; all: all three"
     )
     output_bias: bool = Field(False, description="a bias of each piece or label in the output layer")
@@ -154,7 +156,7 @@ class ModelFields(BaseModel):
         False,
         description="masked_language_model: a layer before the output, as BERT has: product, activation, norm",
     )
-    languages: Languages = Field(
+    languages: LanguageMarking = Field(
         "source",
         description="where the languages that a source begins with are read: in the source; m2m100, mbart: the "
         "target's before the target, as these models do",
@@ -205,7 +207,7 @@ class ModelFields(BaseModel):
     @property
     def only_stack(self) -> Literal["encoder", "decoder"] | None:
         """The only stack of the network; None where it has two, or none."""
-        return ONE_STACK.get(self.architecture, {}).get(self.task)
+        return SINGLE_STACKS.get(self.architecture, {}).get(self.task)
 
     @property
     def embedded_sides(self) -> tuple[str, ...]:
@@ -229,7 +231,7 @@ class ModelFields(BaseModel):
             return self.max_length + self.begin_token
         if self.architecture == "decoder_only":
             return (2 if self.task == "translation" else 1) * self.max_length
-        return self.max_length + LEADS[self.languages] - 1
+        return self.max_length + NUM_PREFIX_TOKENS[self.languages] - 1
 
     def convolution_offsets(self, number: int, *, causal: bool) -> range:
         """Return the distances of the rows that a convolution reads from its own, ascending.

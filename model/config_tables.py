@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Cell = Literal["lstm", "gru", "gru_reset_before", "tanh"]
+RecurrentCell = Literal["lstm", "gru", "gru_reset_before", "tanh"]
 Normalization = Literal["layer", "layer_gain", "layer_std", "rms", "batch", "none"]
 RecurrentAttention = Literal["none", "bahdanau", "luong"]
 VisionEncoder = Literal["patches", "convolution"]
@@ -116,7 +116,7 @@ class RecurrentConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    cell: Cell = Field(
+    cell: RecurrentCell = Field(
         "lstm", description="gru: the reset gate after the product with U, as torch has it; gru_reset_before: before"
     )
     normalization: Normalization = Field("none", description="norm of each layer's input but the first one's")

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.linear import Linear
 
-PredictionRows = tuple[Tensor, Tensor, Tensor]
-PredictionRule = Callable[[nn.Embedding, Tensor, Tensor, Tensor], PredictionRows]
+PredictionInputs = tuple[Tensor, Tensor, Tensor]
+PredictionRule = Callable[[nn.Embedding, Tensor, Tensor, Tensor], PredictionInputs]
 
 
 class WordVectors(nn.Module):
@@ -42,7 +42,7 @@ class WordVectors(nn.Module):
         self.dropout_rng, self.max_length = dropout_rng, max_length
         self.register_buffer("frequencies", torch.full((table.num_embeddings,), 1 / table.num_embeddings))
 
-    def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionRows:
+    def forward(self, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionInputs:
         """Return the vectors that predict, and the places of the words that they predict.
 
         Args:
@@ -56,7 +56,7 @@ class WordVectors(nn.Module):
         return self.reading(self.table, words, centres, neighbours)
 
 
-def predict_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionRows:
+def predict_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionInputs:
     """Skip-gram: the vector of a word predicts each of its neighbors, p(w_j | w_i): n = P.
 
     Args:
@@ -71,7 +71,7 @@ def predict_neighbours(table: nn.Embedding, words: Tensor, centres: Tensor, neig
     return table(words.index_select(0, centres)), centres, neighbours
 
 
-def predict_centre(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionRows:
+def predict_centre(table: nn.Embedding, words: Tensor, centres: Tensor, neighbours: Tensor) -> PredictionInputs:
     """CBOW: the mean of its neighbors' vectors predicts a word: n words, those that have neighbors.
 
     Args:

@@ -17,7 +17,7 @@ EvaluationMetric = Literal[
     "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
     "length", "compression", "novelty",
 ]  # fmt: skip
-OTHER_METRICS = (
+NON_EVALUATION_METRICS = (
     "loss",
     "objective",
     "token_accuracy",
@@ -155,7 +155,7 @@ class EvaluationConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_names_differ(self) -> "EvaluationConfig":
-        check_names(self.external, (*get_args(EvaluationMetric), *OTHER_METRICS))
+        check_names(self.external, (*get_args(EvaluationMetric), *NON_EVALUATION_METRICS))
         return self
 
 

@@ -1,6 +1,6 @@
 """The distribution that this package is installed from: its name differs from that of the import package."""
 
-NAME = "tfm-toolkit"  # `tfm` belongs to another project on package indexes
+DISTRIBUTION_NAME = "tfm-toolkit"  # `tfm` belongs to another project on package indexes
 
 
 def version() -> str | None:
@@ -9,11 +9,11 @@ def version() -> str | None:
     from importlib.metadata import version as version_of
 
     try:
-        return version_of(NAME)
+        return version_of(DISTRIBUTION_NAME)
     except PackageNotFoundError:
         return None
 
 
 def install_command(extra: str) -> str:
     """The command that installs an extra."""
-    return f'pip install "{NAME}[{extra}]"'
+    return f'pip install "{DISTRIBUTION_NAME}[{extra}]"'

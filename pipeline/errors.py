@@ -34,9 +34,9 @@ __all__ = [
     "escape_unprintable",
     "format_count",
     "format_for_terminal",
-    "is_told_here",
+    "is_local_error",
+    "mark_as_local",
     "mask_command",
-    "told_here",
 ]  # fmt: skip
 
 _LOCAL_ERROR_MARK = "this process alone has this error"
@@ -61,13 +61,13 @@ class Stopped(TfmError):
     exit_code = 75
 
 
-def told_here(error: _E) -> _E:
+def mark_as_local(error: _E) -> _E:
     """The error, marked as one that the other processes of a training do not have."""
     error.add_note(_LOCAL_ERROR_MARK)
     return error
 
 
-def is_told_here(error: BaseException) -> bool:
+def is_local_error(error: BaseException) -> bool:
     """Whether this process shows an error.
 
     Only the first process that torchrun starts on a machine does, since all have the same errors, except errors that

@@ -19,7 +19,7 @@ Metric = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
     "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
-FIGURES = ("loss", "perplexity", "accuracy")
+VALIDATION_FIGURES = ("loss", "perplexity", "accuracy")
 """Metrics that need no hypotheses."""
 Precision = Literal["auto", "fp32", "bf16"]
 Beta = Annotated[float, Field(ge=0, lt=1)]

@@ -7,40 +7,40 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from tfm.model.config import (
-    Activation,
-    DecoderMask,
+    ActivationName,
+    AttentionScore,
+    DecoderMaskName,
     DropoutConfig,
     FeedForwardLayer,
-    Lookup,
-    Mixing,
+    LookupKind,
+    MixingName,
     ModelConfig,
-    Norm,
     Normalization,
-    Positions,
+    NormPlacement,
     PositionsJoin,
-    Score,
+    PositionsName,
     StackConfig,
-    Values,
+    ValueSource,
 )
 
 Choice = dict[str, Any]
 NAMES: Mapping[str, tuple[Any, ...]] = {
-    "positions": get_args(Positions),
-    "activation": get_args(Activation),
-    "score": get_args(Score),
-    "mixing": get_args(Mixing),
+    "positions": get_args(PositionsName),
+    "activation": get_args(ActivationName),
+    "score": get_args(AttentionScore),
+    "mixing": get_args(MixingName),
     "normalization": get_args(Normalization),
-    "norm": get_args(Norm),
+    "norm": get_args(NormPlacement),
     "positions_join": get_args(PositionsJoin),
     "window": (None, 3),
     "qk_norm": (False, True),
     "key_value_heads": (None, 2),
     "feed_forward": get_args(FeedForwardLayer),
     "attention_projections": (True, False),
-    "values": get_args(Values),
+    "values": get_args(ValueSource),
     "output_projection": (True, False),
-    "lookup": get_args(Lookup),
-    "mask": get_args(DecoderMask),
+    "lookup": get_args(LookupKind),
+    "mask": get_args(DecoderMaskName),
 }
 
 

@@ -111,7 +111,7 @@ def our_logits(loaded: LoadedModel, source: list[int], target: list[int]) -> Ten
         if config.architecture == "encoder_only":
             hidden = model(both[0], layouts[0])
         elif config.task == "language_model":
-            hidden = model.read(both[1], layouts[1])
+            hidden = model.hidden_states(both[1], layouts[1])
         else:
             hidden = model(both[0], layouts[0], both[1], layouts[1])
         logits: Tensor = model.output(hidden)

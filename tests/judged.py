@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfm.pipeline.comparison.systems import System
-from tfm.pipeline.judging.campaign import Campaign, Kind
+from tfm.pipeline.judging.campaign import Campaign, CampaignKind
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
@@ -41,6 +41,6 @@ def systems(number: int, segments: int, *, references: bool = True, texts: Seque
     return found
 
 
-def campaign(kind: Kind, judged: Sequence[System], **wanted: Any) -> Campaign:
+def campaign(kind: CampaignKind, judged: Sequence[System], **wanted: Any) -> Campaign:
     """A campaign of some systems."""
     return make_campaign(CampaignSpec(**{"kind": kind, "segments": 12, "judges": 2, **wanted}), judged)

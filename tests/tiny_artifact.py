@@ -53,7 +53,7 @@ def rewritten(folder: Path, **changes: Any) -> None:
             )
     except (TypeError, AttributeError, KeyError):
         pass
-    file.write_bytes(manifest.serialize(document))
+    file.write_bytes(manifest.serialize_document(document))
 
 
 def signed(folder: Path, **changes: Any) -> Path:
@@ -61,7 +61,7 @@ def signed(folder: Path, **changes: Any) -> Path:
     files = {
         name: {"size": status.st_size, "sha256": sha256(folder / name)}
         for name, status in walk_tree(folder.resolve())[0].items()
-        if name != manifest.NAME
+        if name != manifest.MANIFEST_FILE
     }
     rewritten(folder, **{"files": files, **changes})
     return folder

@@ -8,11 +8,11 @@ from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS, IMAGES, reference_file
+from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS_KEY, IMAGES_UNIT, reference_file_name
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.evaluation.scores_json import as_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
 
@@ -64,7 +64,7 @@ def add_scores(
     scores = {"bleu": Score(bleu, signature), **others}
     found = [Evaluation("test", 1, scores, (), "source", (), (), ())]
     with publish(Plan("evaluate", folder / "scores", {}, inputs, 1), command=["test"]) as draft:
-        (draft.folder / "scores.json").write_text(json.dumps(as_json(found)))
+        (draft.folder / "scores.json").write_text(json.dumps(evaluations_as_json(found)))
     return folder
 
 
@@ -86,19 +86,19 @@ def add_texts(
     with publish(Plan("translate", run / f"translations{ending}", {}, {"model": model}, 1), command=["test"]) as draft:
         for name, each in tests.items():
             files = {f"{name}.txt": each.hypotheses, f"{name}.source.txt": each.sources or [""] * len(each.hypotheses)}
-            files |= {reference_file(name, number): column for number, column in enumerate(each.references, 1)}
+            files |= {reference_file_name(name, number): column for number, column in enumerate(each.references, 1)}
             for file, lines in files.items():
                 (draft.folder / file).write_text("".join(line + "\n" for line in lines), "utf-8", newline="\n")
             if each.sources_are_names:
-                known = {} if each.image_contents is None else {IMAGE_CONTENTS: each.image_contents}
-                draft.figures[name] = {IMAGES: len(each.hypotheses), **known}
+                known = {} if each.image_contents is None else {IMAGE_CONTENTS_KEY: each.image_contents}
+                draft.figures[name] = {IMAGES_UNIT: len(each.hypotheses), **known}
     config = EvaluationConfig(metrics=tuple(metrics), samples=0, **evaluation)  # type: ignore[arg-type]
     found = [evaluate_segments(each, config, seed=1, reporter=NullReporter(), extra=extra) for each in tests.values()]
     made = f"translations{ending}"
     inputs = {"model": model, made: Input.from_artifact(run / made)}
     plan = Plan("evaluate", run / f"scores{ending}", {"evaluation": config.model_dump(mode="json")}, inputs, 1)
     with publish(plan, command=["test"]) as draft:
-        (draft.folder / "scores.json").write_text(json.dumps(as_json(found), ensure_ascii=False), "utf-8")
+        (draft.folder / "scores.json").write_text(json.dumps(evaluations_as_json(found), ensure_ascii=False), "utf-8")
         if noted is not None:
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in noted)
             (draft.folder / "segments.jsonl").write_text(text, "utf-8")

@@ -67,9 +67,9 @@ def render_svg(claim: Claim, found: Found) -> str:
     """The picture of a claim; the same data give the same bytes."""
     import matplotlib
 
-    from tfm.pipeline.reports.training_curves import STYLE
+    from tfm.pipeline.reports.training_curves import PLOT_STYLE
 
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure, buffer = claim.draw(found), io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()

@@ -67,7 +67,7 @@ def end_perplexity(network: DecoderOnly, ids: Tensor, window: int) -> float:
     for end in range(max(WINDOWS), len(ids) + 1, STRIDE):
         text = ids[end - window : end]
         read = torch.cat([torch.tensor([BOS_ID]), text[:-1]])
-        log_probs = network.log_probs(network.read(read, Layout.from_lengths(torch.tensor([window]))))
+        log_probs = network.log_probs(network.hidden_states(read, Layout.from_lengths(torch.tensor([window]))))
         losses.append(-log_probs.gather(1, text[:, None])[-END:])
     return float(torch.cat(losses).mean().exp())
 

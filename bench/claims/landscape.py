@@ -53,7 +53,7 @@ def mean_loss(network: DecoderOnly, texts: Sequence[Sequence[int]]) -> float:
     layout = Layout.from_lengths(torch.tensor([len(text) + 1 for text in texts]))
     read = torch.tensor([number for text in texts for number in (BOS_ID, *text)])
     predicted = torch.tensor([number for text in texts for number in (*text, EOS_ID)])
-    return float(torch.nn.functional.nll_loss(network.log_probs(network.read(read, layout)), predicted))
+    return float(torch.nn.functional.nll_loss(network.log_probs(network.hidden_states(read, layout)), predicted))
 
 
 def draw_direction(network: nn.Module, generator: torch.Generator) -> list[Tensor]:

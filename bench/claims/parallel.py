@@ -73,7 +73,7 @@ def make_network(dim: int, layers: int, length: int) -> DecoderOnly:
 
 def take_gradients(network: DecoderOnly, tokens: Tensor) -> Tensor:
     """Loss of a text (n,) by teacher forcing, all positions at once, and the gradients of all weights."""
-    hidden = network.read(tokens, Layout.from_lengths(torch.tensor([len(tokens)])))
+    hidden = network.hidden_states(tokens, Layout.from_lengths(torch.tensor([len(tokens)])))
     loss = torch.nn.functional.cross_entropy(network.output(hidden), tokens)
     torch.autograd.grad(loss, list(network.parameters()))
     return hidden.detach()
@@ -82,7 +82,7 @@ def take_gradients(network: DecoderOnly, tokens: Tensor) -> Tensor:
 @torch.no_grad()
 def decode_steps(network: DecoderOnly, tokens: Tensor) -> Tensor:
     """Read a text (n,) token by token with a cache; return log-probabilities (n, V) of the next pieces."""
-    state, found = network.begin(1), []
+    state, found = network.empty_state(1), []
     for token in tokens:
         predict, state = network.step(token.view(1), state)
         found.append(predict(torch.tensor([0]))[0])

@@ -14,7 +14,7 @@ from tfm.pipeline.model_io.model_folder import model_folder
 if TYPE_CHECKING:
     from tfm.pipeline.attention_page.attended import AttentionTrace
     from tfm.pipeline.attention_page.head_statistics import HeadReport
-    from tfm.pipeline.attention_page.picture import View
+    from tfm.pipeline.attention_page.picture import AttentionView
 
 PAGE_FILE = Path("attention.html")
 
@@ -83,7 +83,7 @@ def attend(
     from tfm.pipeline.artifacts.files import check_parent_folder, raise_cannot_write, write_bytes_atomically
     from tfm.pipeline.attention_page.head_statistics import measure_heads
     from tfm.pipeline.attention_page.image_reading import attend_to_image
-    from tfm.pipeline.attention_page.picture import view_of
+    from tfm.pipeline.attention_page.picture import choose_view
     from tfm.pipeline.attention_page.reading import attend as attend_to
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import load_model
@@ -100,7 +100,7 @@ def attend(
         read = attend_to_image(loaded, Path(sentence), target, decoding)
     elif sentence is not None:
         read = attend_to(loaded, sentence, target, decoding)
-    view = None if read is None else view_of(read, kind, layer, head)
+    view = None if read is None else choose_view(read, kind, layer, head)
     report = measure_heads(loaded, head_report, decoding, reporter) if head_report else None
     if as_json:
         _print_json(read, report)
@@ -120,9 +120,9 @@ def attend(
 
 
 def _print_json(read: "AttentionTrace | None", report: "HeadReport | None") -> None:
-    from tfm.pipeline.attention_page.attended import as_json
+    from tfm.pipeline.attention_page.attended import trace_as_json
 
-    found = {} if read is None else as_json(read)
+    found = {} if read is None else trace_as_json(read)
     if report is not None:
         found["head_report"] = report.as_json()
     print_data(json.dumps(found, allow_nan=False))
@@ -131,16 +131,16 @@ def _print_json(read: "AttentionTrace | None", report: "HeadReport | None") -> N
 def _output_files(
     title: str,
     read: "AttentionTrace | None",
-    view: "View | None",
+    view: "AttentionView | None",
     report: "HeadReport | None",
     page: Path | None,
     png: Path | None,
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents."""
     from tfm.pipeline.attention_page.page import render_page
-    from tfm.pipeline.attention_page.picture import picture
+    from tfm.pipeline.attention_page.picture import draw_picture
 
     if png is not None and read is not None and view is not None:
-        yield png, picture(read, view)
+        yield png, draw_picture(read, view)
     if page is not None:
         yield page, render_page(title, read, view, report).encode()

@@ -12,7 +12,7 @@ from tfm.cli.streams import print_data, print_json
 from tfm.pipeline.errors import format_count
 
 if TYPE_CHECKING:
-    from tfm.pipeline.comparison.metric_tests import Outcome
+    from tfm.pipeline.comparison.metric_tests import SignificanceResults
     from tfm.pipeline.comparison.runs import Comparison
     from tfm.pipeline.comparison.tables.columns import Column
 
@@ -81,7 +81,7 @@ def compare(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_parent_folder
     from tfm.pipeline.comparison.curves_plot import draw_curves
-    from tfm.pipeline.comparison.metric_tests import run_tests
+    from tfm.pipeline.comparison.metric_tests import run_significance_tests
     from tfm.pipeline.comparison.outputs import are_outputs
     from tfm.pipeline.comparison.runs import compare_runs
     from tfm.pipeline.comparison.seeds import group_by_seed, one_row_per_run
@@ -106,17 +106,22 @@ def compare(
     reporter = make_reporter()
     if plot is not None and (warning := missing_glyphs_warning(plot, (run.name for run in found.runs))) is not None:
         reporter.warn(warning)
-    tested = run_tests(found, all_metrics(found) if as_json and not metric else metrics, reporter, each_run=as_json)
+    tested = run_significance_tests(
+        found, all_metrics(found) if as_json and not metric else metrics, reporter, each_run=as_json
+    )
     _show_and_write_comparison(found, tested, metrics, (html, markdown, latex, as_json))
 
 
 def _show_and_write_comparison(
-    found: "Comparison", tested: "Outcome", metrics: Sequence[str], shown: tuple[Path | None, bool, bool, bool]
+    found: "Comparison",
+    tested: "SignificanceResults",
+    metrics: Sequence[str],
+    shown: tuple[Path | None, bool, bool, bool],
 ) -> None:
     """Print a comparison, and write its page; shown: the page, and whether as Markdown, LaTeX or JSON."""
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.comparison.tables.as_json import as_json as all_of
-    from tfm.pipeline.comparison.tables.latex import latex as in_latex
+    from tfm.pipeline.comparison.tables.as_json import comparison_as_json as all_of
+    from tfm.pipeline.comparison.tables.latex import comparison_latex as in_latex
 
     html, markdown, latex, as_json = shown
     if as_json:
@@ -145,7 +150,7 @@ def _compare_outputs(
 ) -> None:
     """Compare outputs: score them, test them, enter the look, and show the result."""
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.comparison.metric_tests import run_tests
+    from tfm.pipeline.comparison.metric_tests import run_significance_tests
     from tfm.pipeline.comparison.outputs import compare_outputs, parse_outputs, record_outputs
     from tfm.pipeline.comparison.tables.columns import all_metrics, match_metric_names
     from tfm.pipeline.config import EvaluationConfig
@@ -168,13 +173,15 @@ def _compare_outputs(
     known = all_metrics(found.comparison)
     external = [each.name for each in found.evaluation.external if each.name in known]
     names = match_metric_names([*metrics, *external], found.comparison) if metrics else known
-    tested = run_tests(found.comparison, names, reporter, systems=found.systems)
+    tested = run_significance_tests(found.comparison, names, reporter, systems=found.systems)
     _show_and_write_comparison(
         found.comparison, replace(tested, looked_at=record_outputs(found, outputs, reporter)), names, shown
     )
 
 
-def _print_comparison(found: "Comparison", tested: "Outcome", metrics: Sequence[str], *, markdown: bool) -> None:
+def _print_comparison(
+    found: "Comparison", tested: "SignificanceResults", metrics: Sequence[str], *, markdown: bool
+) -> None:
     """The table of the rows, that of the tests where there are any, and the meaning of their marks."""
     from tfm.cli.console import duration, make_reporter
     from tfm.pipeline.comparison.tables.columns import comparison_columns, difference_columns
@@ -197,14 +204,17 @@ def _print_comparison(found: "Comparison", tested: "Outcome", metrics: Sequence[
         make_reporter().line(sentence)
 
 
-def _write_page(found: "Comparison", tested: "Outcome", metrics: Sequence[str], file: Path) -> None:
+def _write_page(found: "Comparison", tested: "SignificanceResults", metrics: Sequence[str], file: Path) -> None:
     from tfm.cli.console import duration, make_reporter
-    from tfm.pipeline.comparison.page import page, write_page
+    from tfm.pipeline.comparison.page import comparison_page, write_page
     from tfm.pipeline.comparison.tables.columns import comparison_columns
 
     reporter = make_reporter()
     write_page(
-        file, page(found, tested, metrics, comparison_columns(found, tested, metrics, duration=duration), reporter)
+        file,
+        comparison_page(
+            found, tested, metrics, comparison_columns(found, tested, metrics, duration=duration), reporter
+        ),
     )
     reporter.line(f"written: {file}")
 

@@ -200,7 +200,7 @@ def _output_files(
     """The files to write, with their contents. shown: the words of the picture, with the class of each."""
     import gzip
 
-    from tfm.pipeline.inference.neighbours import picture as drawn
+    from tfm.pipeline.inference.neighbours import draw_word_plot as drawn
     from tfm.pipeline.model_io.pretrained_vectors import format_vectors
 
     if out is not None:

@@ -43,10 +43,10 @@ def export(
     if to != "onnx":
         reject_flags({"--quantize": quantize}, f"is for --to onnx, not --to {to}")
     if to == "huggingface":
-        from tfm.pipeline.model_io.huggingface.card import Card
+        from tfm.pipeline.model_io.huggingface.card import ModelCard
         from tfm.pipeline.reports.find_scores import find_model_scores
 
-        card = Card(tuple(language or ()), license, name or out.resolve().name, find_model_scores(folder))
+        card = ModelCard(tuple(language or ()), license, name or out.resolve().name, find_model_scores(folder))
     else:
         given = {"--language": language, "--license": license, "--name": name}
         reject_flags(given, f"is for a model card, which --to {to} does not write")

@@ -133,9 +133,9 @@ def _load_numpy_language_model(
     folder: Path, through_ends: bool | None, config: "DecodingConfig"
 ) -> "LanguageModel | None":
     """The language model in numpy, which starts sooner than torch; None where that is needed."""
-    from tfm.pipeline.inference.generation.numpy_prompt_encoder import accepts, load_small_language_model
+    from tfm.pipeline.inference.generation.numpy_prompt_encoder import load_small_language_model, supports_decoding
 
-    return load_small_language_model(folder, through_ends) if accepts(config) else None
+    return load_small_language_model(folder, through_ends) if supports_decoding(config) else None
 
 
 def _load_torch_language_model(folders: list[Path], through_ends: bool | None, device: DeviceName) -> "LanguageModel":

@@ -22,7 +22,7 @@ def inspect(
 
     For the folder of a run: every artifact in it, verified, its training, trainings that were set aside, and sizes.
     """
-    from tfm.pipeline.artifacts.artifact import inspect as inspect_artifact
+    from tfm.pipeline.artifacts.artifact import inspect_artifact as inspect_artifact
     from tfm.pipeline.reports.run_folder import is_run
 
     if is_run(folder):
@@ -41,7 +41,7 @@ def _inspect_run(folder: Path, as_json: bool) -> None:
     from tfm.pipeline.reports import run_folder
 
     parts = run_folder.describe_run(folder)
-    report = run_folder.as_json(folder, parts)
+    report = run_folder.run_parts_as_json(folder, parts)
     if as_json:
         _print_json(report)
     else:

@@ -244,12 +244,14 @@ def _load_model(options: TranslateOptions) -> "LoadedModel":
 
         loaded = load_ensemble(options.model_folders, device)
     else:
-        from tfm.pipeline.training.checkpoints.unfinished_model import LAST, load_checkpoint
+        from tfm.pipeline.training.checkpoints.unfinished_model import LAST_CHECKPOINT, load_checkpoint
 
         step = options.step
-        if step != LAST and not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
+        if step != LAST_CHECKPOINT and not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
             raise typer.BadParameter("give a step number, or last", param_hint="--step")
-        loaded = load_checkpoint(require_flag(options.model, "MODEL"), None if step == LAST else int(step), device)
+        loaded = load_checkpoint(
+            require_flag(options.model, "MODEL"), None if step == LAST_CHECKPOINT else int(step), device
+        )
     return loaded.for_languages(options.to, options.source_language)
 
 

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from tfm.data.errors import DataError
 
 SPLITS = ("train", "valid", "test", "combinations")
-FRONT, BACK = "eiöü", "aıou"
-VOWELS = FRONT + BACK
+FRONT_VOWELS, BACK_VOWELS = "eiöü", "aıou"
+VOWELS = FRONT_VOWELS + BACK_VOWELS
 VOICELESS_CONSONANTS = "pçtkfhsş"
 CONSONANTS = "bcçdfghjklmnprsştvyz"
 VOICED_CONSONANTS = {"p": "b", "ç": "c", "t": "d", "k": "ğ"}
@@ -66,7 +66,7 @@ def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
     wanted = "test" if split == "combinations" else split
     seen: set[str] = set()
     while len(seen) < size:
-        stem, features = _stem(draw), bundles[int(draw() * len(bundles))]
+        stem, features = _draw_stem(draw), bundles[int(draw() * len(bundles))]
         source = f"{stem} {';'.join(filter(None, features))}"
         if source in seen or split_of(stem) != wanted:
             continue
@@ -79,9 +79,9 @@ def split_of(stem: str) -> str:
     return ("valid", "test", *("train",) * 8)[blake2b(stem.encode(), digest_size=8).digest()[0] % 10]
 
 
-def _stem(draw: Callable[[], float]) -> str:
+def _draw_stem(draw: Callable[[], float]) -> str:
     """One to three syllables whose vowels are all front or all back."""
-    vowels = FRONT if draw() < 0.5 else BACK
+    vowels = FRONT_VOWELS if draw() < 0.5 else BACK_VOWELS
     syllables = 1 + int(draw() * 3)
     letters = []
     for number in range(syllables):
@@ -109,7 +109,7 @@ def _joined(form: str, suffix: str, *, voices: bool) -> str:
     for letter in suffix:
         last = next(each for each in reversed(form) if each in VOWELS)
         spelled = {
-            "A": "a" if last in BACK else "e",
+            "A": "a" if last in BACK_VOWELS else "e",
             "I": HIGH_VOWELS[last],
             "D": "t" if form[-1] in VOICELESS_CONSONANTS else "d",
         }

@@ -51,7 +51,7 @@ class ProgramWriter:
         """A number from 0, below `number`."""
         return int(self.random() * number)
 
-    def small(self) -> int:
+    def small_number(self) -> int:
         """A factor, or the rounds of a loop: 1 to 4 length, so that a product takes linear time too."""
         return 1 + self.random_below(4 * self.length)
 
@@ -84,7 +84,7 @@ def subtraction(writer: ProgramWriter) -> Expression:
 
 def multiplication(writer: ProgramWriter) -> Expression:
     """(a*n) or (n*a), n small."""
-    a, n = writer.operand(), writer.small()
+    a, n = writer.operand(), writer.small_number()
     code = f"({a.code}*{n})" if writer.random_below(2) else f"({n}*{a.code})"
     return Expression(a.lines, code, a.value * n)
 
@@ -105,7 +105,7 @@ def assignment(writer: ProgramWriter) -> Expression:
 
 def loop(writer: ProgramWriter) -> Expression:
     """v=a, n times v+=b, then v."""
-    a, b, name, n = writer.operand(), writer.operand(), writer.variable(), writer.small()
+    a, b, name, n = writer.operand(), writer.operand(), writer.variable(), writer.small_number()
     lines = (f"{name}={a.code}", f"for x in range({n}):{name}+={b.code}")
     return Expression((*a.lines, *b.lines, *lines), name, a.value + n * b.value)
 

@@ -15,7 +15,14 @@ from typing import Literal, NamedTuple
 
 from tfm.data.errors import DataError
 from tfm.data.synthetic.language import english
-from tfm.data.synthetic.language.german import ACCUSATIVE, DEFINITE, NOMINATIVE, Table, decline_like_dieser, like_ein
+from tfm.data.synthetic.language.german import (
+    ACCUSATIVE,
+    DEFINITE,
+    NOMINATIVE,
+    Table,
+    decline_like_dieser,
+    decline_like_ein,
+)
 from tfm.data.synthetic.language.phrases import Draw
 from tfm.data.synthetic.string_tasks import split_of
 
@@ -158,7 +165,7 @@ def _verbs(table: str) -> tuple[tuple[str, str, str, str], ...]:
     return tuple((english.add_s_ending(base), past, present, german_past) for base, past, present, german_past in rows)
 
 
-def _scene(subjects: str, verbs: str, objects: str, of_subject: str, of_object: str) -> Scene:
+def _make_scene(subjects: str, verbs: str, objects: str, of_subject: str, of_object: str) -> Scene:
     reasons: dict[Antecedent, tuple[tuple[str, str], ...]]
     reasons = {"subject": tuple(_cells(of_subject)), "object": tuple(_cells(of_object))}
     return Scene(_nouns(subjects), _verbs(verbs), _nouns(objects), reasons)
@@ -166,7 +173,7 @@ def _scene(subjects: str, verbs: str, objects: str, of_subject: str, of_object: 
 
 # Where both come from one table, the noun does not tell which of the two it is: its place does.
 SCENES = (
-    _scene(
+    _make_scene(
         ANIMALS,
         "eat ate | frisst fraß; steal stole | stiehlt stahl; find found | findet fand; "
         "hide hid | versteckt versteckte; swallow swallowed | verschluckt verschluckte; smell smelled | riecht roch",
@@ -174,7 +181,7 @@ SCENES = (
         "hungry | hungrig; greedy | gierig; curious | neugierig; clever | klug; young | jung; brave | mutig",
         "fresh | frisch; sweet | süß; tasty | lecker; soft | weich; salty | salzig; delicious | köstlich",
     ),
-    _scene(
+    _make_scene(
         ANIMALS,
         "chase chased | jagt jagte; bite bit | beißt biss; frighten frightened | erschreckt erschreckte; "
         "push pushed | schubst schubste; save saved | rettet rettete; warn warned | warnt warnte",
@@ -182,7 +189,7 @@ SCENES = (
         "angry | wütend; hungry | hungrig; brave | mutig; clever | klug; curious | neugierig; wild | wild",
         "weak | schwach; slow | langsam; lame | lahm; frightened | ängstlich; shy | scheu; lazy | faul",
     ),
-    _scene(
+    _make_scene(
         TOOLS,
         "damage damaged | beschädigt beschädigte; destroy destroyed | zerstört zerstörte; "
         "scratch scratched | zerkratzt zerkratzte; hit hit | trifft traf; break broke | zerbricht zerbrach",
@@ -190,7 +197,7 @@ SCENES = (
         "heavy | schwer; sharp | scharf; hard | hart; pointed | spitz; sturdy | stabil",
         "thin | dünn; fragile | zerbrechlich; brittle | spröde; delicate | empfindlich; weak | schwach",
     ),
-    _scene(
+    _make_scene(
         VEHICLES,
         "overtake overtook | überholt überholte; pull pulled | zieht zog; push pushed | schiebt schob; "
         "replace replaced | ersetzt ersetzte; ram rammed | rammt rammte; pass passed | passiert passierte",
@@ -201,10 +208,10 @@ SCENES = (
 )
 DETERMINERS: tuple[tuple[str, Table], ...] = (
     *(("the", DEFINITE),) * 3,
-    ("a", like_ein("ein")),
+    ("a", decline_like_ein("ein")),
     ("this", decline_like_dieser("dies")),
-    ("my", like_ein("mein")),
-    ("our", like_ein("unser")),
+    ("my", decline_like_ein("mein")),
+    ("our", decline_like_ein("unser")),
 )
 LOCATION_PHRASES = (("", ""),) * 8 + tuple((f" {there}", f" {dort}") for there, dort in _cells(PLACES))
 DEGREES = (("", ""),) * 3 + (("very ", "sehr "), ("so ", "so "), ("quite ", "ziemlich "))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tfm.data.synthetic import grammar
 from tfm.data.typing_errors import add_typos
 
-RATE = 0.06
+TYPO_RATE = 0.06
 """Share of the characters that are add_typos."""
 
 
@@ -18,4 +18,4 @@ def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
         seed: of the draws.
     """
     for english, _ in grammar.generate(split, size, seed):
-        yield add_typos(english, RATE, seed), english
+        yield add_typos(english, TYPO_RATE, seed), english

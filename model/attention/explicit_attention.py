@@ -40,7 +40,7 @@ class AttentionFunction(Protocol):
     ) -> Tensor: ...
 
 
-def softmax(logits: Tensor) -> Tensor:
+def softmax_lookup(logits: Tensor) -> Tensor:
     """Return exp(x) / sum of exp(x), over the last dimension.
 
     On a CPU torch's is ten times as slow for fewer than 16 keys: they are topped up with -inf, which adds nothing.
@@ -55,19 +55,19 @@ def softmax(logits: Tensor) -> Tensor:
     return F.pad(logits, (0, MIN_KEYS_FOR_TORCH_SOFTMAX - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
 
 
-def look_up(logits: Tensor) -> Tensor:
+def hard_lookup(logits: Tensor) -> Tensor:
     """Return 1 at the largest number of the last dimension, the first of equal ones, and 0 elsewhere.
 
     As that has no gradient, it takes the softmax's: onehot(argmax x) + p - sg(p), p = softmax(x), where sg(p) is p
     without a gradient (the straight-through estimator of Bengio et al. 2013).
     """
-    soft = softmax(logits)
+    soft = softmax_lookup(logits)
     hard = torch.zeros_like(soft).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
     return hard + (soft - soft.detach()) if soft.requires_grad else hard
 
 
-Lookup = Callable[[Tensor], Tensor]
-LOOKUPS: dict[str, Lookup] = {"soft": softmax, "hard": look_up}
+LookupFunction = Callable[[Tensor], Tensor]
+LOOKUPS: dict[str, LookupFunction] = {"soft": softmax_lookup, "hard": hard_lookup}
 """By name: logits (.., S) -> attention weights (.., S)."""
 
 
@@ -82,7 +82,7 @@ class ExplicitAttention(nn.Module):
     """
 
     def __init__(
-        self, score: nn.Module, positions: AttentionPositions, dropout: Dropout, lookup: Lookup = softmax
+        self, score: nn.Module, positions: AttentionPositions, dropout: Dropout, lookup: LookupFunction = softmax_lookup
     ) -> None:
         super().__init__()
         self.score, self.positions, self.dropout = score, positions, dropout
@@ -96,12 +96,12 @@ class ExplicitAttention(nn.Module):
         """
         key, value = repeat_kv(key, query), repeat_kv(value, query)
         logits = self.score(query, key)
-        position_bias = self.positions.bias(query, key, query_positions, key_positions)
-        if (bias := sum_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))) is not None:
+        position_bias = self.positions.relative_bias(query, key, query_positions, key_positions)
+        if (bias := add_optional_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))) is not None:
             logits = logits + bias
         weights = self.dropout(self.lookup(logits))
         mixed: Tensor = weights @ value
-        if (added := self.positions.values(weights, query_positions, key_positions)) is not None:
+        if (added := self.positions.relative_values(weights, query_positions, key_positions)) is not None:
             mixed = mixed + added
         return mixed
 
@@ -111,7 +111,7 @@ def repeat_kv(heads: Tensor, query: Tensor) -> Tensor:
     return heads if heads.shape[1] == query.shape[1] else heads.repeat_interleave(query.shape[1] // heads.shape[1], 1)
 
 
-def sum_biases(position_bias: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
+def add_optional_biases(position_bias: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
     """Return the sum of the biases of the logits; None for nothing."""
     if position_bias is None or of_mask is None:
         return of_mask if position_bias is None else position_bias
@@ -148,7 +148,7 @@ class ShortAttention(torch.autograd.Function):
         logits = query.new_empty(batch, heads, num_queries, key.shape[1])
         logits.copy_(logits.new_zeros(()) if bias is None else bias)
         logits = logits.flatten(0, 1).baddbmm_(query, key.transpose(1, 2), alpha=width**-0.5)
-        weights = softmax(logits)
+        weights = softmax_lookup(logits)
         ctx.save_for_backward(query, key, value, weights)
         return (weights @ value).view(batch, heads, num_queries, -1)
 

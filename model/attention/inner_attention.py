@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from tfm.model.attention.explicit_attention import (
     ExplicitAttention,
-    Lookup,
+    LookupFunction,
     ShortAttention,
+    add_optional_biases,
     repeat_kv,
-    softmax,
-    sum_biases,
+    softmax_lookup,
 )
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
@@ -32,7 +32,7 @@ MAX_QUERIES_FOR_DECODE_KERNEL = 16
 MAX_KEYS_FOR_SHORT_ATTENTION = 64
 MIN_BLOCK_SIZE = 16
 MIN_BLOCKS_FOR_BLOCKED_ATTENTION = 4
-FULL, CAUSAL = (-1, -1), (-1, 0)
+FULL_WINDOW, CAUSAL_WINDOW = (-1, -1), (-1, 0)
 
 
 class VarlenKernel(Protocol):
@@ -73,7 +73,7 @@ class FusedAttention(nn.Module):
             to_explicit_attention: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
             return to_explicit_attention
         key, value = repeat_kv(key, query), repeat_kv(value, query)
-        position_bias = self.equation.positions.bias(query, key, query_positions, key_positions)
+        position_bias = self.equation.positions.relative_bias(query, key, query_positions, key_positions)
         trained = position_bias is not None and position_bias.requires_grad
         short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not trained
         only_causal = (
@@ -81,7 +81,7 @@ class FusedAttention(nn.Module):
         )
         if position_bias is None and only_causal and not short:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        bias = sum_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
+        bias = add_optional_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
         if short:
             return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
@@ -193,19 +193,21 @@ def load_varlen_kernel() -> VarlenKernel | None:
     names = inspect.signature(varlen_attn).parameters
     has_windows = "window_size" in names
 
-    def kernel(
+    def varlen_attention(
         query: Tensor, key: Tensor, value: Tensor, queries: FlatLayout, keys: FlatLayout, window: tuple[int, int]
     ) -> Tensor | None:
-        if not has_windows and window not in (FULL, CAUSAL):
+        if not has_windows and window not in (FULL_WINDOW, CAUSAL_WINDOW):
             return None
-        kernel_kwargs: dict[str, Any] = {"window_size": window} if has_windows else {"is_causal": window == CAUSAL}
+        kernel_kwargs: dict[str, Any] = (
+            {"window_size": window} if has_windows else {"is_causal": window == CAUSAL_WINDOW}
+        )
         mixed = varlen_attn(
             query, key, value, queries.offsets, keys.offsets, queries.longest, keys.longest, **kernel_kwargs
         )
         assert isinstance(mixed, Tensor)
         return mixed
 
-    return kernel
+    return varlen_attention
 
 
 InnerAttention = ExplicitAttention | FusedAttention | VarlenAttention | BlockedAttention
@@ -217,7 +219,7 @@ def choose_inner_attention(
     dropout: float,
     dropout_rng: DropoutRng,
     dtype: torch.dtype = torch.float32,
-    lookup: Lookup = softmax,
+    lookup: LookupFunction = softmax_lookup,
 ) -> InnerAttention:
     """Return torch's kernels where they compute the same, else the explicit equation.
 
@@ -230,7 +232,7 @@ def choose_inner_attention(
         lookup: logits -> attention weights.
     """
     equation = ExplicitAttention(score, positions, Dropout(dropout, dropout_rng), lookup)
-    fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0 and lookup is softmax
+    fusible = isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0 and lookup is softmax_lookup
     if not fusible:
         return equation
     return (

@@ -59,7 +59,7 @@ class CacheSlots:
             self._before[distance] = found.to(torch.uint8).argmax(2), found.any(2)
         return self._before[distance]
 
-    def rows(self, heads: int, capacity: int) -> Tensor:
+    def flat_cache_indices(self, heads: int, capacity: int) -> Tensor:
         """Return the indices (B * H * W,) of the new rows in a cache (B, H, capacity, K) viewed as (B * H * capacity,
         K).
         """
@@ -88,8 +88,8 @@ class LayerKVCache:
             Keys (B, H, S, K) and values (B, H, S, V).
         """
         keys, values = self.ensure_capacity(slots, key.shape[1], (key.shape[3], value.shape[3]), key)
-        if not dispatch.write_slots(keys, values, key, value, slots.new_slots):
-            rows = slots.rows(key.shape[1], keys.shape[2])
+        if not dispatch.try_write_slots(keys, values, key, value, slots.new_slots):
+            rows = slots.flat_cache_indices(key.shape[1], keys.shape[2])
             for cache, new in ((keys, key), (values, value)):
                 cache.view(cache.shape[:3].numel(), cache.shape[3]).index_copy_(0, rows, new.flatten(0, 2))
         used = slots.positions.shape[1]

@@ -26,7 +26,7 @@ class Memory:
     mask: Mask = field(default_factory=Mask)
 
     @property
-    def batch(self) -> int:
+    def batch_size(self) -> int:
         """B; 0 of an empty memory."""
         return len(self.keys_values[0][0]) if self.keys_values else 0
 
@@ -41,9 +41,9 @@ class Memory:
             Mask(allowed=None if allowed is None else allowed.index_select(0, sentences)),
         )
 
-    def first(self, count: int) -> "Memory":
+    def first_sentences(self, count: int) -> "Memory":
         """The memory of the first `count` sentences: views."""
-        if count == self.batch:
+        if count == self.batch_size:
             return self
         allowed = self.mask.allowed
         return Memory(
@@ -81,7 +81,7 @@ class Memory:
         """Return a mask (B, 1, 1, S) of the real rows."""
         if self.mask.allowed is not None:
             return self.mask.allowed
-        return torch.ones(self.batch, 1, 1, self._width, dtype=torch.bool, device=self.keys_values[0][0].device)
+        return torch.ones(self.batch_size, 1, 1, self._width, dtype=torch.bool, device=self.keys_values[0][0].device)
 
 
 def _insert_sentences(old: Tensor, sentences: Tensor, new: Tensor, width: int) -> Tensor:

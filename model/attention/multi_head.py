@@ -23,7 +23,7 @@ NO_POSITIONS = torch.empty(0, dtype=torch.long)  # across sequences there are no
 
 
 @dataclass(frozen=True)
-class Heads:
+class HeadShapes:
     """The heads of an attention: their number (H), the number of those of keys and values (G), and the widths K and V.
 
     H / G heads next to each other share keys and values: G = H is multi-head attention, G = 1 multi-query attention
@@ -66,7 +66,7 @@ class SelfAttention(nn.Module):
     def __init__(
         self,
         dim: int,
-        heads: Heads,
+        heads: HeadShapes,
         *,
         mix: AttentionFunction,
         positions: AttentionPositions,
@@ -138,7 +138,7 @@ class SelfAttention(nn.Module):
         query, key, value = split_projections(projected, self.heads.query, self.heads.key, self.heads.value)
         query, key = self.query_norm(query), self.key_norm(key)
         query, key = self.positions.rotate(query, positions), self.positions.rotate(key, positions)
-        return query, key, self.positions.place_values(value, positions)
+        return query, key, self.positions.rotate_values(value, positions)
 
 
 class CrossAttention(nn.Module):
@@ -159,7 +159,7 @@ class CrossAttention(nn.Module):
         self,
         dim: int,
         memory_dim: int,
-        heads: Heads,
+        heads: HeadShapes,
         *,
         mix: AttentionFunction,
         norm: Callable[[int], nn.Module],
@@ -227,7 +227,7 @@ class CrossAttention(nn.Module):
         return self.key_norm(key), value
 
 
-def make_output_projection(heads: Heads, dim: int, compute_dtype: torch.dtype) -> Linear:
+def make_output_projection(heads: HeadShapes, dim: int, compute_dtype: torch.dtype) -> Linear:
     """Return the projection of all heads' values, H V -> D.
 
     Args:

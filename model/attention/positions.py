@@ -138,7 +138,7 @@ class PositionsInAttention(AttentionPositions):
         vectors = self.scheme(heads.new_zeros(positions.numel(), heads.shape[1] * heads.shape[3]), positions.flatten())
         return heads + vectors.view(*positions.shape, heads.shape[1], -1).transpose(-3, -2)  # type: ignore[no-any-return]
 
-    place_values = rotate
+    rotate_values = rotate
 
 
 class PositionScheme(NamedTuple):

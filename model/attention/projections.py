@@ -89,5 +89,8 @@ def make_shared_key_value_projection(
 
 
 ProjectionFactory = Callable[[int, Sequence[tuple[int, int]], torch.dtype], Projection]
-VALUES: dict[str, ProjectionFactory] = {"projection": make_projection, "keys": make_shared_key_value_projection}
+VALUE_PROJECTIONS: dict[str, ProjectionFactory] = {
+    "projection": make_projection,
+    "keys": make_shared_key_value_projection,
+}
 """By name: (width of the rows, heads of each part, precision) -> the projection of queries, keys and values."""

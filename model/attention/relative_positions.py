@@ -19,7 +19,7 @@ class AttentionPositions(nn.Module):
     """Position hooks of self-attention: four methods, neutral here.
 
     Queries stand at query_positions (T,), keys at key_positions (S,); or at (B, T) and (B, S), where sentences differ.
-    needs_weights: whether the attention weights have to be written out, as `values` needs them.
+    needs_weights: whether the attention weights have to be written out, as `relative_values` needs them.
     """
 
     needs_weights = False
@@ -27,17 +27,19 @@ class AttentionPositions(nn.Module):
     @property
     def has_bias(self) -> bool:
         """Whether anything is added to the logits."""
-        return type(self).bias is not AttentionPositions.bias
+        return type(self).relative_bias is not AttentionPositions.relative_bias
 
     def rotate(self, heads: Tensor, positions: Tensor) -> Tensor:
         """Turn queries or keys (B, H, T, K) by their positions (T,); the shape stays."""
         return heads
 
-    def place_values(self, heads: Tensor, positions: Tensor) -> Tensor:
+    def rotate_values(self, heads: Tensor, positions: Tensor) -> Tensor:
         """Change values (B, H, T, V) by their positions (T,); the shape stays."""
         return heads
 
-    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+    def relative_bias(
+        self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor | None:
         """Return the bias of the logits, broadcastable to (B, H, T, S); None for nothing.
 
         Args:
@@ -48,7 +50,7 @@ class AttentionPositions(nn.Module):
         """
         return None
 
-    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+    def relative_values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
         """Return the term added to the mixed values (B, H, T, V); None for nothing.
 
         Args:
@@ -130,7 +132,7 @@ class Alibi(AttentionPositions):
         super().__init__()
         self.heads = heads
 
-    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def relative_bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Return - m_h |j - i|, (H, T, S) or (B, H, T, S).
 
         Args:
@@ -162,7 +164,7 @@ class Shaw(AttentionPositions):
         nn.init.xavier_uniform_(self.for_keys)
         nn.init.xavier_uniform_(self.for_values)
 
-    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def relative_bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Return q . a_d / sqrt(K), (B, H, T, S).
 
         Args:
@@ -174,7 +176,7 @@ class Shaw(AttentionPositions):
         distance_logits = query @ self.for_keys.t() * query.shape[-1] ** -0.5
         return _gather_distances(distance_logits, self._distance_indices(query_positions, key_positions))
 
-    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def relative_values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Return the sum over keys of weight * a'_d, (B, H, T, V).
 
         Args:
@@ -214,7 +216,7 @@ class TransformerXLPositions(AttentionPositions):
         self.u, self.v = (nn.Parameter(torch.zeros(heads, 1, key_dim)) for _ in range(2))
         nn.init.xavier_uniform_(self.weight)
 
-    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def relative_bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Return (u . k + (q + v) . W r_d) / sqrt(K), (B, H, T, S).
 
         Args:

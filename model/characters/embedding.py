@@ -30,7 +30,7 @@ class CharacterEmbedding(nn.Module):
         """Return the layout of characters (N,), one row each, of texts of these lengths (B,)."""
         return Layout.from_lengths(lengths, tokens.device)
 
-    def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, DownsampledLayout]:
+    def embed(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, DownsampledLayout]:
         """Return the shorter rows (M, D) of characters (N,), and their layout."""
         shorter = self.downsampled_layout(layout)
         return self.downsampling(self.contextualize(tokens, shorter), shorter), shorter

@@ -7,7 +7,7 @@ from tfm.model.characters.embedding import CharacterEmbedding
 from tfm.model.characters.hash_embedding import HashEmbedding
 from tfm.model.characters.upsampling import Upsampling
 from tfm.model.config import CanineConfig
-from tfm.model.layers.adaptive_softmax import Table
+from tfm.model.layers.adaptive_softmax import EmbeddingTable
 from tfm.model.transformer.factory import ModuleFactory
 
 
@@ -24,7 +24,7 @@ class CharacterModuleFactory(ModuleFactory):
         width = self.config.embedding_dim or self.config.encoder.dim
         return HashEmbedding(self.canine.hashes, self.canine.buckets, width)
 
-    def source_embedding(self, table: Table) -> CharacterEmbedding:
+    def source_embedding(self, table: EmbeddingTable) -> CharacterEmbedding:
         """The shorter sequence of the source's characters."""
         stack = self.config.encoder
         near = ModuleFactory(

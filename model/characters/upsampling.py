@@ -11,7 +11,7 @@ from tfm.model.characters.downsampling import DownsampledLayout
 from tfm.model.layers.linear import Linear
 from tfm.model.masks import padding_mask
 from tfm.model.transformer.layers import EncoderLayer
-from tfm.model.transformer.token_mixing import windows
+from tfm.model.transformer.token_mixing import gather_windows
 
 
 class Upsampling(nn.Module):
@@ -57,6 +57,6 @@ class Upsampling(nn.Module):
             Rows (N, D).
         """
         both = torch.cat([characters, layout.repeat_rows(shorter)], dim=1)
-        rows = self.norm(F.gelu(self.words(windows(both, layout.characters.positions, self.offsets))))
+        rows = self.norm(F.gelu(self.words(gather_windows(both, layout.characters.positions, self.offsets))))
         rows = self.layer(rows, layout.characters, padding_mask(layout.characters))
         return self.last_norm(rows)  # type: ignore[no-any-return]

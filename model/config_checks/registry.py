@@ -71,6 +71,6 @@ CHECKS: tuple[Check, ...] = (
 """In this order: where several find something, the first one is told."""
 
 
-def first_problem(config: ModelFields) -> str | None:
+def first_config_problem(config: ModelFields) -> str | None:
     """Return the message of the first check that finds a problem; None where all values go together."""
     return next((problem for check in CHECKS if (problem := check(config)) is not None), None)

@@ -57,8 +57,8 @@ def _prefetch_slot(rows, sentence, slot):  # type: ignore[no-untyped-def]
 
 @inline_jit
 def _prefetch_chunk(key, value, key_indices, counts, sentence, w, width):  # type: ignore[no-untyped-def]
-    """Prefetch the w-th of `width` shares of the keys that the queries of a sentence see, as `list_allowed` has listed
-    it.
+    """Prefetch the w-th of `width` shares of the keys that the queries of a sentence see, as `list_allowed_keys` has
+    listed it.
 
     A share consists of the keys that one query sees and the one before it does not; where all see the same, a part of
     that.
@@ -73,7 +73,7 @@ def _prefetch_chunk(key, value, key_indices, counts, sentence, w, width):  # typ
 
 
 @compile_function("void(b1[:,:,::1], u8[:,:,::1], i8[:,::1])")
-def list_allowed(allowed, key_indices, counts):  # type: ignore[no-untyped-def]
+def list_allowed_keys(allowed, key_indices, counts):  # type: ignore[no-untyped-def]
     """List the keys that each query may attend to.
 
     Args:
@@ -95,7 +95,7 @@ def list_allowed(allowed, key_indices, counts):  # type: ignore[no-untyped-def]
 
 
 @inline_jit
-def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
+def store_cache_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
     """Write a row of keys or values into a slot of a sentence.
 
     Args:
@@ -113,7 +113,7 @@ def store_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def
 
 
 @inline_jit
-def _add_product(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
+def _add_scaled_row(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
     """Return x + the products of the first `count` numbers, at most 2 SIDE, of a from place i on and b from place j
     on.
     """
@@ -133,10 +133,10 @@ def _score_keys(query, q, key, first, key_indices, listed, count, key_dim, score
         k3 = (first + np.int64(load_scalar(key_indices, listed + i + 3))) * key_dim
         x0 = x1 = x2 = x3 = splat(ZERO)
         for k in range(0, key_dim, 2 * LANES):
-            x0 = _add_product(x0, query, q + k, key, k0 + k, key_dim - k)
-            x1 = _add_product(x1, query, q + k, key, k1 + k, key_dim - k)
-            x2 = _add_product(x2, query, q + k, key, k2 + k, key_dim - k)
-            x3 = _add_product(x3, query, q + k, key, k3 + k, key_dim - k)
+            x0 = _add_scaled_row(x0, query, q + k, key, k0 + k, key_dim - k)
+            x1 = _add_scaled_row(x1, query, q + k, key, k1 + k, key_dim - k)
+            x2 = _add_scaled_row(x2, query, q + k, key, k2 + k, key_dim - k)
+            x3 = _add_scaled_row(x3, query, q + k, key, k3 + k, key_dim - k)
         store_hsums(scores, s + i, x0, x1, x2, x3)
     store(scores, s + count, splat(NEG_INF))
 
@@ -173,7 +173,7 @@ def _mix_values(value, first, key_indices, listed, count, value_dim, weights, s,
 
 
 def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # type: ignore[no-untyped-def]
-    """Set mixed = softmax(query key^T * scale) value, over the keys that `list_allowed` has listed.
+    """Set mixed = softmax(query key^T * scale) value, over the keys that `list_allowed_keys` has listed.
 
     query (B, W, H K or more), key (B, G, S, K), value (B, G, S, V) -> mixed (B, W, H, V). where (B, W, ..), counts
     (B, W); or (B, 1, ..), (B, 1), where they are the same for all queries of a sentence.
@@ -185,8 +185,8 @@ def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # typ
     weights, shares = np.empty(width * heads * room, np.float32), np.empty(width * heads, np.float32)
     for b in range(batch):
         for w in range(slots.shape[1]):
-            store_row(key, b, slots[b, w], query[b, w], heads * key_dim)
-            store_row(value, b, slots[b, w], query[b, w], (heads + groups) * key_dim)
+            store_cache_row(key, b, slots[b, w], query[b, w], heads * key_dim)
+            store_cache_row(value, b, slots[b, w], query[b, w], (heads + groups) * key_dim)
         for w in range(width):
             m = w % num_lists
             if b + 1 < batch:
@@ -230,7 +230,7 @@ def write_slots(cache, rows, slots):  # type: ignore[no-untyped-def]
     batch, width = slots.shape
     for b in range(batch):
         for w in range(width):
-            store_row(cache, b, slots[b, w], rows[b, w], 0)
+            store_cache_row(cache, b, slots[b, w], rows[b, w], 0)
 
 
 @compile_function("i8(b1[:,:,::1], i8[:,::1], i8[::1], i8[:,::1], b1[:,:,::1], i8[:,::1])")

@@ -23,7 +23,7 @@ AttendedKeys = tuple[Tensor, Tensor]
 Candidates = tuple[Tensor, Tensor, Tensor]
 """Values, beams and tokens (B, k) of the candidates that may continue a beam, best first."""
 
-LIBRARY = "tfm.model.cpu_kernels.library"
+LIBRARY_MODULE = "tfm.model.cpu_kernels.library"
 LOGIT_ROWS_PER_CALL, ROW_MULTIPLE = 32, 8
 """The number of rows whose logits are computed at once: few, so that they are in the cache when candidates are looked
 for; and a multiple of ROW_MULTIPLE, since a product is prepared for each number of rows.
@@ -41,7 +41,7 @@ def use_compiled_kernels(wanted: bool) -> Iterator[None]:
     more.
     """
     global _library
-    before, _library = _library, load_kernel_module(LIBRARY) if wanted else None
+    before, _library = _library, load_kernel_module(LIBRARY_MODULE) if wanted else None
     try:
         yield
     finally:
@@ -82,7 +82,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
         return None
     batch, heads, num_queries, _ = query.shape
     mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
-    heads_of_keys, none = (full_cache_view(key), full_cache_view(value)), torch.empty(batch, 0, dtype=torch.int64)
+    heads_of_keys, none = (view_full_cache(key), view_full_cache(value)), torch.empty(batch, 0, dtype=torch.int64)
     arrays = _as_rows(query), *heads_of_keys, none, *allowed_keys(mask, batch, key.shape[2])
     _library.attend(*map(Tensor.numpy, arrays), scale, mixed.numpy())
     return mixed.transpose(1, 2)
@@ -105,7 +105,7 @@ def allowed_keys(mask: Mask, batch: int, num_keys: int) -> AttendedKeys:
         allowed = allowed.expand(batch, -1, -1, -1).squeeze(1).contiguous()
         where = torch.zeros(*allowed.shape[:2], num_keys + _library.UNROLL_FACTOR, dtype=torch.uint64)
         counts = torch.empty(allowed.shape[:2], dtype=torch.int64)
-        _library.list_allowed(allowed.numpy(), where.numpy(), counts.numpy())
+        _library.list_allowed_keys(allowed.numpy(), where.numpy(), counts.numpy())
         kept[batch, num_keys] = where, counts
     return kept[batch, num_keys]
 
@@ -126,7 +126,7 @@ def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor |
     return normed
 
 
-def log_softmax(logits: Tensor) -> bool:
+def try_log_softmax_in_place(logits: Tensor) -> bool:
     """Return whether logits (N, V) have become log-probabilities, in place."""
     if not _is_supported(logits) or not logits.is_contiguous():
         return False
@@ -134,7 +134,7 @@ def log_softmax(logits: Tensor) -> bool:
     return True
 
 
-def write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tensor) -> bool:
+def try_write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, slots: Tensor) -> bool:
     """Write new keys and values into their slots; return whether the loop applied.
 
     Args:
@@ -172,7 +172,7 @@ def allocate_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple
     return own, grown[..., :used], places[:, :used]
 
 
-def best_of_logits(
+def topk_of_logits(
     logits: Callable[[Tensor], Tensor], sums: Tensor, beam: int, *, end: int, never: tuple[int, ...]
 ) -> Candidates | None:
     """Return the 2 `beam` largest of sums (B, W) + log-softmax(logits (B W, V)) of each sentence, without pieces in
@@ -199,28 +199,32 @@ def best_of_logits(
     sums_array, of_rows, of_found = sums.numpy(), rows.numpy(), [each.numpy() for each in found]
     of_never = np.array(never, np.int64)
     while True:
-        count, place = _library.list_open_rows(place, sums_array, of_found[0], of_found[2], beam, end, of_rows)
+        count, place = _library.list_rows_with_candidates(
+            place, sums_array, of_found[0], of_found[2], beam, end, of_rows
+        )
         if count == 0:
             return found
         of_rows[count:] = of_rows[count - 1]
         chunk_logits = logits(rows[: count + -count % ROW_MULTIPLE]).contiguous()
         if chunk_logits.dtype is torch.bfloat16:
-            _library.best_of_low_logits(bf16_bits(chunk_logits), of_rows[:count], of_never, sums_array, *of_found)
+            _library.topk_of_bf16_logits(
+                view_bf16_as_uint16(chunk_logits), of_rows[:count], of_never, sums_array, *of_found
+            )
         elif chunk_logits.dtype is torch.float32:
-            _library.best_of_logits(chunk_logits.numpy(), of_rows[:count], of_never, sums_array, *of_found)
+            _library.topk_of_logits(chunk_logits.numpy(), of_rows[:count], of_never, sums_array, *of_found)
         else:
             return None
         del chunk_logits  # freed before the next ones are computed
 
 
-def bf16_bits(low: Tensor) -> Any:
+def view_bf16_as_uint16(low: Tensor) -> Any:
     """Return numbers of bf16 as their 16 bits, an array on the same memory."""
     return low.view(torch.uint16).numpy()
 
 
 def as_array(numbers: Tensor) -> Any:
     """Return numbers of fp32 as an array, of bf16 as an array of their bits."""
-    return bf16_bits(numbers) if numbers.dtype is torch.bfloat16 else numbers.numpy()
+    return view_bf16_as_uint16(numbers) if numbers.dtype is torch.bfloat16 else numbers.numpy()
 
 
 def _is_supported(given: Tensor) -> bool:
@@ -233,7 +237,7 @@ def _as_rows(heads: Tensor) -> Tensor:
     return heads.transpose(1, 2).flatten(2).contiguous()
 
 
-def full_cache_view(heads: Tensor) -> Tensor:
+def view_full_cache(heads: Tensor) -> Tensor:
     """Return keys or values (B, G, S, K), contiguous; of a part of a cache, with all the slots that it has."""
     batch, groups, _, width = heads.shape
     room = heads.stride(1) // width if width else 0

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from tfm.model.cpu_kernels.decode_attention import attend, store_row
+from tfm.model.cpu_kernels.decode_attention import attend, store_cache_row
 from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, compile_function, helper_jit
 from tfm.model.cpu_kernels.rotary import rotate_heads
 from tfm.model.cpu_kernels.softmax import BLOCK_SIZE, log_sum_exp
 from tfm.model.cpu_kernels.transformer_layers import (
     ATTENTION_TYPE,
-    F2,
-    F5,
+    FLOAT32_2D,
+    FLOAT32_5D,
     HEADS_TYPE,
     IDS_TYPE,
     INT_TYPE,
     LINEARS_TYPE,
-    SPECIAL_TYPE,
+    SPECIAL_IDS_TYPE,
     STACK_TYPE,
     activate,
     add_rows,
@@ -35,7 +35,17 @@ from tfm.model.cpu_kernels.transformer_layers import (
 from tfm.model.cpu_kernels.vectors import LANES
 
 ENCODE_SIGNATURE: Any = (STACK_TYPE, LINEARS_TYPE, HEADS_TYPE, IDS_TYPE)
-GREEDY_SIGNATURE: Any = (STACK_TYPE, ATTENTION_TYPE, F2, F5, F5, SPECIAL_TYPE, INT_TYPE, INT_TYPE, IDS_TYPE)
+GREEDY_SIGNATURE: Any = (
+    STACK_TYPE,
+    ATTENTION_TYPE,
+    FLOAT32_2D,
+    FLOAT32_5D,
+    FLOAT32_5D,
+    SPECIAL_IDS_TYPE,
+    INT_TYPE,
+    INT_TYPE,
+    IDS_TYPE,
+)
 
 
 @helper_jit
@@ -122,8 +132,8 @@ def encode_source(encoder, key_value, heads, source):  # type: ignore[no-untyped
     for layer in range(len(keys)):
         both = apply_linear(key_value, layer, x)
         for n in range(rows):
-            store_row(keys[layer], 0, n, both[n], 0)
-            store_row(values[layer], 0, n, both[n], groups * key_dim)
+            store_cache_row(keys[layer], 0, n, both[n], 0)
+            store_cache_row(values[layer], 0, n, both[n], groups * key_dim)
     return keys, values
 
 

@@ -60,5 +60,5 @@ def _add_and_norm(rows, added, gain, bias, eps, is_pre_norm, normed):  # type: i
 
 _ADD_AND_NORM_SIGNATURE = "void(f4[:,::1], {0}[:,::1], f4[::1], f4[::1], f4, b1, {0}[:,::1])"
 add_and_norm = compile_function(_ADD_AND_NORM_SIGNATURE.format("f4"))(_add_and_norm)
-add_and_norm_low = compile_function(_ADD_AND_NORM_SIGNATURE.format("u2"))(_add_and_norm)
+add_and_norm_bf16 = compile_function(_ADD_AND_NORM_SIGNATURE.format("u2"))(_add_and_norm)
 """`add_and_norm` of what is added, and normed, in bf16."""

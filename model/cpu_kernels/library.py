@@ -6,25 +6,30 @@ Each loop has its equation in torch (`attention/explicit_attention.py`, `attenti
 result of a row depends on that row only, and is computed in the same order in any batch. All loops are collected here.
 """
 
-from tfm.model.cpu_kernels.decode_attention import allocate_slots, attend, attend_bf16, list_allowed, write_slots
+from tfm.model.cpu_kernels.decode_attention import allocate_slots, attend, attend_bf16, list_allowed_keys, write_slots
 from tfm.model.cpu_kernels.jit import UNROLL_FACTOR
-from tfm.model.cpu_kernels.layer_norm import add_and_norm, add_and_norm_low, layer_norm
-from tfm.model.cpu_kernels.log_softmax_topk import best_of_logits, best_of_low_logits, list_open_rows, log_softmax
+from tfm.model.cpu_kernels.layer_norm import add_and_norm, add_and_norm_bf16, layer_norm
+from tfm.model.cpu_kernels.log_softmax_topk import (
+    list_rows_with_candidates,
+    log_softmax,
+    topk_of_bf16_logits,
+    topk_of_logits,
+)
 from tfm.model.cpu_kernels.rotary import rotate_rows
 
 __all__ = [
     "UNROLL_FACTOR",
     "add_and_norm",
-    "add_and_norm_low",
+    "add_and_norm_bf16",
     "allocate_slots",
     "attend",
     "attend_bf16",
-    "best_of_logits",
-    "best_of_low_logits",
     "layer_norm",
-    "list_allowed",
-    "list_open_rows",
+    "list_allowed_keys",
+    "list_rows_with_candidates",
     "log_softmax",
     "rotate_rows",
+    "topk_of_bf16_logits",
+    "topk_of_logits",
     "write_slots",
 ]

@@ -92,8 +92,8 @@ def _topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima
 
 
 @compile_function("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
-def list_open_rows(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-untyped-def]
-    """List the hypotheses that may still add to the candidates of `best_of_logits`, in the order of their rank.
+def list_rows_with_candidates(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-untyped-def]
+    """List the hypotheses that may still add to the candidates of `topk_of_logits`, in the order of their rank.
 
     Hypotheses of rank 0 in their sentence come first. No log-probability is above 0, so a hypothesis adds nothing if
     its sum is not above the bound of the beam: the value of the `beam`-th candidate that is not the end token.
@@ -140,6 +140,6 @@ def _topk_candidates(logits, rows, never, sums, values, beams, tokens):  # type:
 
 
 _TOPK_SIGNATURE = "i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])"
-best_of_logits = compile_function(f"void(f4[:,::1], {_TOPK_SIGNATURE}")(_topk_candidates)
-best_of_low_logits = compile_function(f"void(u2[:,::1], {_TOPK_SIGNATURE}")(_topk_candidates)
-"""`best_of_logits` of bf16."""
+topk_of_logits = compile_function(f"void(f4[:,::1], {_TOPK_SIGNATURE}")(_topk_candidates)
+topk_of_bf16_logits = compile_function(f"void(u2[:,::1], {_TOPK_SIGNATURE}")(_topk_candidates)
+"""`topk_of_logits` of bf16."""

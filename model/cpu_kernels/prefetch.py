@@ -7,7 +7,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_WRITE, _KEEP, _DATA = (ir.IntType(32)(each) for each in (1, 3, 1))
+_WRITE_ACCESS, _HIGH_LOCALITY, _DATA_CACHE = (ir.IntType(32)(each) for each in (1, 3, 1))
 
 
 @intrinsic
@@ -19,7 +19,7 @@ def prefetch(_, array, place):  # type: ignore[no-untyped-def]
         pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, ir.IntType(32), ir.IntType(32), ir.IntType(32)])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(function, [pointer, _WRITE, _KEEP, _DATA])
+        builder.call(function, [pointer, _WRITE_ACCESS, _HIGH_LOCALITY, _DATA_CACHE])
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate

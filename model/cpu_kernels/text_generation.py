@@ -18,11 +18,11 @@ from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, compile_function, helper_ji
 from tfm.model.cpu_kernels.rotary import rotate_heads
 from tfm.model.cpu_kernels.softmax import BLOCK_SIZE, ZERO, log_sum_exp
 from tfm.model.cpu_kernels.transformer_layers import (
-    F2,
-    F5,
+    FLOAT32_2D,
+    FLOAT32_5D,
+    FLOAT_TYPE,
     INT_TYPE,
-    REAL_TYPE,
-    SPECIAL_TYPE,
+    SPECIAL_IDS_TYPE,
     STACK_TYPE,
     activate,
     add_rows,
@@ -32,10 +32,18 @@ from tfm.model.cpu_kernels.transformer_layers import (
 )
 from tfm.model.cpu_kernels.vectors import LANES, load, splat, store_hsums
 
-LIMITS_TYPE = types.UniTuple(INT_TYPE, 4)
+LENGTH_LIMITS_TYPE = types.UniTuple(INT_TYPE, 4)
 TEXT_SIGNATURE: Any = (
-    *(STACK_TYPE, F2, F5, F5, types.Array(types.int64, 2, "C"), SPECIAL_TYPE, LIMITS_TYPE),
-    *(types.Array(types.float64, 2, "C"), INT_TYPE, types.UniTuple(REAL_TYPE, 2), types.Array(types.float32, 2, "C")),
+    *(
+        STACK_TYPE,
+        FLOAT32_2D,
+        FLOAT32_5D,
+        FLOAT32_5D,
+        types.Array(types.int64, 2, "C"),
+        SPECIAL_IDS_TYPE,
+        LENGTH_LIMITS_TYPE,
+    ),
+    *(types.Array(types.float64, 2, "C"), INT_TYPE, types.UniTuple(FLOAT_TYPE, 2), types.Array(types.float32, 2, "C")),
 )
 
 
@@ -46,7 +54,7 @@ def _multiply_add(sum_, weight, i, rows, j):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _multiply(weight, first, bias, rows, result):  # type: ignore[no-untyped-def]
+def _matmul(weight, first, bias, rows, result):  # type: ignore[no-untyped-def]
     """Set result = W x + b of each row, each sum in the same order however many rows there are.
 
     Args:
@@ -87,11 +95,11 @@ def _multiply(weight, first, bias, rows, result):  # type: ignore[no-untyped-def
 
 
 @helper_jit
-def _apply(linears, layer, rows):  # type: ignore[no-untyped-def]
+def _apply_linear(linears, layer, rows):  # type: ignore[no-untyped-def]
     """W x + b of each row: (N, in) -> (N, out)."""
     _, num_outputs, num_inputs = linears.weight.shape
     result = np.empty((len(rows), num_outputs), np.float32)
-    _multiply(linears.weight, layer * num_outputs * num_inputs, linears.bias[layer], rows, result)
+    _matmul(linears.weight, layer * num_outputs * num_inputs, linears.bias[layer], rows, result)
     return result
 
 
@@ -101,24 +109,24 @@ def _attend_to_text(settings, attention, turns, layer, x, key, value, slots, see
     row to those of its text; return x + the output, normed if norms stand after.
     """
     (heads, groups, key_dim, value_dim), rows = settings.heads, len(x)
-    projected = _apply(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
+    projected = _apply_linear(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
     rotate_heads(projected, turns, heads + groups)
     mixed, scale = np.empty((rows, 1, heads, value_dim), np.float32), np.float32(1.0 / math.sqrt(key_dim))
     attend(projected.reshape((rows, 1, projected.shape[1])), key, value, slots, seen, counts, scale, mixed)
-    added = _apply(attention.output, layer, mixed.reshape((rows, heads * value_dim)))
+    added = _apply_linear(attention.output, layer, mixed.reshape((rows, heads * value_dim)))
     return post_norm(settings, attention.norm, layer, add_rows(x, added))
 
 
 @helper_jit
 def _feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-def]
     """Return x + W2 f(W1 x + b1) + b2 of each row (N, D), normed if norms stand after; f: the activation."""
-    hidden = _apply(feed_forward.inner, layer, pre_norm(settings, feed_forward.norm, layer, x))
+    hidden = _apply_linear(feed_forward.inner, layer, pre_norm(settings, feed_forward.norm, layer, x))
     activate(hidden, settings.activation)
-    return post_norm(settings, feed_forward.norm, layer, add_rows(x, _apply(feed_forward.outer, layer, hidden)))
+    return post_norm(settings, feed_forward.norm, layer, add_rows(x, _apply_linear(feed_forward.outer, layer, hidden)))
 
 
 @helper_jit
-def _draw(log_probs, uniform, temperature, sums):  # type: ignore[no-untyped-def]
+def _sample_token(log_probs, uniform, temperature, sums):  # type: ignore[no-untyped-def]
     """Return the piece on which a uniform number falls, where pieces lie side by side by their probabilities.
 
     Args:
@@ -215,7 +223,7 @@ def continue_texts(decoder, output, keys, values, pieces, special, limits, unifo
             x = _feed_forward(settings, decoder.feed_forward, layer, x)
         if here < first:  # the next piece is given
             continue
-        _multiply(output, 0, no_bias, pre_norm(settings, decoder.final_norm, 0, x), logits)
+        _matmul(output, 0, no_bias, pre_norm(settings, decoder.final_norm, 0, x), logits)
         step = here - first
         for n in range(num_texts):
             row = logits[n, :vocab]
@@ -232,7 +240,7 @@ def continue_texts(decoder, output, keys, values, pieces, special, limits, unifo
             if num_best == 1:
                 token = row.argmax()
             elif num_best == 0:
-                token = _draw(row, uniform[n, step], temperature, sums)
+                token = _sample_token(row, uniform[n, step], temperature, sums)
             else:
                 token = _draw_best(row, uniform[n, step], num_best, temperature, top_p, sums)
             found[n, step], pieces[n, here + 1] = row[token], token

@@ -17,37 +17,37 @@ from tfm.model.cpu_kernels.vectors import LANES, load_partial, splat, store_part
 Array = Any
 
 
-class Linears(NamedTuple):
+class LinearWeights(NamedTuple):
     """y = W x + b of each layer: weight (L, out, in), bias (L, out)."""
 
     weight: Array
     bias: Array
 
 
-class Norms(NamedTuple):
+class NormWeights(NamedTuple):
     """(x - mean) / sqrt(var + eps) * g + b of each layer: gain and bias (L, D)."""
 
     gain: Array
     bias: Array
 
 
-class Attention(NamedTuple):
+class AttentionWeights(NamedTuple):
     """projection D -> H K, and in self-attention + G K + G V; output H V -> D; norm: that of its residual."""
 
-    projection: Linears
-    output: Linears
-    norm: Norms
+    projection: LinearWeights
+    output: LinearWeights
+    norm: NormWeights
 
 
-class FeedForward(NamedTuple):
+class FeedForwardWeights(NamedTuple):
     """inner D -> F; outer F -> D; norm: that of its residual."""
 
-    inner: Linears
-    outer: Linears
-    norm: Norms
+    inner: LinearWeights
+    outer: LinearWeights
+    norm: NormWeights
 
 
-class Settings(NamedTuple):
+class StackSettings(NamedTuple):
     """heads: H, G, K, V. scale: of embeddings. is_pre_norm: whether norms stand before sublayers, or after. activation:
     that of the feed-forward layers.
     """
@@ -59,7 +59,7 @@ class Settings(NamedTuple):
     activation: int
 
 
-class Stack(NamedTuple):
+class StackWeights(NamedTuple):
     """An encoder, or a decoder but for its cross-attention.
 
     table (V, D), positions (M, D): what is looked up and added. turns (M, K / 2, 2): how queries and keys of a position
@@ -69,21 +69,26 @@ class Stack(NamedTuple):
     table: Array
     positions: Array
     turns: Array
-    attention: Attention
-    feed_forward: FeedForward
-    final_norm: Norms
-    settings: Settings
+    attention: AttentionWeights
+    feed_forward: FeedForwardWeights
+    final_norm: NormWeights
+    settings: StackSettings
 
 
-F2, F3, F5 = (types.Array(types.float32, dims, "C") for dims in (2, 3, 5))
-IDS_TYPE, INT_TYPE, REAL_TYPE = types.Array(types.int64, 1, "C"), types.int64, types.float64
-HEADS_TYPE, SPECIAL_TYPE = types.UniTuple(INT_TYPE, 4), types.UniTuple(INT_TYPE, 3)
-LINEARS_TYPE, NORMS_TYPE = types.NamedTuple([F3, F2], Linears), types.NamedUniTuple(F2, 2, Norms)
-ATTENTION_TYPE, FEED_FORWARD_TYPE = (
-    types.NamedTuple([LINEARS_TYPE, LINEARS_TYPE, NORMS_TYPE], each) for each in (Attention, FeedForward)
+FLOAT32_2D, FLOAT32_3D, FLOAT32_5D = (types.Array(types.float32, dims, "C") for dims in (2, 3, 5))
+IDS_TYPE, INT_TYPE, FLOAT_TYPE = types.Array(types.int64, 1, "C"), types.int64, types.float64
+HEADS_TYPE, SPECIAL_IDS_TYPE = types.UniTuple(INT_TYPE, 4), types.UniTuple(INT_TYPE, 3)
+LINEARS_TYPE, NORMS_TYPE = (
+    types.NamedTuple([FLOAT32_3D, FLOAT32_2D], LinearWeights),
+    types.NamedUniTuple(FLOAT32_2D, 2, NormWeights),
 )
-SETTINGS_TYPE = types.NamedTuple([HEADS_TYPE, REAL_TYPE, REAL_TYPE, types.boolean, INT_TYPE], Settings)
-STACK_TYPE = types.NamedTuple([F2, F2, F3, ATTENTION_TYPE, FEED_FORWARD_TYPE, NORMS_TYPE, SETTINGS_TYPE], Stack)
+ATTENTION_TYPE, FEED_FORWARD_TYPE = (
+    types.NamedTuple([LINEARS_TYPE, LINEARS_TYPE, NORMS_TYPE], each) for each in (AttentionWeights, FeedForwardWeights)
+)
+SETTINGS_TYPE = types.NamedTuple([HEADS_TYPE, FLOAT_TYPE, FLOAT_TYPE, types.boolean, INT_TYPE], StackSettings)
+STACK_TYPE = types.NamedTuple(
+    [FLOAT32_2D, FLOAT32_2D, FLOAT32_3D, ATTENTION_TYPE, FEED_FORWARD_TYPE, NORMS_TYPE, SETTINGS_TYPE], StackWeights
+)
 
 RELU, GELU, GELU_TANH = range(3)
 """Activations of a feed-forward layer."""

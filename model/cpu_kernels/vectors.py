@@ -18,8 +18,10 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global, signatur
 from numba.extending import intrinsic, register_model
 
 LANES = 16
-REAL, INT, BIT = ir.FloatType(), ir.IntType(32), ir.IntType(1)
-REALS, INTS, BITS, LOW = (ir.VectorType(kind, LANES) for kind in (REAL, INT, BIT, ir.IntType(16)))
+FLOAT32, INT32, INT1 = ir.FloatType(), ir.IntType(32), ir.IntType(1)
+FLOAT32_VECTOR, INT32_VECTOR, INT1_VECTOR, BF16_VECTOR = (
+    ir.VectorType(kind, LANES) for kind in (FLOAT32, INT32, INT1, ir.IntType(16))
+)
 
 
 class _VectorType(types.Type):  # type: ignore[misc]
@@ -34,7 +36,7 @@ class _VectorModel(PrimitiveModel):  # type: ignore[misc]
     """Type of a vector in LLVM."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, REALS)
+        super().__init__(manager, kind, FLOAT32_VECTOR)
 
 
 def _register_operator(symbol: Any, name: str) -> None:
@@ -59,14 +61,14 @@ for each, instruction in (
     _register_operator(each, instruction)
 
 
-def _constant(number: float, kind: Any = REALS) -> Any:
+def _constant(number: float, kind: Any = FLOAT32_VECTOR) -> Any:
     return ir.Constant(kind, [ir.Constant(kind.element, number)] * LANES)
 
 
-def _splat(builder: Any, number: Any, kind: Any = REALS) -> Any:
+def _splat(builder: Any, number: Any, kind: Any = FLOAT32_VECTOR) -> Any:
     """A number of LLVM, LANES times."""
-    first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT(0))
-    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(INTS, [0] * LANES))
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(INT32_VECTOR, [0] * LANES))
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any, kind: Any) -> Any:
@@ -77,8 +79,8 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any
 
 def _lane_mask(builder: Any, count: Any) -> Any:
     """Return flags of the first `count` of LANES."""
-    order = ir.Constant(INTS, list(range(LANES)))
-    return builder.icmp_signed("<", order, _splat(builder, builder.trunc(count, INT), INTS))
+    order = ir.Constant(INT32_VECTOR, list(range(LANES)))
+    return builder.icmp_signed("<", order, _splat(builder, builder.trunc(count, INT32), INT32_VECTOR))
 
 
 @intrinsic
@@ -90,22 +92,22 @@ def splat(_, number):  # type: ignore[no-untyped-def]
 def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, place: Any, count: Any = None) -> Any:
     """The numbers of an array from a place on, or the first `count`; those of 16 bits are widened as bf16."""
     is_low = array_type.dtype == types.uint16
-    kind, name, align = (LOW, "i16", 2) if is_low else (REALS, "f32", 4)
+    kind, name, align = (BF16_VECTOR, "i16", 2) if is_low else (FLOAT32_VECTOR, "f32", 4)
     pointer = _pointer(context, builder, array_type, array, place, kind)
     if count is None:
         found = builder.load(pointer, align=align)
     else:
-        function = ir.FunctionType(kind, [pointer.type, INT, BITS, kind])
+        function = ir.FunctionType(kind, [pointer.type, INT32, INT1_VECTOR, kind])
         masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.load.v16{name}.p0v16{name}")
-        found = builder.call(masked, [pointer, INT(align), _lane_mask(builder, count), ir.Constant(kind, None)])
-    return _bf16_to_f32(builder, found, REALS) if is_low else found
+        found = builder.call(masked, [pointer, INT32(align), _lane_mask(builder, count), ir.Constant(kind, None)])
+    return _bf16_to_f32(builder, found, FLOAT32_VECTOR) if is_low else found
 
 
 def _bf16_to_f32(builder: Any, low: Any, kind: Any) -> Any:
     """Widen numbers of bf16, which are the upper half of a float32."""
-    if kind is REAL:
-        return builder.bitcast(builder.shl(builder.zext(low, INT), INT(16)), REAL)
-    return builder.bitcast(builder.shl(builder.zext(low, INTS), _constant(16, INTS)), REALS)
+    if kind is FLOAT32:
+        return builder.bitcast(builder.shl(builder.zext(low, INT32), INT32(16)), FLOAT32)
+    return builder.bitcast(builder.shl(builder.zext(low, INT32_VECTOR), _constant(16, INT32_VECTOR)), FLOAT32_VECTOR)
 
 
 @intrinsic
@@ -133,7 +135,7 @@ def load_partial(_, array, place, count, rest):  # type: ignore[no-untyped-def]
             with otherwise:
                 some = builder.select(_lane_mask(builder, count), _emit_load(*of_array, count), _splat(builder, rest))
                 after_some = builder.block
-        found = builder.phi(REALS)
+        found = builder.phi(FLOAT32_VECTOR)
         found.add_incoming(whole, after_whole)
         found.add_incoming(some, after_some)
         return found
@@ -149,7 +151,7 @@ def load_scalar(_, array, place):  # type: ignore[no-untyped-def]
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         number = builder.load(builder.gep(data, [arguments[1]]))
-        return _bf16_to_f32(builder, number, REAL) if is_low else number
+        return _bf16_to_f32(builder, number, FLOAT32) if is_low else number
 
     return (types.float32 if is_low else array.dtype)(array, types.int64), codegen
 
@@ -157,23 +159,25 @@ def load_scalar(_, array, place):  # type: ignore[no-untyped-def]
 def _emit_store(context: Any, builder: Any, array_type: Any, array: Any, place: Any, x: Any, count: Any = None) -> None:
     """Write a vector, or its first `count`, to an array from a place on; to one of 16 bits it is rounded to bf16."""
     is_low = array_type.dtype == types.uint16
-    kind, name, align = (LOW, "i16", 2) if is_low else (REALS, "f32", 4)
+    kind, name, align = (BF16_VECTOR, "i16", 2) if is_low else (FLOAT32_VECTOR, "f32", 4)
     pointer, x = _pointer(context, builder, array_type, array, place, kind), _f32_to_bf16(builder, x) if is_low else x
     if count is None:
         builder.store(x, pointer, align=align)
     else:
-        function = ir.FunctionType(ir.VoidType(), [kind, pointer.type, INT, BITS])
+        function = ir.FunctionType(ir.VoidType(), [kind, pointer.type, INT32, INT1_VECTOR])
         masked = cgutils.get_or_insert_function(builder.module, function, f"llvm.masked.store.v16{name}.p0v16{name}")
-        builder.call(masked, [x, pointer, INT(align), _lane_mask(builder, count)])
+        builder.call(masked, [x, pointer, INT32(align), _lane_mask(builder, count)])
 
 
 def _f32_to_bf16(builder: Any, x: Any) -> Any:
     """The nearest numbers of bf16, of two the even one; NaN stays NaN."""
-    bits = builder.bitcast(x, INTS)
-    odd = builder.and_(builder.lshr(bits, _constant(16, INTS)), _constant(1, INTS))
-    nearest = builder.lshr(builder.add(builder.add(bits, _constant(0x7FFF, INTS)), odd), _constant(16, INTS))
-    low = builder.select(builder.fcmp_unordered("uno", x, x), _constant(0x7FC0, INTS), nearest)
-    return builder.trunc(low, LOW)
+    bits = builder.bitcast(x, INT32_VECTOR)
+    odd = builder.and_(builder.lshr(bits, _constant(16, INT32_VECTOR)), _constant(1, INT32_VECTOR))
+    nearest = builder.lshr(
+        builder.add(builder.add(bits, _constant(0x7FFF, INT32_VECTOR)), odd), _constant(16, INT32_VECTOR)
+    )
+    low = builder.select(builder.fcmp_unordered("uno", x, x), _constant(0x7FC0, INT32_VECTOR), nearest)
+    return builder.trunc(low, BF16_VECTOR)
 
 
 @intrinsic
@@ -220,10 +224,10 @@ def _reduce_halves(builder: Any, numbers: Any, join: Any) -> Any:
     """Join all numbers of a vector, each half with the other until one is left."""
     half = LANES // 2
     while half:
-        moved = ir.Constant(INTS, [(i + half) % LANES for i in range(LANES)])
+        moved = ir.Constant(INT32_VECTOR, [(i + half) % LANES for i in range(LANES)])
         numbers = join(numbers, builder.shuffle_vector(numbers, numbers, moved))
         half //= 2
-    return builder.extract_element(numbers, INT(0))
+    return builder.extract_element(numbers, INT32(0))
 
 
 @intrinsic
@@ -267,17 +271,17 @@ def store_hsums(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
         def add_halves(x: Any, y: Any, picked: list[int]) -> Any:
             """Numbers of x and y at places `picked`, and those at the others, summed."""
             others = [i for i in range(2 * LANES) if i not in picked]
-            one, other = (ir.Constant(INTS, places) for places in (picked, others))
+            one, other = (ir.Constant(INT32_VECTOR, places) for places in (picked, others))
             return builder.fadd(builder.shuffle_vector(x, y, one), builder.shuffle_vector(x, y, other))
 
         halves = [i for i in range(2 * LANES) if i % LANES < LANES // 2]
         quarters = [i for i in range(2 * LANES) if i % 8 < 4]
         sums = add_halves(add_halves(a, b, halves), add_halves(c, d, halves), quarters)  # four of each
         for step in (2, 1):
-            moved = ir.Constant(INTS, [i ^ step for i in range(LANES)])
+            moved = ir.Constant(INT32_VECTOR, [i ^ step for i in range(LANES)])
             sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, moved))
-        four = ir.VectorType(REAL, 4)
-        each = builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(INT, 4), [0, 4, 8, 12]))
+        four = ir.VectorType(FLOAT32, 4)
+        each = builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(INT32, 4), [0, 4, 8, 12]))
         builder.store(each, _pointer(context, builder, signature.args[0], array, place, four), align=4)
         return context.get_dummy_value()
 
@@ -289,7 +293,7 @@ def floor(_, x):  # type: ignore[no-untyped-def]
     """The largest whole numbers that are not larger."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        kind = ir.FunctionType(REALS, [REALS])
+        kind = ir.FunctionType(FLOAT32_VECTOR, [FLOAT32_VECTOR])
         of_llvm = cgutils.get_or_insert_function(builder.module, kind, "llvm.floor.v16f32")
         return builder.call(of_llvm, arguments)
 
@@ -301,7 +305,7 @@ def exp2(_, power):  # type: ignore[no-untyped-def]
     """2^n of whole numbers n from -126 to 127, by the bits of the result."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        power = builder.add(builder.fptosi(arguments[0], INTS), _constant(127, INTS))
-        return builder.bitcast(builder.shl(power, _constant(23, INTS)), REALS)
+        power = builder.add(builder.fptosi(arguments[0], INT32_VECTOR), _constant(127, INT32_VECTOR))
+        return builder.bitcast(builder.shl(power, _constant(23, INT32_VECTOR)), FLOAT32_VECTOR)
 
     return vector_type(vector_type), codegen

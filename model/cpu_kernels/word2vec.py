@@ -26,30 +26,34 @@ import numpy as np
 from tfm.model.cpu_kernels.jit import compile_function, helper_jit, inline_jit
 from tfm.model.cpu_kernels.prefetch import prefetch
 
-KEPT, REACH, NOISE = 0, 1, 2
+SUBSAMPLING_STREAM, WINDOW_STREAM, NOISE_STREAM = 0, 1, 2
 """The kinds of draws."""
-MAX_DRAWS = 1 << 20
+MAX_DRAWS_PER_NOISE_WORD = 1 << 20
 """Draws of one noise word: only where all words but one are hardly ever drawn do so many give that one."""
-BESIDE = 3
+ROWS_PER_MULTIPLICATION = 3
 """Rows that are multiplied side by side."""
 CACHE_LINE_FLOATS = 16
 """float32 numbers that come into the cache at once."""
-GOLDEN, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-ONE, HALF, LOW = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+SPLITMIX_INCREMENT, SPLITMIX_FIRST_FACTOR, SPLITMIX_SECOND_FACTOR = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+UINT64_ONE, UINT64_HALF_BITS, LOW_HALF_MASK = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @inline_jit
-def mix(bits):  # type: ignore[no-untyped-def]
+def mix_bits(bits):  # type: ignore[no-untyped-def]
     """Spread 64 bits."""
-    bits = (bits ^ (bits >> np.uint64(30))) * FIRST
-    bits = (bits ^ (bits >> np.uint64(27))) * SECOND
+    bits = (bits ^ (bits >> np.uint64(30))) * SPLITMIX_FIRST_FACTOR
+    bits = (bits ^ (bits >> np.uint64(27))) * SPLITMIX_SECOND_FACTOR
     return bits ^ (bits >> np.uint64(31))
 
 
 @inline_jit
 def hash_pair(key, number):  # type: ignore[no-untyped-def]
     """Return 64 bits of a key with a number."""
-    return mix(key + (np.uint64(number) + ONE) * GOLDEN)
+    return mix_bits(key + (np.uint64(number) + UINT64_ONE) * SPLITMIX_INCREMENT)
 
 
 def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
@@ -66,7 +70,7 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
     num_small = num_large = 0
     for word in range(size):
         shares[word] *= size
-        table[word, 0], table[word, 1] = LOW, word
+        table[word, 0], table[word, 1] = LOW_HALF_MASK, word
         if shares[word] < 1.0:
             small[num_small] = word
             num_small += 1
@@ -85,9 +89,9 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def list_words(ids, key, keep, words, places):  # type: ignore[no-untyped-def]
+def list_kept_words(ids, key, keep, words, places):  # type: ignore[no-untyped-def]
     """List the words of a text (n,) that are kept, and their places in it; return their number."""
-    of_text, count = hash_pair(key, KEPT), 0
+    of_text, count = hash_pair(key, SUBSAMPLING_STREAM), 0
     for place in range(len(ids)):
         if (hash_pair(of_text, place) >> np.uint64(11)) * 2.0**-53 < keep[ids[place]]:
             words[count], places[count] = ids[place], place
@@ -100,11 +104,11 @@ def draw_window_size(key, place, window, shrink):  # type: ignore[no-untyped-def
     """Return how far the window of a word reaches."""
     if not shrink:
         return window
-    return 1 + np.int64(hash_pair(hash_pair(key, REACH), place) % np.uint64(window))
+    return 1 + np.int64(hash_pair(hash_pair(key, WINDOW_STREAM), place) % np.uint64(window))
 
 
 @helper_jit
-def draw_noise(chosen, table, outputs, state):  # type: ignore[no-untyped-def]
+def draw_noise_words(chosen, table, outputs, state):  # type: ignore[no-untyped-def]
     """Draw words after chosen[0], none of them that word; return the state of the stream. Their rows (V, D) are fetched
     into the cache.
     """
@@ -112,11 +116,11 @@ def draw_noise(chosen, table, outputs, state):  # type: ignore[no-untyped-def]
     rows = outputs.reshape(-1)
     for i in range(len(chosen)):
         word = chosen[0]
-        for _ in range(MAX_DRAWS if i > 0 else 0):
-            state += GOLDEN
-            bits = mix(state)
-            column = np.int64(((bits >> HALF) * size) >> HALF)
-            word = column if (bits & LOW) < table[column, 0] else np.int64(table[column, 1])
+        for _ in range(MAX_DRAWS_PER_NOISE_WORD if i > 0 else 0):
+            state += SPLITMIX_INCREMENT
+            bits = mix_bits(state)
+            column = np.int64(((bits >> UINT64_HALF_BITS) * size) >> UINT64_HALF_BITS)
+            word = column if (bits & LOW_HALF_MASK) < table[column, 0] else np.int64(table[column, 1])
             if word != chosen[0]:
                 break
         chosen[i] = word
@@ -126,7 +130,7 @@ def draw_noise(chosen, table, outputs, state):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def step(hidden, outputs, chosen, rate, scores, error):  # type: ignore[no-untyped-def]
+def negative_sampling_step(hidden, outputs, chosen, rate, scores, error):  # type: ignore[no-untyped-def]
     """Take a step on one prediction; return its loss.
 
     Args:
@@ -134,12 +138,12 @@ def step(hidden, outputs, chosen, rate, scores, error):  # type: ignore[no-untyp
         outputs: (V, D) all v', changed.
         chosen: (k + 1,) the words w_0 .. w_k.
         rate: the learning rate.
-        scores: (k + BESIDE,), overwritten.
+        scores: (k + ROWS_PER_MULTIPLICATION,), overwritten.
         error: (D,), written: e.
     """
     dim, last = len(hidden), len(chosen) - 1
     zero, one = hidden.dtype.type(0), hidden.dtype.type(1)
-    for i in range(0, last + 1, BESIDE):
+    for i in range(0, last + 1, ROWS_PER_MULTIPLICATION):
         x, y, z = outputs[chosen[i]], outputs[chosen[min(i + 1, last)]], outputs[chosen[min(i + 2, last)]]
         of_x = of_y = of_z = zero
         for d in range(dim):
@@ -156,7 +160,7 @@ def step(hidden, outputs, chosen, rate, scores, error):  # type: ignore[no-untyp
         scores[i] = -rate * share if i > 0 else rate * share
     scores[last + 1 :] = zero
     error[:] = zero
-    for i in range(0, last + 1, BESIDE):
+    for i in range(0, last + 1, ROWS_PER_MULTIPLICATION):
         x, y, z = outputs[chosen[i]], outputs[chosen[min(i + 1, last)]], outputs[chosen[min(i + 2, last)]]
         for d in range(dim):
             error[d] += scores[i] * x[d] + scores[i + 1] * y[d] + scores[i + 2] * z[d]
@@ -167,7 +171,7 @@ def step(hidden, outputs, chosen, rate, scores, error):  # type: ignore[no-untyp
     return positive + math.log(product)
 
 
-def skip_gram(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negatives, rate):  # type: ignore[no-untyped-def]
+def train_skip_gram(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negatives, rate):  # type: ignore[no-untyped-def]
     """Take a step for each neighbor of each word of some texts; return the sum of the losses and their number.
 
     Args:
@@ -186,28 +190,28 @@ def skip_gram(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, 
     longest, dim = lengths.max(), inputs.shape[1]
     words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
     chosen = np.empty((min(2 * window, longest), negatives + 1), np.int64)
-    scores, error = np.empty(negatives + BESIDE, inputs.dtype), np.empty(dim, inputs.dtype)
+    scores, error = np.empty(negatives + ROWS_PER_MULTIPLICATION, inputs.dtype), np.empty(dim, inputs.dtype)
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
         key, begin = keys[text], begin + lengths[text]
-        num_words = list_words(ids[begin - lengths[text] : begin], key, keep, words, places)
+        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep, words, places)
         for i in range(num_words):
             reach = draw_window_size(key, places[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
-            state = hash_pair(hash_pair(key, NOISE), places[i])
+            state = hash_pair(hash_pair(key, NOISE_STREAM), places[i])
             for j in range(last - first):
                 chosen[j, 0] = words[first + j + (first + j >= i)]
-                state = draw_noise(chosen[j], table, outputs, state)
+                state = draw_noise_words(chosen[j], table, outputs, state)
             hidden = inputs[words[i]]
             for j in range(last - first):
-                total += step(hidden, outputs, chosen[j], rate, scores, error)
+                total += negative_sampling_step(hidden, outputs, chosen[j], rate, scores, error)
                 for d in range(dim):
                     hidden[d] += error[d]
             count += last - first
     return total, count
 
 
-def cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negatives, rate):  # type: ignore[no-untyped-def]
+def train_cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negatives, rate):  # type: ignore[no-untyped-def]
     """Take a step for each word of some texts that has neighbors; return the sum of the losses and their number.
 
     Args:
@@ -226,17 +230,17 @@ def cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negat
     longest, dim = lengths.max(), inputs.shape[1]
     words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
     chosen = np.empty((longest, negatives + 1), np.int64)
-    scores, error = np.empty(negatives + BESIDE, inputs.dtype), np.empty(dim, inputs.dtype)
+    scores, error = np.empty(negatives + ROWS_PER_MULTIPLICATION, inputs.dtype), np.empty(dim, inputs.dtype)
     hidden = np.empty(dim, inputs.dtype)
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
         key, begin = keys[text], begin + lengths[text]
-        num_words = list_words(ids[begin - lengths[text] : begin], key, keep, words, places)
+        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep, words, places)
         if num_words < 2:
             continue
         for i in range(num_words):
             chosen[i, 0] = words[i]
-            draw_noise(chosen[i], table, outputs, hash_pair(hash_pair(key, NOISE), places[i]))
+            draw_noise_words(chosen[i], table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), places[i]))
         for i in range(num_words):
             reach = draw_window_size(key, places[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
@@ -246,7 +250,7 @@ def cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negat
                 neighbor = inputs[words[j]]
                 for d in range(dim if j != i else 0):
                     hidden[d] += part * neighbor[d]
-            total += step(hidden, outputs, chosen[i], rate, scores, error)
+            total += negative_sampling_step(hidden, outputs, chosen[i], rate, scores, error)
             for j in range(first, last + 1):
                 neighbor = inputs[words[j]]
                 for d in range(dim if j != i else 0):
@@ -255,7 +259,7 @@ def cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negat
     return total, count
 
 
-_LOOPS = {"skip_gram": skip_gram, "cbow": cbow}
+_TRAINING_LOOPS = {"skip_gram": train_skip_gram, "cbow": train_cbow}
 _LOOP_SIGNATURE = (
     "Tuple((f8, i8))(i4[::1], i8[::1], u8[::1], {0}[:,::1], {0}[:,::1], f8[::1], u4[:,::1], i8, b1, i8, {0})"
 )
@@ -264,7 +268,7 @@ _LOOP_SIGNATURE = (
 @cache
 def get_training_kernel(architecture: str, kind: str) -> Any:
     """The loop of a network, "skip_gram" or "cbow", for vectors of a type: "f4" or "f8"."""
-    return compile_function(_LOOP_SIGNATURE.format(kind))(_LOOPS[architecture])
+    return compile_function(_LOOP_SIGNATURE.format(kind))(_TRAINING_LOOPS[architecture])
 
 
 @cache

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
-from tfm.model.attention.multi_head import Heads
+from tfm.model.attention.multi_head import HeadShapes
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_cpu_eval_fp32, is_plain_stack
@@ -28,24 +28,24 @@ from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
 from tfm.model.layers.residual import PreNorm
 from tfm.model.layout import Layout
 from tfm.model.masks import Mask
-from tfm.model.transformer.decoder_masks import CAUSAL
+from tfm.model.transformer.decoder_masks import CAUSAL_DECODER_MASK
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 Array = Any
-Product = Callable[[Tensor], Tensor]
+MatmulFunction = Callable[[Tensor], Tensor]
 
 
-def maybe_fuse(stepper: Any) -> Any:
+def fuse_if_supported(stepper: Any) -> Any:
     """The stepper, or one that does the same sooner, with the weights as they are now."""
-    if type(stepper) is not EncoderDecoder or stepper.mask != CAUSAL or not dispatch.are_kernels_enabled():
+    if type(stepper) is not EncoderDecoder or stepper.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return stepper
     fits = is_cpu_eval_fp32(stepper) and is_plain_stack(stepper.decoder, stepper.decoder_norm)
     return FusedDecoderStep(stepper) if fits else stepper
 
 
 @dataclass(frozen=True)
-class _Norm:
+class _NormWeights:
     gain: Array
     bias: Array
     eps: float
@@ -56,19 +56,19 @@ class _Norm:
 
 
 @dataclass(frozen=True)
-class _Layer:
+class _FusedLayer:
     """A layer's products, and the norms that come after each of its three sublayers."""
 
-    query_key_value: Product
-    attention_output: Product
-    cross_query: Product
-    cross_output: Product
-    inner: Product
-    outer: Product
-    norms: list[_Norm]
+    query_key_value: MatmulFunction
+    attention_output: MatmulFunction
+    cross_query: MatmulFunction
+    cross_output: MatmulFunction
+    inner: MatmulFunction
+    outer: MatmulFunction
+    norms: list[_NormWeights]
 
     @classmethod
-    def from_layer(cls, layer: Any, norms: list[_Norm]) -> Self:
+    def from_layer(cls, layer: Any, norms: list[_NormWeights]) -> Self:
         attention, cross, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
         products = attention.query_key_value, attention.output, cross.query, cross.output, feed_forward.outer
         first, second, third, fourth, last = (each.make_matmul() for each in products)
@@ -89,11 +89,11 @@ class FusedDecoderStep:
             for residual in (layer.around_attention, layer.around_cross_attention, layer.around_feed_forward)
         ]
         self._is_pre_norm = isinstance(residuals[0], PreNorm)
-        norms = [_Norm.from_module(residual.norm) for residual in residuals]
+        norms = [_NormWeights.from_module(residual.norm) for residual in residuals]
         self._first_norm = norms[0]
         if self._is_pre_norm:
-            norms = [*norms[1:], _Norm.from_module(model.decoder_norm)]
-        self._layers = [_Layer.from_layer(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
+            norms = [*norms[1:], _NormWeights.from_module(model.decoder_norm)]
+        self._layers = [_FusedLayer.from_layer(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
         self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
         self._positions = layers[0].attention.positions
         self._in_bf16 = all(each.is_bf16 for layer in layers for each in linear_layers(layer))
@@ -118,7 +118,7 @@ class FusedDecoderStep:
         rows = F.pad(embedded, (0, 0, 0, -len(tokens) % ROW_MULTIPLE))  # a new tensor also where nothing is added
         state, slots = state.advance()
         normed = self._embed_first_input(rows)
-        attention = _Attention(self._loops, self._heads, state, slots, normed, self._rotations(rows, slots))
+        attention = _StepAttention(self._loops, self._heads, state, slots, normed, self._rotations(rows, slots))
         for layer, cache, keys_values in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
             mixed = attention.self_attention(layer.query_key_value(normed), cache)
             rows, normed = self._add_and_norm(rows, layer.attention_output(mixed), layer.norms[0])
@@ -145,22 +145,28 @@ class FusedDecoderStep:
             self._loops.layer_norm(rows.numpy(), norm.gain, norm.bias, norm.eps, normed.numpy())
         return normed.bfloat16() if self._in_bf16 else normed
 
-    def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _Norm) -> tuple[Tensor, Tensor]:
+    def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _NormWeights) -> tuple[Tensor, Tensor]:
         """Return rows + added, or where norms stand after that normed; and the input of the next sublayer (N, D)."""
         normed, loops = torch.empty_like(added), self._loops
-        add_and_norm = loops.add_and_norm_low if added.dtype is torch.bfloat16 else loops.add_and_norm
+        add_and_norm = loops.add_and_norm_bf16 if added.dtype is torch.bfloat16 else loops.add_and_norm
         about = norm.gain, norm.bias, norm.eps, self._is_pre_norm
         add_and_norm(rows.numpy(), dispatch.as_array(added), *about, dispatch.as_array(normed))
         return rows, normed
 
 
-class _Attention:
+class _StepAttention:
     """Keys, values and slots to which the hypotheses of one step attend, in all layers; all outputs are written to the
     same memory.
     """
 
     def __init__(
-        self, loops: Any, heads: Heads, state: TransformerState, slots: CacheSlots, rows: Tensor, turns: Array | None
+        self,
+        loops: Any,
+        heads: HeadShapes,
+        state: TransformerState,
+        slots: CacheSlots,
+        rows: Tensor,
+        turns: Array | None,
     ) -> None:
         self._rotations = turns
         self._loops, self._heads, self._slots, self._own_slots = (
@@ -193,7 +199,7 @@ class _Attention:
 
     def cross_attention(self, query: Tensor, keys_values: tuple[Tensor, Tensor]) -> Tensor:
         """Return the output (N, H V) of queries (N, H K)."""
-        keys, values = map(dispatch.full_cache_view, keys_values)
+        keys, values = map(dispatch.view_full_cache, keys_values)
         return self._attend(query, keys, values, self._no_slots, self._of_memory)
 
     def _attend(self, rows: Tensor, keys: Tensor, values: Tensor, own: Array, listed: tuple[Array, Array]) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tfm.model.attention.explicit_attention import ExplicitAttention, softmax
+from tfm.model.attention.explicit_attention import ExplicitAttention, softmax_lookup
 from tfm.model.attention.inner_attention import FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.attention.positions import LearnedPositions, NoPositionEmbedding, SinusoidalPositions
@@ -28,8 +28,8 @@ from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PostNorm, PreNorm
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
 
-Check = Callable[[Any], bool]
-Parts = Mapping[type[nn.Module], Check]
+EligibilityCheck = Callable[[Any], bool]
+EligibilityChecks = Mapping[type[nn.Module], EligibilityCheck]
 
 
 def _is_always_eligible(part: Any) -> bool:
@@ -50,13 +50,13 @@ def _has_no_projection(embedding: Any) -> bool:
     return type(embedding.widen) is type(embedding.norm) is nn.Identity
 
 
-LAYER_ELIGIBILITY: Parts = {
+LAYER_ELIGIBILITY: EligibilityChecks = {
     nn.ModuleList: _is_always_eligible,
     EncoderLayer: _has_feed_forward,
     DecoderLayer: _has_feed_forward,
     SelfAttention: lambda attention: attention.window is None and _is_plain_attention(attention),
     CrossAttention: _is_plain_attention,
-    ExplicitAttention: lambda equation: equation.lookup is softmax,
+    ExplicitAttention: lambda equation: equation.lookup is softmax_lookup,
     FusedAttention: _is_always_eligible,
     VarlenAttention: _is_always_eligible,
     ScaledDot: _is_always_eligible,
@@ -73,9 +73,12 @@ LAYER_ELIGIBILITY: Parts = {
 """The parts of layers that all loops know (`decoder_step.py` is one): class -> in which form."""
 LOOP_ACTIVATIONS: dict[Callable[[Tensor], Tensor], int] = {F.relu: 0, F.gelu: 1, gelu_tanh: 2}
 """Activations that the loops of whole texts know, by their numbers in `cpu_kernels/transformer_layers.py`."""
-LOOP_PARTS: Parts = {**LAYER_ELIGIBILITY, FeedForward: lambda feed_forward: feed_forward.activation in LOOP_ACTIVATIONS}
+LOOP_ELIGIBILITY: EligibilityChecks = {
+    **LAYER_ELIGIBILITY,
+    FeedForward: lambda feed_forward: feed_forward.activation in LOOP_ACTIVATIONS,
+}
 """The parts of layers that the loops of whole texts know (`greedy_search.py`, `text_generation.py`)."""
-EMBEDDING_ELIGIBILITY: Parts = {
+EMBEDDING_ELIGIBILITY: EligibilityChecks = {
     Embedding: _has_no_projection,
     nn.Embedding: _is_always_eligible,
     NoPositionEmbedding: _is_always_eligible,
@@ -97,12 +100,12 @@ def is_cpu_eval_fp32(module: nn.Module) -> bool:
     )
 
 
-def are_all_eligible(modules: Iterable[nn.Module], parts: Parts) -> bool:
+def are_all_eligible(modules: Iterable[nn.Module], parts: EligibilityChecks) -> bool:
     """Return whether modules, and all modules within them, are of these parts in the form that these ask for."""
     return all(type(part) in parts and parts[type(part)](part) for module in modules for part in module.modules())
 
 
-def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Parts = LAYER_ELIGIBILITY) -> bool:
+def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: EligibilityChecks = LAYER_ELIGIBILITY) -> bool:
     """Return whether a stack is of known parts, and its layers differ in nothing but their weights.
 
     Args:

@@ -13,24 +13,36 @@ import numpy as np
 import torch
 from torch import nn
 
+from tfm.model.attention.kv_cache import LayerKVCache
+from tfm.model.attention.memory import Memory
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import (
     EMBEDDING_ELIGIBILITY,
-    LOOP_PARTS,
+    LOOP_ELIGIBILITY,
     are_all_eligible,
     is_cpu_eval_fp32,
     is_plain_stack,
 )
-from tfm.model.fused.loop_weights import as_array, layer_types, make_stack, num_weights, stack_linears, stack_norms
+from tfm.model.fused.loop_weights import (
+    as_array,
+    load_layer_types,
+    make_stack_weights,
+    num_weights,
+    stack_linears,
+    stack_norms,
+)
 from tfm.model.fused.weight_cache import WeightCache, cached_weights
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
-from tfm.model.transformer.decoder_masks import CAUSAL
+from tfm.model.transformer.decoder_masks import CAUSAL_DECODER_MASK
+from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
-Search = Callable[[Sequence[int], int, int], tuple[list[int], float]]
+GreedySearch = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
 with their end token."""
+SourceReader = Callable[[Sequence[int]], TransformerState]
+"""Source ids, end token included -> the state before the first step, of one row."""
 MAX_FLOPS_FOR_COMPILED_SEARCH = 50_000_000
 """The number of operations above which torch's kernels are faster, however long it takes to call them: in reading a
 long source.
@@ -39,23 +51,48 @@ MAX_WEIGHTS_FOR_SINGLE_THREAD = 1 << 24
 """The number of weights above which several threads read them faster than the one of the loop."""
 
 
-def make_greedy_search(model: object, special: tuple[int, int, int]) -> Search | None:
+def make_greedy_search(model: object, special: tuple[int, int, int]) -> GreedySearch | None:
     """Return the function that searches greedily with this model as it is now; None where the loop does not apply.
 
     special: padding, begin and end token.
     """
-    if type(model) is not EncoderDecoder or model.mask != CAUSAL or not dispatch.are_kernels_enabled():
+    if type(model) is not EncoderDecoder or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
-    weights = cached_weights(_weight_caches, model, lambda model: _Weights(model) if _is_supported(model) else None)
+    weights = _weights_of(model)
     return None if weights is None else partial(weights.search, model, special)
 
 
-_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_Weights]]" = WeakKeyDictionary()
+def make_source_reader(model: object) -> SourceReader | None:
+    """Return the function that reads a source by itself with this model as it is now: the state of `start`, sooner.
+
+    None where the loop does not apply.
+    """
+    if type(model) is not EncoderDecoder or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
+        return None
+    weights = _weights_of(model)
+    return None if weights is None else partial(_read_source, weights, model)
 
 
-class _Weights:
+def _read_source(weights: "_SearchWeights", model: EncoderDecoder, source: Sequence[int]) -> TransformerState:
+    keys, values = (torch.from_numpy(each) for each in weights.encode(model, source))
+    return TransformerState(
+        caches=tuple(LayerKVCache() for _ in keys),
+        memory=Memory(tuple(zip(keys, values, strict=True))),
+        lengths=torch.zeros(1, dtype=torch.long),
+        positions=torch.zeros(1, 0, dtype=torch.long),
+    )
+
+
+def _weights_of(model: EncoderDecoder) -> "_SearchWeights | None":
+    return cached_weights(_weight_caches, model, lambda model: _SearchWeights(model) if _is_supported(model) else None)
+
+
+_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_SearchWeights]]" = WeakKeyDictionary()
+
+
+class _SearchWeights:
     """The weights of a model as the loop reads them."""
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -63,10 +100,10 @@ class _Weights:
         decoder: Any = model.decoder
         crosses = [layer.cross_attention for layer in decoder]
         self._num_encoder_weights = num_weights(encoder) + sum(num_weights(cross.key_value) for cross in crosses)
-        self._encoder = make_stack(model.source_embedding, encoder, model.encoder_norm, model.max_length)
-        self._decoder = make_stack(model.target_embedding, decoder, model.decoder_norm, model.max_length)
+        self._encoder = make_stack_weights(model.source_embedding, encoder, model.encoder_norm, model.max_length)
+        self._decoder = make_stack_weights(model.target_embedding, decoder, model.decoder_norm, model.max_length)
         self._memory_key_value = stack_linears(cross.key_value for cross in crosses)
-        self._cross_attention = layer_types().Attention(
+        self._cross_attention = load_layer_types().AttentionWeights(
             stack_linears(cross.query for cross in crosses),
             stack_linears(cross.output for cross in crosses),
             stack_norms(layer.around_cross_attention.norm for layer in decoder),
@@ -76,20 +113,23 @@ class _Weights:
     def search(
         self, model: EncoderDecoder, special: tuple[int, int, int], source: Sequence[int], shortest: int, longest: int
     ) -> tuple[list[int], float]:
-        """A `Search`, with the model that these weights are of, and of these special tokens."""
-        if max(source) >= len(self._encoder.table):
-            raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
-        kernel, found, ids = _load_kernels(), np.empty(longest + 1, np.int64), np.array(source, np.int64)
-        if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_COMPILED_SEARCH:
-            keys, values = _encode_memory(model, ids)
-        else:
-            keys, values = kernel.encode_source(
-                self._encoder, self._memory_key_value, self._decoder.settings.heads, ids
-            )
-        count, log_prob = kernel.search_greedily(
+        """A `GreedySearch`, with the model that these weights are of, and of these special tokens."""
+        found = np.empty(longest + 1, np.int64)
+        keys, values = self.encode(model, source)
+        count, log_prob = _load_kernels().search_greedily(
             self._decoder, self._cross_attention, self._output, keys, values, special, shortest, longest, found
         )
         return found[:count].tolist(), log_prob
+
+    def encode(self, model: EncoderDecoder, source: Sequence[int]) -> tuple[Any, Any]:
+        """Return the decoder's memory of a source: keys (L, 1, G, S, K) and values (L, 1, G, S, V)."""
+        if max(source) >= len(self._encoder.table):
+            raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
+        ids = np.array(source, np.int64)
+        if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_COMPILED_SEARCH:
+            return _encode_memory(model, ids)
+        encode = _load_kernels().encode_source
+        return encode(self._encoder, self._memory_key_value, self._decoder.settings.heads, ids)  # type: ignore[no-any-return]
 
 
 def _load_kernels() -> Any:
@@ -112,8 +152,8 @@ def _is_supported(model: EncoderDecoder) -> bool:
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
         and are_all_eligible(embeddings, EMBEDDING_ELIGIBILITY)
-        and is_plain_stack(model.encoder, model.encoder_norm, LOOP_PARTS)
-        and is_plain_stack(model.decoder, model.decoder_norm, LOOP_PARTS)
+        and is_plain_stack(model.encoder, model.encoder_norm, LOOP_ELIGIBILITY)
+        and is_plain_stack(model.decoder, model.decoder_norm, LOOP_ELIGIBILITY)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None

@@ -14,14 +14,14 @@ from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PreNorm
 
 
-def layer_types() -> Any:
+def load_layer_types() -> Any:
     """Return the module of the types, which loads numba."""
     from tfm.model.cpu_kernels import transformer_layers
 
     return transformer_layers
 
 
-def make_stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any:
+def make_stack_weights(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any:
     """Return the `Stack` of an embedding and its layers.
 
     Args:
@@ -30,24 +30,24 @@ def make_stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) ->
         last: the norm that the stack ends with.
         max_length: most positions.
     """
-    kernel, first = layer_types(), layers[0]
+    kernel, first = load_layer_types(), layers[0]
     table, heads, residual = as_array(embedding.table.weight), first.attention.heads, first.around_attention
-    return kernel.Stack(
+    return kernel.StackWeights(
         table,
         position_table(embedding.positions, max_length, table.shape[1]),
         rotation_table(first.attention.positions, max_length, heads.key_dim),
-        kernel.Attention(
+        kernel.AttentionWeights(
             stack_linears(layer.attention.query_key_value for layer in layers),
             stack_linears(layer.attention.output for layer in layers),
             stack_norms(layer.around_attention.norm for layer in layers),
         ),
-        kernel.FeedForward(
+        kernel.FeedForwardWeights(
             stack_linears(layer.feed_forward.inner for layer in layers),
             stack_linears(layer.feed_forward.outer for layer in layers),
             stack_norms(layer.around_feed_forward.norm for layer in layers),
         ),
         stack_norms([last if isinstance(last, LayerNorm) else residual.norm]),
-        kernel.Settings(
+        kernel.StackSettings(
             (heads.num_heads, heads.num_kv_heads, heads.key_dim, heads.value_dim),
             float(embedding.scale),
             residual.norm.eps,
@@ -59,12 +59,12 @@ def make_stack(embedding: Any, layers: Any, last: nn.Module, max_length: int) ->
 
 def stack_linears(linears: Iterable[Any]) -> Any:
     """Return the `Linears` of a linear layer in each layer."""
-    return layer_types().Linears(*stack_weights(linears))
+    return load_layer_types().LinearWeights(*stack_weights(linears))
 
 
 def stack_norms(norms: Iterable[Any]) -> Any:
     """Return the `Norms` of a norm in each layer."""
-    return layer_types().Norms(*stack_weights(norms))
+    return load_layer_types().NormWeights(*stack_weights(norms))
 
 
 def num_weights(module: nn.Module) -> int:

@@ -15,15 +15,15 @@ from torch import nn
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import (
     EMBEDDING_ELIGIBILITY,
-    LOOP_PARTS,
+    LOOP_ELIGIBILITY,
     are_all_eligible,
     is_cpu_eval_fp32,
     is_plain_stack,
 )
-from tfm.model.fused.loop_weights import as_array, make_stack, num_weights
+from tfm.model.fused.loop_weights import as_array, make_stack_weights, num_weights
 from tfm.model.fused.weight_cache import WeightCache, cached_weights
 from tfm.model.layers.linear import Linear
-from tfm.model.transformer.decoder_masks import CAUSAL
+from tfm.model.transformer.decoder_masks import CAUSAL_DECODER_MASK
 from tfm.model.transformer.decoder_only import DecoderOnly
 
 LANES, UNROLL_FACTOR = 16, 4
@@ -33,7 +33,7 @@ MAX_WEIGHTS = 1 << 24
 
 
 @dataclass(frozen=True)
-class Choice:
+class TokenChoice:
     """How the next piece is chosen: drawn by a uniform number at a temperature, from all pieces, the `top_k` best, or
     the best that have the probability `top_p` together; with `top_k` of 1 it is the likeliest.
     """
@@ -57,7 +57,7 @@ class CompiledTexts:
         special: padding, begin and end token.
     """
 
-    def __init__(self, weights: "_Weights", pieces: Any, room: int, special: tuple[int, int, int]) -> None:
+    def __init__(self, weights: "_TextWeights", pieces: Any, room: int, special: tuple[int, int, int]) -> None:
         self._weights, self._special = weights, special
         self._num_read, self._num_given = 0, pieces.shape[1]
         self._pieces = np.zeros((len(pieces), room + 1), np.int64)
@@ -76,7 +76,7 @@ class CompiledTexts:
         """The number of pieces that have been read or, before the first call, will be before a new one comes."""
         return int(max(self._num_read, self._num_given - 1))
 
-    def append(self, uniform: Any, choice: Choice, *, shortest: int, longest: int) -> tuple[Any, Any]:
+    def extend_texts(self, uniform: Any, choice: TokenChoice, *, shortest: int, longest: int) -> tuple[Any, Any]:
         """Append pieces to each text.
 
         Args:
@@ -113,17 +113,17 @@ class CompiledTexts:
         self._values = np.ascontiguousarray(self._values[:, rows])
 
 
-class _Weights:
+class _TextWeights:
     """The weights of a model as the loop reads them."""
 
     def __init__(self, model: DecoderOnly) -> None:
         layers: Any = model.layers
-        self.decoder = make_stack(model.embedding, layers, model.norm, model.max_length)
+        self.decoder = make_stack_weights(model.embedding, layers, model.norm, model.max_length)
         output = as_array(model.output.weight)
         self.output = np.ascontiguousarray(np.pad(output, ((0, -len(output) % UNROLL_FACTOR), (0, 0))))
 
 
-_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_Weights]]" = WeakKeyDictionary()
+_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_TextWeights]]" = WeakKeyDictionary()
 
 
 def make_compiled_texts(
@@ -140,11 +140,11 @@ def make_compiled_texts(
     Raises:
         IndexError: a piece is none of the vocabulary.
     """
-    if type(model) is not DecoderOnly or model.mask != CAUSAL or not dispatch.are_kernels_enabled():
+    if type(model) is not DecoderOnly or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32) or room > model.max_length:
         return None
-    weights = cached_weights(_weight_caches, model, lambda model: _Weights(model) if _is_supported(model) else None)
+    weights = cached_weights(_weight_caches, model, lambda model: _TextWeights(model) if _is_supported(model) else None)
     if weights is None:
         return None
     given = np.asarray(pieces, np.int64)
@@ -166,7 +166,7 @@ def _is_supported(model: DecoderOnly) -> bool:
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
         and are_all_eligible([model.embedding], EMBEDDING_ELIGIBILITY)
-        and is_plain_stack(model.layers, model.norm, LOOP_PARTS)
+        and is_plain_stack(model.layers, model.norm, LOOP_ELIGIBILITY)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None

@@ -28,14 +28,14 @@ from tfm.model.layers.log_probs import log_softmax
 
 
 @dataclass(frozen=True)
-class Cluster:
+class VocabularyCluster:
     """The number of pieces of a cluster, and the width of each one's vector."""
 
     size: int
     width: int
 
 
-def make_clusters(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]:
+def make_clusters(config: AdaptiveConfig, dim: int, vocab: int) -> list[VocabularyCluster]:
     """Return the clusters of a vocabulary, the first as wide as `dim`.
 
     Args:
@@ -53,7 +53,7 @@ def make_clusters(config: AdaptiveConfig, dim: int, vocab: int) -> list[Cluster]
         )
     cutoffs, ends = (0, *config.cutoffs), (*config.cutoffs, vocab)
     pairs = enumerate(zip(cutoffs, ends, strict=True))
-    return [Cluster(end - begin, dim // config.factor**number) for number, (begin, end) in pairs]
+    return [VocabularyCluster(end - begin, dim // config.factor**number) for number, (begin, end) in pairs]
 
 
 class AdaptiveEmbedding(nn.Module):
@@ -94,7 +94,7 @@ class AdaptiveEmbedding(nn.Module):
         return vectors * inside.unsqueeze(1)
 
 
-class Tail(nn.Module):
+class TailProjection(nn.Module):
     """The logits of the pieces of one cluster but the first   W_i P_i h.
 
     Args:
@@ -103,7 +103,7 @@ class Tail(nn.Module):
         compute_dtype: precision of the operands of matrix products in training.
     """
 
-    def __init__(self, dim: int, cluster: Cluster, *, compute_dtype: torch.dtype) -> None:
+    def __init__(self, dim: int, cluster: VocabularyCluster, *, compute_dtype: torch.dtype) -> None:
         super().__init__()
         self.project = Linear(dim, cluster.width, bias=False, compute_dtype=compute_dtype)
         self.words = Linear(cluster.width, cluster.size, bias=False, compute_dtype=compute_dtype)
@@ -126,14 +126,14 @@ class AdaptiveSoftmax(nn.Module):
     """
 
     def __init__(
-        self, clusters: Sequence[Cluster], tables: Iterable[nn.Embedding] = (), *, compute_dtype: torch.dtype
+        self, clusters: Sequence[VocabularyCluster], tables: Iterable[nn.Embedding] = (), *, compute_dtype: torch.dtype
     ) -> None:
         super().__init__()
         first, *others = clusters
         dim, dtype = first.width, compute_dtype
         self.words = Linear(dim, first.size, bias=False, compute_dtype=dtype)
         self.clusters = Linear(dim, len(others), bias=False, compute_dtype=dtype) if others else None
-        self.tails = nn.ModuleList(Tail(dim, cluster, compute_dtype=dtype) for cluster in others)
+        self.tails = nn.ModuleList(TailProjection(dim, cluster, compute_dtype=dtype) for cluster in others)
         self.cutoffs = tuple(accumulate(cluster.size for cluster in clusters))[:-1]
         """The first id of each tail."""
         for layer, table in zip((self.words, *(tail.words for tail in self.iterate_tails())), tables, strict=False):
@@ -160,10 +160,10 @@ class AdaptiveSoftmax(nn.Module):
             number += tokens >= begin
         return number
 
-    def iterate_tails(self) -> Iterator[Tail]:
+    def iterate_tails(self) -> Iterator[TailProjection]:
         """The tails, in the order of their ids."""
         return iter(self.tails)  # type: ignore[arg-type]
 
 
-Table = nn.Embedding | AdaptiveEmbedding
+EmbeddingTable = nn.Embedding | AdaptiveEmbedding
 OutputLayer = Linear | AdaptiveSoftmax

@@ -17,7 +17,7 @@ POOL_STEPS = 64
 
 
 class DropoutRng:
-    """The source of all dropout masks of a model. `begin` fixes every draw until the next `begin`.
+    """The source of all dropout masks of a model. `seed_batch` fixes every draw until the next `seed_batch`.
 
     update_key: of the draws that concern single examples of an update, whatever batch they are in.
     """
@@ -25,9 +25,9 @@ class DropoutRng:
     def __init__(self) -> None:
         self._pools: dict[tuple[float, torch.dtype, torch.device], tuple[int, Tensor]] = {}
         self._leaves_out = True
-        self.begin(0, 0, 0, 0)
+        self.seed_batch(0, 0, 0, 0)
 
-    def begin(self, seed: int, step: int, place: int = 0, part: int = 0) -> None:
+    def seed_batch(self, seed: int, step: int, place: int = 0, part: int = 0) -> None:
         """Start the forward pass of a part of a batch.
 
         Args:
@@ -41,14 +41,14 @@ class DropoutRng:
         self.update_key = counter_hash(seed, step)
         self._draws = 0
 
-    def draw(self) -> int:
+    def next_key(self) -> int:
         """The next of the pass's random numbers, 64 bits."""
         self._draws += 1
         return counter_hash(self._key, self._draws)
 
     def should_drop_layer(self, rate: float) -> bool:
         """Return whether a part is left out of this pass, with probability `rate`: of all rows of it."""
-        return self.draw() < rate * 2**64 and self._leaves_out
+        return self.next_key() < rate * 2**64 and self._leaves_out
 
     @contextmanager
     def no_layer_drop(self) -> Iterator[None]:
@@ -61,7 +61,7 @@ class DropoutRng:
 
     def mask(self, like: Tensor, rate: float) -> Tensor:
         """Return factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""
-        draw, size = self.draw(), like.numel()
+        draw, size = self.next_key(), like.numel()
         if size > POOL_SIZE // 2:
             return _draw_factors(size, draw, rate, like).view_as(like)
         offset = draw % (POOL_SIZE - size + 1)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from tfm.model.layers.adaptive_softmax import Table
+from tfm.model.layers.adaptive_softmax import EmbeddingTable
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layout import AnyLayout, Layout
 
@@ -18,7 +18,7 @@ class SourceEmbedding(Protocol):
     def layout(self, source: Tensor, lengths: Tensor, /) -> Layout:
         """Return the layout of sources. lengths (B,): of texts, in tokens."""
 
-    def read(self, source: Tensor, layout: AnyLayout, /) -> tuple[Tensor, AnyLayout]:
+    def embed(self, source: Tensor, layout: AnyLayout, /) -> tuple[Tensor, AnyLayout]:
         """Return the rows (N, D) of a source with this layout, and the layout of these rows."""
 
 
@@ -37,7 +37,7 @@ class Embedding(nn.Module):
 
     def __init__(
         self,
-        table: Table,
+        table: EmbeddingTable,
         dim: int,
         *,
         positions: nn.Module,
@@ -55,7 +55,7 @@ class Embedding(nn.Module):
         rows = self.widen(self.table(tokens) * self.scale)
         return self.dropout(self.norm(self.positions(rows, positions)))  # type: ignore[no-any-return]
 
-    def read(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+    def embed(self, tokens: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         """Token ids (N,) -> (N, D), one row each."""
         return self(tokens, layout.positions), layout
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from tfm.model.cpu_kernels import dispatch
 
-Rows = slice | Tensor
-LogProbFn = Callable[[Rows], Tensor]
+RowSelection = slice | Tensor
+LogProbFn = Callable[[RowSelection], Tensor]
 """(rows (r,)) -> log-probabilities (r, V) of the next piece, computed when asked for; the caller may overwrite the
 result.
 """
@@ -19,9 +19,9 @@ result.
 class LogProbsOfLogits:
     """A `Predict` of the logits (r, V) that a model computes when asked for some rows (r,), in fp32 or bf16."""
 
-    logits: Callable[[Rows], Tensor]
+    logits: Callable[[RowSelection], Tensor]
 
-    def __call__(self, rows: Rows) -> Tensor:
+    def __call__(self, rows: RowSelection) -> Tensor:
         """Return the log-softmax of the logits of these rows."""
         logits = self.logits(rows)
         return log_softmax(logits.float() if logits.dtype is torch.bfloat16 else logits)
@@ -32,4 +32,4 @@ def log_softmax(logits: Tensor) -> Tensor:
     if torch.is_grad_enabled():
         return logits.log_softmax(-1)
     # in place where it may be: with a large vocabulary the memory takes longer than the arithmetic
-    return logits if dispatch.log_softmax(logits) else torch.log_softmax(logits, -1, out=logits)
+    return logits if dispatch.try_log_softmax_in_place(logits) else torch.log_softmax(logits, -1, out=logits)

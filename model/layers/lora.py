@@ -17,7 +17,7 @@ from tfm.model.layers.linear import Linear
 
 DEFAULT_TARGETS = ("query_key_value", "query", "key_value")
 """The products that are adapted where none are named: into queries, keys and values."""
-FROZEN, DOWN, UP = ".frozen.", ".a", ".b"
+FROZEN_INFIX, DOWN_SUFFIX, UP_SUFFIX = ".frozen.", ".a", ".b"
 
 
 class LoraLinear(Linear):
@@ -111,9 +111,9 @@ def add_lora(network: nn.Module, rank: int, alpha: float, products: Collection[s
 
 def split_adapters(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Saved weights as those of the frozen network, under its own names, and those of adapters, if it has some."""
-    layers = {name.partition(FROZEN)[0] for name in weights if FROZEN in name}
-    adapters = {f"{layer}{side}": weights[f"{layer}{side}"] for layer in layers for side in (DOWN, UP)}
-    frozen = {name.replace(FROZEN, "."): each for name, each in weights.items() if name not in adapters}
+    layers = {name.partition(FROZEN_INFIX)[0] for name in weights if FROZEN_INFIX in name}
+    adapters = {f"{layer}{side}": weights[f"{layer}{side}"] for layer in layers for side in (DOWN_SUFFIX, UP_SUFFIX)}
+    frozen = {name.replace(FROZEN_INFIX, "."): each for name, each in weights.items() if name not in adapters}
     return frozen, dict(sorted(adapters.items()))
 
 
@@ -130,7 +130,11 @@ def merge_adapters(weights: Mapping[str, Tensor], adapters: Mapping[str, Tensor]
     """
     found = dict(weights)
     for layer in sorted({name.rpartition(".")[0] for name in adapters}):
-        parts = [weights.get(f"{layer}.weight"), adapters.get(f"{layer}{DOWN}"), adapters.get(f"{layer}{UP}")]
+        parts = [
+            weights.get(f"{layer}.weight"),
+            adapters.get(f"{layer}{DOWN_SUFFIX}"),
+            adapters.get(f"{layer}{UP_SUFFIX}"),
+        ]
         weight, down, up = parts
         if weight is None or down is None or up is None or down.dim() != 2 or up.dim() != 2:
             raise ValueError(f"its adapter does not fit: {layer:.80} is not whole")
@@ -147,8 +151,8 @@ def merge_saved_adapters(weights: Mapping[str, Tensor], factor: float) -> dict[s
     """
     frozen, adapters = split_adapters(weights)
     whole = merge_adapters(frozen, adapters, factor)
-    ups = {name for name in adapters if name.endswith(UP)}
+    ups = {name for name in adapters if name.endswith(UP_SUFFIX)}
     return {
-        name: torch.zeros_like(weight) if name in ups else whole.get(name.replace(FROZEN, "."), weight)
+        name: torch.zeros_like(weight) if name in ups else whole.get(name.replace(FROZEN_INFIX, "."), weight)
         for name, weight in weights.items()
     }

@@ -84,14 +84,14 @@ def no_norm(dim: int, *, eps: float) -> nn.Module:
     return nn.Identity()
 
 
-EPS = 1e-5
+NORM_EPS = 1e-5
 NORMALIZATIONS: dict[str, Callable[..., nn.Module]] = {
-    "layer": partial(LayerNorm, eps=EPS),
-    "layer_gain": partial(nn.LayerNorm, eps=EPS, bias=False),  # (x - mean) / sqrt(var + eps) * g
-    "layer_std": partial(StdLayerNorm, eps=EPS),
-    "rms": partial(nn.RMSNorm, eps=EPS),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
-    "batch": partial(BatchNorm, eps=EPS),
-    "none": partial(no_norm, eps=EPS),
+    "layer": partial(LayerNorm, eps=NORM_EPS),
+    "layer_gain": partial(nn.LayerNorm, eps=NORM_EPS, bias=False),  # (x - mean) / sqrt(var + eps) * g
+    "layer_std": partial(StdLayerNorm, eps=NORM_EPS),
+    "rms": partial(nn.RMSNorm, eps=NORM_EPS),  # x / sqrt(mean(x^2) + eps) * g (Zhang and Sennrich 2019)
+    "batch": partial(BatchNorm, eps=NORM_EPS),
+    "none": partial(no_norm, eps=NORM_EPS),
 }
 """By name: (width, eps = EPS) -> a norm."""
 NORM_CLASSES = (nn.LayerNorm, nn.RMSNorm, StdLayerNorm, BatchNorm)

@@ -24,7 +24,7 @@ class StochasticDepth:
     rate: float
     dropout_rng: DropoutRng
 
-    def factor(self) -> float:
+    def draw_factor(self) -> float:
         """Return b / (1 - r) of this pass and this sublayer: 0 where it is left out."""
         if not self.rate:
             return 1.0
@@ -47,7 +47,7 @@ class PreNorm(nn.Module):
         self.norm, self.dropout, self.depth = norm, dropout, depth
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        factor = self.depth.factor() if self.training else 1.0
+        factor = self.depth.draw_factor() if self.training else 1.0
         if factor == 0:
             return x
         added: Tensor = self.dropout(sublayer(self.norm(x)))
@@ -70,7 +70,7 @@ class PostNorm(nn.Module):
         self.norm, self.dropout, self.depth = norm, dropout, depth
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        factor = self.depth.factor() if self.training else 1.0
+        factor = self.depth.draw_factor() if self.training else 1.0
         if factor:
             added = self.dropout(sublayer(x))
             x = x + (added if factor == 1 else added * factor)
@@ -115,7 +115,7 @@ class PostNormWithoutResidual(nn.Module):
 
 
 Residual = PreNorm | PostNorm | PreNormWithoutResidual | PostNormWithoutResidual
-NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
+RESIDUALS_BY_NORM: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
 RESIDUALS: dict[str, dict[str, Callable[[nn.Module, Dropout, StochasticDepth], Residual]]] = {
     "add": {"pre": PreNorm, "post": PostNorm},
     "none": {"pre": PreNormWithoutResidual, "post": PostNormWithoutResidual},

@@ -111,7 +111,7 @@ class Transformer:
     output: Linear
     max_length: int
 
-    def read(self, source: Sequence[int]) -> Cache:
+    def encode(self, source: Sequence[int]) -> Cache:
         """Source ids, end token included -> keys and values of them for each decoder layer: the memory."""
         x = self.source_embedding(np.array(source), np.arange(len(source)))
         for layer in self.encoder:
@@ -144,6 +144,6 @@ class Transformer:
         return log_softmax(self.output(self.decoder_norm(x))), grown
 
 
-def select(cache: Cache, rows: Array) -> Cache:
+def select_cache_rows(cache: Cache, rows: Array) -> Cache:
     """The cache whose hypothesis i is rows[i] of this one."""
     return [(keys[rows], values[rows]) for keys, values in cache]

@@ -68,7 +68,7 @@ def build_encoder_only_network(
     config: ModelConfig, weights: Mapping[str, Array], *, source_vocab: int, target_vocab: int
 ) -> EncoderOnly:
     """Return the network of a classifier or tagger in numpy; the rest as `build_network`."""
-    if not gives_labels(config):
+    if not is_label_model(config):
         raise UnsupportedModelError
     parts = _NetworkBuilder(config, dict(weights))
     network = parts.encoder_only_network(source_vocab, target_vocab)
@@ -95,7 +95,7 @@ def is_supported(config: ModelConfig) -> bool:
     )
 
 
-def gives_labels(config: ModelConfig) -> bool:
+def is_label_model(config: ModelConfig) -> bool:
     """Return whether a model is a classifier or tagger all parts of which are here."""
     return (
         _has_only_known_keys(config, LABEL_MODEL_KEYS)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from tfm.model.attention.explicit_attention import ExplicitAttention, Lookup
+from tfm.model.attention.explicit_attention import ExplicitAttention, LookupFunction
 from tfm.model.attention.memory import Memory
 from tfm.model.attention.multi_head import NO_POSITIONS, merge_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions
@@ -47,7 +47,9 @@ class MemoryAttention(nn.Module):
         lookup: logits -> attention weights.
     """
 
-    def __init__(self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout, lookup: Lookup) -> None:
+    def __init__(
+        self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout, lookup: LookupFunction
+    ) -> None:
         super().__init__()
         self.heads, self.fit = heads, fit
         self.mix = ExplicitAttention(score, AttentionPositions(), dropout, lookup)
@@ -69,5 +71,5 @@ class MemoryAttention(nn.Module):
         """Return the contexts (R, D) of queries (R, D): the hypotheses of a sentence are further queries over its one
         memory.
         """
-        contexts: Tensor = self(queries.view(memory.batch, -1, queries.shape[1]), memory)
+        contexts: Tensor = self(queries.view(memory.batch_size, -1, queries.shape[1]), memory)
         return contexts.flatten(0, 1)

@@ -57,14 +57,14 @@ class Recurrent(nn.Module, ABC):
         """
         low = self.training and self.recurrent.compute_dtype in LOW_PRECISION_DTYPES
         dtype = self.recurrent.compute_dtype if low else self.recurrent.weight.dtype
-        states = start or self.zeros(rows, steps.sizes[0])
+        states = start or self.zero_states(rows, steps.sizes[0])
         return self.unroll(self.input(rows), self.recurrent.weight, states, steps.sizes, dtype)
 
     def step(self, gates: Tensor, states: States) -> States:
         """W x + b (R, gates * D) of the next row, and the states before it -> the states after it."""
         return self.next_states(gates, self.recurrent(states[0]), states)
 
-    def zeros(self, like: Tensor, count: int) -> States:
+    def zero_states(self, like: Tensor, count: int) -> States:
         """The states of `count` sentences before their first row."""
         return tuple(like.new_zeros(count, self.dim) for _ in range(self.num_states))
 

@@ -44,9 +44,9 @@ class Decoder(nn.Module):
             Rows (N, D).
         """
         steps = TimeMajorPacking(layout)
-        return steps.unpack(self.read(steps.pack(rows), steps, start))
+        return steps.unpack(self.run_layers(steps.pack(rows), steps, start))
 
-    def read(self, rows: Tensor, steps: TimeMajorPacking, start: Sequence[States]) -> Tensor:
+    def run_layers(self, rows: Tensor, steps: TimeMajorPacking, start: Sequence[States]) -> Tensor:
         """Compute all layers.
 
         Args:
@@ -150,11 +150,11 @@ class BahdanauDecoder(Decoder):
         states, hidden, contexts = tuple(steps.sort_states(each) for each in start[0]), list[Tensor](), list[Tensor]()
         for gates in self.first.input(rows).split(steps.sizes):
             context, states = self._step_first_layer(
-                gates, tuple(each[: len(gates)] for each in states), memory.first(len(gates))
+                gates, tuple(each[: len(gates)] for each in states), memory.first_sentences(len(gates))
             )
             hidden.append(states[0])
             contexts.append(context)
-        top = self.read(self.dropout(torch.cat(hidden)), steps, start[1:])
+        top = self.run_layers(self.dropout(torch.cat(hidden)), steps, start[1:])
         return steps.unpack(self._combine(top, torch.cat(contexts), rows))
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:

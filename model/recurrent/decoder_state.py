@@ -26,9 +26,9 @@ class RecurrentState:
     def select(self, rows: Tensor) -> "RecurrentState":
         """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
         memory = self.memory
-        if memory.batch:
+        if memory.batch_size:
             sentences = torch.unique_consecutive(rows // self._width)
-            memory = memory if len(sentences) == memory.batch else memory.select(sentences)
+            memory = memory if len(sentences) == memory.batch_size else memory.select(sentences)
         layers = tuple(tuple(old.index_select(0, rows) for old in layer) for layer in self.layers)
         return RecurrentState(layers, memory)
 
@@ -38,7 +38,7 @@ class RecurrentState:
         The memory is written in place: this state is used up.
         """
         memory = self.memory
-        if memory.batch:
+        if memory.batch_size:
             memory = memory.replace(rows.view(-1, self._width)[:, 0] // self._width, other.memory)
         layers = tuple(
             tuple(old.index_copy(0, rows, new) for old, new in zip(layer, new_layer, strict=True))
@@ -49,4 +49,4 @@ class RecurrentState:
     @property
     def _width(self) -> int:
         """The number of rows a sentence, where there is a memory."""
-        return self.num_rows // self.memory.batch
+        return self.num_rows // self.memory.batch_size

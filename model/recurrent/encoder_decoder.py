@@ -16,7 +16,7 @@ from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
 from tfm.model.layout import AnyLayout, Layout
-from tfm.model.recurrent.attentive_reader import AttentionEncoder
+from tfm.model.recurrent.attentive_reader import AttentionRecurrentEncoder
 from tfm.model.recurrent.cells import Recurrent, States
 from tfm.model.recurrent.decoder import Decoder
 from tfm.model.recurrent.decoder_state import RecurrentState
@@ -101,7 +101,7 @@ class RecurrentEncoderDecoder(nn.Module):
         self,
         *,
         source_embedding: SourceEmbedding,
-        encoder: Encoder | AttentionEncoder,
+        encoder: Encoder | AttentionRecurrentEncoder,
         bridge: nn.Module,
         target_embedding: Embedding,
         decoder: Decoder,
@@ -122,7 +122,7 @@ class RecurrentEncoderDecoder(nn.Module):
 
     def encode(self, source: Tensor, layout: Layout) -> tuple[list[States], Memory]:
         """Source ids (N,) or images (B, C, H, W) -> first states (B, D) of the decoder's layers, and memory."""
-        rows, memory_layout = self.source_embedding.read(source, layout)
+        rows, memory_layout = self.source_embedding.embed(source, layout)
         assert isinstance(memory_layout, Layout)
         rows, ends = self.encoder(rows, memory_layout)
         return self.bridge(ends), self.decoder.project_memory(rows, memory_layout)

@@ -32,11 +32,11 @@ class TimeMajorPacking:
 
     def pack(self, rows: Tensor) -> Tensor:
         """Return rows (N, ...), given sentence after sentence, step after step."""
-        return _Reorder.apply(rows, self._rows, self._places)  # type: ignore[no-untyped-call,no-any-return]
+        return _ReorderRows.apply(rows, self._rows, self._places)  # type: ignore[no-untyped-call,no-any-return]
 
     def unpack(self, rows: Tensor) -> Tensor:
         """The inverse of `pack`."""
-        return _Reorder.apply(rows, self._places, self._rows)  # type: ignore[no-untyped-call,no-any-return]
+        return _ReorderRows.apply(rows, self._places, self._rows)  # type: ignore[no-untyped-call,no-any-return]
 
     def sort_states(self, states: Tensor) -> Tensor:
         """Sort (B, ...), one row a sentence, from the longest to the shortest."""
@@ -47,7 +47,7 @@ class TimeMajorPacking:
         return states.index_select(0, self._ranks)
 
 
-class _Reorder(torch.autograd.Function):
+class _ReorderRows(torch.autograd.Function):
     # index_select's own backward adds into zeros; here each row occurs once, so that a selection is enough.
     @staticmethod
     def forward(ctx: Any, rows: Tensor, order: Tensor, inverse: Tensor) -> Tensor:

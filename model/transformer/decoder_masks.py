@@ -24,10 +24,10 @@ def keep_slots(slots: CacheSlots) -> CacheSlots:
     return slots
 
 
-CAUSAL = DecoderMask(causal_mask, keep_slots)
+CAUSAL_DECODER_MASK = DecoderMask(causal_mask, keep_slots)
 """Each row sees those before it, and itself."""
 DECODER_MASKS: dict[str, DecoderMask] = {
-    "causal": CAUSAL,
+    "causal": CAUSAL_DECODER_MASK,
     "strict": DecoderMask(strict_mask, CacheSlots.exclude_new_rows),
     "none": DecoderMask(padding_mask, keep_slots),  # a row that is written has no others after it yet
 }

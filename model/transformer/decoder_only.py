@@ -56,7 +56,7 @@ class DecoderOnly(nn.Module):
         """Return the layout of sources of these lengths (B,)."""
         return self.embedding.layout(source, lengths)
 
-    def read(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
+    def hidden_states(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
         """Return the input of the output layer (N, E) for ids (N,) of texts, begin token first."""
         return self._final_hidden(self._run_layers(tokens, layout))
 
@@ -78,7 +78,7 @@ class DecoderOnly(nn.Module):
         places[order] = torch.arange(len(order), device=order.device)
         return self._final_hidden(rows.index_select(0, places[len(source) :]))
 
-    def begin(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
+    def empty_state(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
         """A state of one row for each of so many texts, of which nothing has been read."""
         nothing = torch.zeros(batch, 0, dtype=torch.long, device=device)
         lengths = torch.zeros(batch, dtype=torch.long, device=device)

@@ -34,22 +34,22 @@ class TransformerState:
     ancestor_mask: Tensor | None = None
 
     @property
-    def width(self) -> int:
+    def rows_per_sentence(self) -> int:
         """W: rows a sentence."""
         return 1 if self.ancestor_mask is None else self.ancestor_mask.shape[1]
 
     @property
     def num_rows(self) -> int:
-        return len(self.lengths) * self.width
+        return len(self.lengths) * self.rows_per_sentence
 
     @property
     def row_positions(self) -> Tensor:
         """(R,): the position of the next token of each row."""
-        return self.lengths[:, None].expand(-1, self.width).flatten()
+        return self.lengths[:, None].expand(-1, self.rows_per_sentence).flatten()
 
     def select(self, rows: Tensor) -> "TransformerState":
         """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
-        sentences = torch.unique_consecutive(rows // self.width)
+        sentences = torch.unique_consecutive(rows // self.rows_per_sentence)
         state = self
         if self.ancestor_mask is not None or len(rows) > len(sentences):
             ancestor_mask = self._full_ancestor_mask().flatten(0, 1).index_select(0, rows)
@@ -71,7 +71,7 @@ class TransformerState:
         Caches and memory are written in place: this state is used up. No cached row moves: the slots of the sentences
         that leave are free, or taken by the rows of the new ones.
         """
-        sentences = rows.view(-1, self.width)[:, 0] // self.width
+        sentences = rows.view(-1, self.rows_per_sentence)[:, 0] // self.rows_per_sentence
         used = other.positions.shape[1]
         missing = max(0, used - self.positions.shape[1])
         ancestor_mask, positions = F.pad(self._full_ancestor_mask(), (0, missing)), self.positions
@@ -93,7 +93,7 @@ class TransformerState:
 
     def advance(self) -> tuple["TransformerState", CacheSlots]:
         """The state after each row has read one more token, and the slots of these tokens: the lowest free ones."""
-        batch, width = len(self.lengths), self.width
+        batch, width = len(self.lengths), self.rows_per_sentence
         new_positions = self.lengths[:, None].expand(batch, width)
         if self.ancestor_mask is None:
             own, ancestor_mask = torch.full_like(new_positions, self.positions.shape[1]), None

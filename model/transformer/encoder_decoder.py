@@ -71,7 +71,7 @@ class EncoderDecoder(nn.Module):
 
     def _encode_rows(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         """The memory (M, D), and where that of each source begins and ends: a row a piece, or fewer."""
-        rows, layout = self.source_embedding.read(source, layout)
+        rows, layout = self.source_embedding.embed(source, layout)
         mask = padding_mask(layout)
         for layer in self.encoder:
             rows = layer(rows, layout, mask)

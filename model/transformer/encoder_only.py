@@ -60,7 +60,7 @@ class EncoderOnly(nn.Module):
 
     def _encode_rows(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         """Return the same rows and their layout: a row a piece, one more, or fewer."""
-        rows, layout = self.embedding.read(*self.begin(source, layout))
+        rows, layout = self.embedding.embed(*self.begin(source, layout))
         mask = padding_mask(layout)
         for layer in self.encoder:
             rows = layer(rows, layout, mask)
@@ -125,7 +125,7 @@ def keep_source(source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
 def prepend_begin_token(source: Tensor, layout: AnyLayout) -> tuple[Tensor, Layout]:
     """Put a begin token before each text: ids (N,) -> (N + B,), and their layout   (Devlin et al. 2019: [CLS])."""
     longer = Layout.from_lengths(layout.lengths + 1, source.device)
-    return source.new_full((longer.num_rows,), BOS_ID).index_copy(0, _text_row_indices(longer), source), longer
+    return source.new_full((longer.num_rows,), BOS_ID).index_copy(0, _indices_after_begin(longer), source), longer
 
 
 def keep_all_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
@@ -135,10 +135,10 @@ def keep_all_rows(rows: Tensor, layout: AnyLayout) -> Tensor:
 
 def drop_begin_states(rows: Tensor, layout: AnyLayout) -> Tensor:
     """The rows of texts (N, D) among those that begin with a begin token (N + B, D)."""
-    return rows.index_select(0, _text_row_indices(layout))
+    return rows.index_select(0, _indices_after_begin(layout))
 
 
-def _text_row_indices(longer: AnyLayout) -> Tensor:
+def _indices_after_begin(longer: AnyLayout) -> Tensor:
     """Return the indices (N,) of the rows that are not the first of a sentence."""
     assert isinstance(longer, Layout), "flat batches are refused: no task of an encoder alone has them"
     lengths = longer.lengths

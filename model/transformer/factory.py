@@ -7,19 +7,25 @@ from torch import nn
 
 from tfm.model.attention.explicit_attention import LOOKUPS
 from tfm.model.attention.inner_attention import BlockedAttention, InnerAttention, choose_inner_attention
-from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
+from tfm.model.attention.multi_head import CrossAttention, HeadShapes, SelfAttention
 from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, ConcatenatedPositions, PositionsInAttention
-from tfm.model.attention.projections import VALUES, ProjectionFactory, make_identity_projection
+from tfm.model.attention.projections import VALUE_PROJECTIONS, ProjectionFactory, make_identity_projection
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, OutputLayer, Table, make_clusters
+from tfm.model.layers.adaptive_softmax import (
+    AdaptiveEmbedding,
+    AdaptiveSoftmax,
+    EmbeddingTable,
+    OutputLayer,
+    make_clusters,
+)
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import NORMS, RESIDUALS, Residual, StochasticDepth
+from tfm.model.layers.residual import RESIDUALS, RESIDUALS_BY_NORM, Residual, StochasticDepth
 from tfm.model.recurrent.cells import CELLS
 from tfm.model.transformer.encoder_only import PredictionHeadTransform
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
@@ -90,7 +96,7 @@ class ModuleFactory:
             positions = scheme.attention(heads.num_heads, heads.key_dim, heads.value_dim, self.config.rotary)
         elif number == 0:
             positions = PositionsInAttention(scheme.input(stack.dim, self.config.num_positions(causal=causal)))
-        mix = self.mix(heads, positions)
+        mix = self.inner_attention(heads, positions)
         return SelfAttention(
             stack.dim,
             heads,
@@ -121,19 +127,19 @@ class ModuleFactory:
             stack.dim,
             memory_dim,
             heads,
-            mix=self.mix(heads, AttentionPositions()),
+            mix=self.inner_attention(heads, AttentionPositions()),
             norm=self.query_key_norm,
             project=self.projection,
             has_output=self.config.output_projection,
             compute_dtype=self.compute_dtype,
         )
 
-    def heads(self, stack: StackConfig) -> Heads:
+    def heads(self, stack: StackConfig) -> HeadShapes:
         head_dim = stack.dim // stack.heads
         groups = stack.key_value_heads or stack.heads
-        return Heads(stack.heads, groups, stack.key_dim or head_dim, stack.value_dim or head_dim)
+        return HeadShapes(stack.heads, groups, stack.key_dim or head_dim, stack.value_dim or head_dim)
 
-    def mix(self, heads: Heads, positions: AttentionPositions) -> InnerAttention:
+    def inner_attention(self, heads: HeadShapes, positions: AttentionPositions) -> InnerAttention:
         score = SCORES[self.config.score](heads.num_heads, heads.key_dim)
         return choose_inner_attention(
             score,
@@ -147,7 +153,7 @@ class ModuleFactory:
     @property
     def projection(self) -> ProjectionFactory:
         """The function that makes the projections of queries, keys and values."""
-        return VALUES[self.config.values] if self.config.attention_projections else make_identity_projection
+        return VALUE_PROJECTIONS[self.config.values] if self.config.attention_projections else make_identity_projection
 
     def query_key_norm(self, key_dim: int) -> nn.Module:
         return NORMALIZATIONS["rms"](key_dim, eps=self.config.norm_eps) if self.config.qk_norm else nn.Identity()
@@ -179,14 +185,14 @@ class ModuleFactory:
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """Return the norm at the end of a stack."""
-        ends_normed = NORMS[self.config.norm].output_is_normalized
+        ends_normed = RESIDUALS_BY_NORM[self.config.norm].output_is_normalized
         return nn.Identity() if ends_normed else self.normalization(stack.dim)
 
     def normalization(self, dim: int) -> nn.Module:
         """The norm of the configuration, of rows so wide."""
         return NORMALIZATIONS[self.config.normalization](dim, eps=self.config.norm_eps)
 
-    def embedding(self, table: Table, stack: StackConfig, max_length: int | None = None) -> Embedding:
+    def embedding(self, table: EmbeddingTable, stack: StackConfig, max_length: int | None = None) -> Embedding:
         """Return the embedding of a stack's tokens.
 
         Args:
@@ -207,22 +213,22 @@ class ModuleFactory:
             widen=self.projection_or_identity(table.embedding_dim, stack.dim - position_dim),
         )
 
-    def source_embedding(self, table: Table) -> SourceEmbedding:
+    def source_embedding(self, table: EmbeddingTable) -> SourceEmbedding:
         """Return the embedding that the encoder reads, of the source's own table."""
         return self.embedding(table, self.config.encoder, self.config.num_positions(causal=False))
 
-    def source_embedding_table(self, vocab: int) -> Table:
+    def source_embedding_table(self, vocab: int) -> EmbeddingTable:
         """A vector for each piece of the source."""
         return self.table(vocab, self.config.embedding_dim or self.config.encoder.dim)
 
-    def tables(self, source_vocab: int, target_vocab: int) -> tuple[Table, Table]:
+    def tables(self, source_vocab: int, target_vocab: int) -> tuple[EmbeddingTable, EmbeddingTable]:
         """The embeddings of source and target, which may be one; then the vocabularies are one too."""
         config, source = self.config, self.source_embedding_table(source_vocab)
         if config.tie not in ("embeddings", "all"):
             return source, self.table(target_vocab, config.embedding_dim or config.decoder.dim)
         return source, source
 
-    def table(self, vocab: int, dim: int) -> Table:
+    def table(self, vocab: int, dim: int) -> EmbeddingTable:
         """A vector for each piece, of the same width, or of clusters."""
         adaptive = self.config.adaptive
         if adaptive is None or not adaptive.inputs:
@@ -230,7 +236,7 @@ class ModuleFactory:
         tables = [make_embedding(cluster.size, cluster.width) for cluster in make_clusters(adaptive, dim, vocab)]
         return AdaptiveEmbedding(tables, compute_dtype=self.compute_dtype)
 
-    def output(self, table: Table, vocab: int) -> OutputLayer:
+    def output(self, table: EmbeddingTable, vocab: int) -> OutputLayer:
         """The output layer, whose weight may be that of the embeddings."""
         adaptive, tied = self.config.adaptive, self.config.tie in ("output", "all")
         if adaptive is not None:

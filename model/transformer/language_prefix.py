@@ -41,12 +41,12 @@ class LanguagePrefixState:
 
     def select(self, rows: Tensor) -> "LanguagePrefixState":
         """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
-        sentences = torch.unique_consecutive(rows // self.inner.width)
+        sentences = torch.unique_consecutive(rows // self.inner.rows_per_sentence)
         return LanguagePrefixState(self.inner.select(rows), self.languages.index_select(0, sentences))
 
     def replace(self, rows: Tensor, other: "LanguagePrefixState") -> "LanguagePrefixState":
         """The state in which the sentences of `other`, a new state, take the places of those of `rows` (R',)."""
-        sentences = rows.view(-1, self.inner.width)[:, 0] // self.inner.width
+        sentences = rows.view(-1, self.inner.rows_per_sentence)[:, 0] // self.inner.rows_per_sentence
         return LanguagePrefixState(
             self.inner.replace(rows, other.inner), self.languages.index_copy(0, sentences, other.languages)
         )
@@ -91,7 +91,7 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
         """Read a token as every encoder-decoder does; a row that begins reads its language in place of the begin token
         (R,).
         """
-        languages = state.languages[:, None].expand(-1, state.inner.width).flatten()
+        languages = state.languages[:, None].expand(-1, state.inner.rows_per_sentence).flatten()
         tokens = torch.where(state.inner.row_positions < self.lead_length, languages, tokens)
         predict, inner = super().step(tokens, state.inner)
         return predict, replace(state, inner=inner)
@@ -104,7 +104,7 @@ class M2M100(LanguagePrefixModel):
 
     def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _end_rows(layout, source.device)
+        firsts, lasts, read = _end_token_rows(layout, source.device)
         places = firsts.index_select(0, read.sentence) + read.positions + 1
         places = torch.minimum(places, lasts.index_select(0, read.sentence))
         return SplitInputs(source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1))
@@ -117,14 +117,14 @@ class MBart(LanguagePrefixModel):
 
     def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _end_rows(layout, source.device)
+        firsts, lasts, read = _end_token_rows(layout, source.device)
         behind = lasts.index_select(0, read.sentence)
         places = firsts.index_select(0, read.sentence) + read.positions + 2
         places = torch.where(places > behind, places - read.positions - 1, places)
         return SplitInputs(source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1))
 
 
-def _end_rows(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layout]:
+def _end_token_rows(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layout]:
     """The first and the last row of each sentence (B,), and the layout of one row less each, but of at least one."""
     assert isinstance(layout, Layout), "flat batches are refused: their filler has no language"
     lasts = layout.lengths.cumsum(0) - 1

@@ -110,7 +110,7 @@ class RecurrentMixing(nn.Module):
         """
         cell = self._cell
         before = cache.ancestor_kv(1, slots)
-        states = cell.zeros(rows, len(rows)) if before is None else before[: cell.num_states]
+        states = cell.zero_states(rows, len(rows)) if before is None else before[: cell.num_states]
         states = cell.step(cell.input(rows), states)
         hidden, other = states if len(states) == 2 else (states[0], states[0][:, :0])
         key, value = (each.view(*slots.new_slots.shape, each.shape[1]).unsqueeze(1) for each in (hidden, other))
@@ -154,7 +154,7 @@ class ConvolutionMixing(nn.Module):
             Rows (N, D).
         """
         assert self.causal or not mask.causal
-        return self._filter(windows(rows, layout.positions, self.offsets))
+        return self._apply_filters(gather_windows(rows, layout.positions, self.offsets))
 
     def prefill(self, rows: Tensor, layout: AnyLayout, mask: Mask) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output of `forward`, and the rows (B, 1, S, D) that a `step` after them sees.
@@ -181,15 +181,15 @@ class ConvolutionMixing(nn.Module):
         new = rows.view(*slots.new_slots.shape, -1).unsqueeze(1)
         cache.write(new, new[..., :0], slots)
         seen = [cache.ancestor_kv(-offset, slots) for offset in self.offsets]
-        return self._filter(torch.cat([each[0] for each in seen if each is not None], dim=1))
+        return self._apply_filters(torch.cat([each[0] for each in seen if each is not None], dim=1))
 
-    def _filter(self, around: Tensor) -> Tensor:
+    def _apply_filters(self, around: Tensor) -> Tensor:
         """(N, D * offsets) -> (N, D)."""
         filtered: Tensor = self.words(around)
         return filtered if self.output is None else self.output(filtered.relu())
 
 
-def windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
+def gather_windows(rows: Tensor, positions: Tensor, offsets: range) -> Tensor:
     """Return for each row those around it, side by side; zeros where its sentence has none.
 
     Args:

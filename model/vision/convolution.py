@@ -19,7 +19,7 @@ from tfm.model.vision.image_shape import ImageShape
 from tfm.model.vision.positions import GRID_POSITIONS
 
 
-class Conv(nn.Conv2d):
+class SamePaddingConv2d(nn.Conv2d):
     """A convolution without bias, padded so that stride 1 keeps the size and stride 2 halves it, rounded up.
 
     Args:
@@ -70,11 +70,13 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, in_channels: int, channels: int, stride: int) -> None:
         super().__init__()
-        self.first, self.first_norm = Conv(in_channels, channels, 3, stride), FeatureMapNorm(channels)
-        self.second, self.second_norm = Conv(channels, channels, 3), FeatureMapNorm(channels)
+        self.first, self.first_norm = SamePaddingConv2d(in_channels, channels, 3, stride), FeatureMapNorm(channels)
+        self.second, self.second_norm = SamePaddingConv2d(channels, channels, 3), FeatureMapNorm(channels)
         same = in_channels == channels and stride == 1
         self.shortcut: nn.Module = (
-            nn.Identity() if same else nn.Sequential(Conv(in_channels, channels, 1, stride), FeatureMapNorm(channels))
+            nn.Identity()
+            if same
+            else nn.Sequential(SamePaddingConv2d(in_channels, channels, 1, stride), FeatureMapNorm(channels))
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -116,7 +118,7 @@ class ResNetEmbedding(nn.Module):
         self.dropout, self.compute_dtype = dropout, compute_dtype
         kernel = max(3, 2 * stride - 1)  # so that neighbors overlap
         self.stem = nn.Sequential(
-            Conv(image.channels, channels[0], kernel, stride), FeatureMapNorm(channels[0]), nn.ReLU()
+            SamePaddingConv2d(image.channels, channels[0], kernel, stride), FeatureMapNorm(channels[0]), nn.ReLU()
         )
         parts = [ResidualBlock(channels[0], channels[0], 1) for _ in range(blocks)]
         for before, after in pairwise(channels):
@@ -133,7 +135,7 @@ class ResNetEmbedding(nn.Module):
         """T rows of each image, whatever `lengths` says."""
         return image_layout(pixels, self.num_tokens)
 
-    def read(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+    def embed(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         """Return the rows (N, D) of images (B, C, height, width), one row a token."""
         return self(pixels, layout.positions), layout
 

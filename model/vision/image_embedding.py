@@ -3,6 +3,6 @@
 from typing import TypeAlias
 
 from tfm.model.vision.convolution import ResNetEmbedding
-from tfm.model.vision.patches import Patches
+from tfm.model.vision.patches import PatchEmbedding
 
-ImageEmbedding: TypeAlias = Patches | ResNetEmbedding
+ImageEmbedding: TypeAlias = PatchEmbedding | ResNetEmbedding

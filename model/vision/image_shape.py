@@ -16,7 +16,7 @@ class ImageShape:
     channels: int
 
 
-def token_size(vision: VisionConfig) -> int:
+def pixels_per_image_token(vision: VisionConfig) -> int:
     """Return the height and width, in pixels, of the square of an image for which a token stands.
 
     A patch is just that; a cell of a convolution sees some pixels around the square too.
@@ -28,7 +28,7 @@ def grid_size(vision: VisionConfig, image: ImageShape) -> tuple[int, int]:
     """Return the number of rows and of columns of tokens of an image; each stage of a convolution but the first halves
     its sides.
     """
-    side = token_size(vision)
+    side = pixels_per_image_token(vision)
     return -(-image.height // side), -(-image.width // side)
 
 

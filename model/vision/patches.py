@@ -14,7 +14,7 @@ from tfm.model.vision.image_shape import ImageShape
 from tfm.model.vision.positions import GRID_POSITIONS
 
 
-class Patches(nn.Module):
+class PatchEmbedding(nn.Module):
     """z_p = E x_p + b + position_p   (Dosovitskiy et al. 2021, eq. 1, without its class token)
 
     x_p: the C P^2 numbers of patch p, channel by channel, each row by row; patches are in reading order.
@@ -42,7 +42,7 @@ class Patches(nn.Module):
         """T rows of each image, whatever `lengths` says."""
         return image_layout(pixels, self.num_tokens)
 
-    def read(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
+    def embed(self, pixels: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
         """Return the rows (N, D) of images (B, C, height, width), one row a token."""
         return self(pixels, layout.positions), layout
 

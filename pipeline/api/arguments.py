@@ -12,7 +12,7 @@ Side = Literal["source", "target"]
 SIDES = get_args(Side)
 
 
-def as_list(texts: str | Iterable[str], what: str = "text") -> list[str]:
+def text_list(texts: str | Iterable[str], what: str = "text") -> list[str]:
     """Return the texts as a list; one given alone is a list of one.
 
     Raises TypeError, with the number of the item, for one that is no text.
@@ -26,7 +26,7 @@ def as_list(texts: str | Iterable[str], what: str = "text") -> list[str]:
     return found
 
 
-def one_text(text: object, what: str) -> str:
+def single_text(text: object, what: str) -> str:
     """One text. Raises TypeError for anything else."""
     if not isinstance(text, str):
         raise TypeError(f"{what} is {type(text).__name__}: give one str")
@@ -36,7 +36,7 @@ def one_text(text: object, what: str) -> str:
 def check_languages(to: object, source_language: object) -> tuple[str | None, str | None]:
     """The codes of two languages, or None. Raises TypeError for anything else."""
     first, second = (
-        None if each is None else one_text(each, what)
+        None if each is None else single_text(each, what)
         for each, what in ((to, "to"), (source_language, "source_language"))
     )
     return first, second
@@ -55,7 +55,7 @@ def require_texts(texts: object, what: str, of: str) -> list[str]:
     """
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise TypeError(f"{what} is {type(texts).__name__}: give a list of str, {of}")
-    return as_list(texts, what)
+    return text_list(texts, what)
 
 
 def flatten_phrases(forced: Iterable[Sequence[str]]) -> list[str]:
@@ -71,7 +71,7 @@ def flatten_phrases(forced: Iterable[Sequence[str]]) -> list[str]:
     return ["\t".join(phrases) for phrases in found]
 
 
-def whole_number(number: object, what: str, least: int) -> int:
+def check_whole_number(number: object, what: str, least: int) -> int:
     """Return an int of any kind, numpy's too, as an int.
 
     Args:
@@ -113,7 +113,7 @@ def check_single_setting(value: object, what: str) -> object:
     return value
 
 
-def one_of(name: object, names: Sequence[str], what: str) -> str:
+def check_choice(name: object, names: Sequence[str], what: str) -> str:
     """Return a name if it is one of some.
 
     Args:
@@ -131,4 +131,4 @@ def one_of(name: object, names: Sequence[str], what: str) -> str:
 
 def check_side(side: Side | None) -> Side | None:
     """Return the side whose embedding is asked for. Raises RecipeError for a name of none."""
-    return None if side is None else cast(Side, one_of(side, SIDES, "side"))
+    return None if side is None else cast(Side, check_choice(side, SIDES, "side"))

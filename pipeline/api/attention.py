@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from tfm.pipeline.api import arguments
 from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
-from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Kind
+from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttentionKind, AttentionTrace
 from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.page import render_page
-from tfm.pipeline.attention_page.picture import view_of
+from tfm.pipeline.attention_page.picture import choose_view
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.image_files import image_file
+from tfm.pipeline.inference.image_files import check_image_file
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.forks import one_at_a_time
+from tfm.pipeline.runtime.forks import exclude_other_threads
 
 FRAME_HEIGHT = "40rem"
 
@@ -47,11 +47,11 @@ class Attention:
         return self.reading.target
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[AttentionKind]:
         """The attentions that the model has: encoder, decoder, cross."""
         return list(self.reading.axes)
 
-    def weights(self, kind: Kind | None = None) -> NDArray[np.float32]:
+    def weights(self, kind: AttentionKind | None = None) -> NDArray[np.float32]:
         """The weights (L, H, T, S) of all layers; each row [l, h, t] sums to 1 over the S keys.
 
         kind: encoder, decoder or cross; by default cross where there is one, else the only one. Raises RecipeError for
@@ -59,14 +59,14 @@ class Attention:
         """
         return np.stack([each.weights for each in self.reading.layers(self._default_kind(kind))])
 
-    def tokens(self, kind: Kind | None = None) -> tuple[list[str], list[str]]:
+    def tokens(self, kind: AttentionKind | None = None) -> tuple[list[str], list[str]]:
         """The T queries and the S keys, as the page shows them."""
         axes = self.reading.axes[self._default_kind(kind)]
         return [each.text for each in axes.queries], [each.text for each in axes.keys]
 
     def html(self) -> str:
         """The page of `tfm attend`: one self-contained HTML document."""
-        return render_page(self.title, self.reading, view_of(self.reading), None)
+        return render_page(self.title, self.reading, choose_view(self.reading), None)
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""
@@ -85,12 +85,12 @@ class Attention:
         sizes = ", ".join(f"{kind} {'x'.join(map(str, self.weights(kind).shape))}" for kind in self.kinds)
         return f"<Attention {self.source!r}{said}: {sizes}>"
 
-    def _default_kind(self, kind: Kind | None) -> Kind:
+    def _default_kind(self, kind: AttentionKind | None) -> AttentionKind:
         there = self.kinds
         if kind is None:
-            return view_of(self.reading).kind
+            return choose_view(self.reading).kind
         if kind not in there:
-            which = ", ".join(f"{each} ({KINDS[each]})" for each in there)
+            which = ", ".join(f"{each} ({ATTENTION_KIND_TITLES[each]})" for each in there)
             raise RecipeError(f"attention {kind!r}: this model has {which}")
         return kind
 
@@ -104,12 +104,12 @@ def record_attention(loaded: LoadedModel, source: str, target: str | None, confi
         target: the text that the model is made to say; None: its own.
         config: the settings by which its own is searched for.
     """
-    arguments.one_text(source, "source")
+    arguments.single_text(source, "source")
     if target is not None:
-        arguments.one_text(target, "target")
-    with one_at_a_time():
+        arguments.single_text(target, "target")
+    with exclude_other_threads():
         if loaded.images is not None:
-            found = attend_to_image(loaded, image_file(source), target, config)
+            found = attend_to_image(loaded, check_image_file(source), target, config)
         else:
             found = attend(loaded, source, target, config)
     return Attention(f"Attention of {loaded.folder}", found)

@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from tfm.model.attention.explicit_attention import softmax
+from tfm.model.attention.explicit_attention import softmax_lookup
 from tfm.model.attention.scores import SCORES
 from tfm.model.masks import Mask
-from tfm.pipeline.api.arguments import one_of
+from tfm.pipeline.api.arguments import check_choice
 from tfm.pipeline.errors import DataError
 
 Floats = NDArray[np.float64]
-Score = Callable[[Floats, Floats], ArrayLike]
+ScoreFunction = Callable[[Floats, Floats], ArrayLike]
 PARAMETER_FREE_SCORES = ("scaled_dot", "dot", "distance")
 """The scores that have no weights of their own to learn."""
 
@@ -43,7 +43,7 @@ def attention(
     key: ArrayLike,
     value: ArrayLike,
     *,
-    score: Literal["scaled_dot", "dot", "distance"] | Score = "scaled_dot",
+    score: Literal["scaled_dot", "dot", "distance"] | ScoreFunction = "scaled_dot",
     mask: ArrayLike | Literal["causal", "strict"] | None = None,
 ) -> AttentionOutput:
     """Mix the values by how well their keys match each query.
@@ -77,24 +77,24 @@ def attention(
     if keys.ndim != 2 or queries.ndim != 2 or queries.shape[1] != keys.shape[1] or len(keys) != len(values):
         shapes = f"query {given.shape}, key {keys.shape}, value {values.shape}"
         raise DataError(f"attention: shapes do not fit ({shapes}): give (T, K), (S, K) and (S, V)")
-    logits = _scores(queries, keys, score)
+    logits = _attention_logits(queries, keys, score)
     if logits.shape != (len(queries), len(keys)):
         raise DataError(f"attention: the score returned {logits.shape}: return {(len(queries), len(keys))}")
     bias = _broadcast_mask(mask, given, logits.shape).bias(*logits.shape, torch.from_numpy(logits))
     biased = (
         torch.from_numpy(logits) if bias is None else torch.from_numpy(logits) + bias.expand(1, 1, *logits.shape)[0, 0]
     )
-    weights: Floats = softmax(biased).numpy()
+    weights: Floats = softmax_lookup(biased).numpy()
     one_query = given.ndim == 1
     mixed: Floats = weights @ values
     return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)
 
 
-def _scores(queries: Floats, keys: Floats, score: str | Score) -> Floats:
+def _attention_logits(queries: Floats, keys: Floats, score: str | ScoreFunction) -> Floats:
     """The scores (T, S) before the softmax."""
     if callable(score):
         return np.asarray(score(queries, keys), np.float64)
-    module = SCORES[one_of(score, PARAMETER_FREE_SCORES, "score")](1, keys.shape[1])
+    module = SCORES[check_choice(score, PARAMETER_FREE_SCORES, "score")](1, keys.shape[1])
     found: Floats = module(torch.from_numpy(queries)[None, None], torch.from_numpy(keys)[None, None])[0, 0].numpy()
     return found
 
@@ -104,7 +104,7 @@ def _broadcast_mask(mask: ArrayLike | None, query: Floats, shape: tuple[int, ...
     if mask is None:
         return Mask()
     if isinstance(mask, str):
-        return Mask(causal=True, strict=one_of(mask, ("causal", "strict"), "mask") == "strict")
+        return Mask(causal=True, strict=check_choice(mask, ("causal", "strict"), "mask") == "strict")
     allowed = np.asarray(mask).astype(np.bool_)
     allowed = allowed[None] if query.ndim == 1 and allowed.ndim == 1 else allowed
     if allowed.shape != shape:

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from tfm.pipeline.api import arguments
 from tfm.pipeline.api.methods import check_has_method
-from tfm.pipeline.api.settings import Decoding, decoding_config
+from tfm.pipeline.api.settings import DecodingOptions, decoding_config
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.generation.generator import TextGenerator
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
-from tfm.pipeline.inference.image_files import decode_images, image_file
+from tfm.pipeline.inference.image_files import check_image_file, decode_images
 from tfm.pipeline.inference.translation import translate_images, translate_lines
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.forks import one_at_a_time
+from tfm.pipeline.runtime.forks import exclude_other_threads
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -41,20 +41,20 @@ def decode_texts(
     forced = None if forced_in_each is None else arguments.flatten_phrases(forced_in_each)
     if prefixes is not None:
         prefixes = arguments.require_texts(prefixes, "prefixes", "one for each text")
-    lines, images = arguments.as_list(texts), loaded.images
-    with one_at_a_time(), reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
+    lines, images = arguments.text_list(texts), loaded.images
+    with exclude_other_threads(), reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
         if images is None:
             found = translate_lines(
                 loaded, lines, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
             )
         else:
-            shown = decode_images([image_file(line) for line in lines], images)
+            shown = decode_images([check_image_file(line) for line in lines], images)
             found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced, on_done=bar.advance)
         return list(found)
 
 
 def make_text_generator(
-    loaded: LoadedModel, beam: int | None, through_ends: bool | None, decoding: Decoding, reporter: Reporter
+    loaded: LoadedModel, beam: int | None, through_ends: bool | None, decoding: DecodingOptions, reporter: Reporter
 ) -> TextGenerator:
     """Return the generator of a language model's texts.
 
@@ -70,7 +70,7 @@ def make_text_generator(
         RecipeError: settings do not fit.
     """
     check_has_method(loaded, "generate")
-    usual: Decoding = {"strategy": "search" if beam is not None else "sample"}
+    usual: DecodingOptions = {"strategy": "search" if beam is not None else "sample"}
     config = decoding_config(beam, {**usual, **decoding})
     switch = arguments.check_optional_bool(through_ends, "through_ends")
     return TextGenerator(PromptEncoder(loaded, through_ends=switch), config, reporter)

@@ -9,8 +9,12 @@ from tfm.pipeline.errors import DataError, RecipeError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_FLAG = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
-_PARAMETERS = {"from": "source_language", "no-through-ends": "through_ends=False", "through-ends": "through_ends=True"}
+_FLAG_PATTERN = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
+_PARAMETER_BY_FLAG = {
+    "from": "source_language",
+    "no-through-ends": "through_ends=False",
+    "through-ends": "through_ends=True",
+}
 """Parameters by flag, where the name is not the flag's own."""
 
 
@@ -18,7 +22,7 @@ def replace_flags_in_errors(method: Callable[P, T]) -> Callable[P, T]:
     """Return the method with errors that name its parameters."""
 
     @functools.wraps(method)
-    def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return method(*args, **kwargs)
         except (DataError, RecipeError) as error:
@@ -26,10 +30,10 @@ def replace_flags_in_errors(method: Callable[P, T]) -> Callable[P, T]:
                 raise
             raise type(error)(text) from error
 
-    return asked
+    return wrapper
 
 
 def replace_flags(text: str) -> str:
     """Return the text of a command's error, with parameters in place of flags."""
-    named = _FLAG.sub(lambda flag: f"`{_PARAMETERS.get(flag[1], flag[1].replace('-', '_'))}`", text)
+    named = _FLAG_PATTERN.sub(lambda flag: f"`{_PARAMETER_BY_FLAG.get(flag[1], flag[1].replace('-', '_'))}`", text)
     return named.removeprefix("flags: ")

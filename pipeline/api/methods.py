@@ -6,7 +6,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import ABILITIES, TaskSpec
 
-METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
+TASKS_WITH_METHOD: Mapping[str, Callable[[TaskSpec], bool]] = {
     "translate": lambda task: task.translates,
     "generate": lambda task: task.generates,
     "score": lambda task: task.writes,
@@ -18,14 +18,14 @@ METHODS: Mapping[str, Callable[[TaskSpec], bool]] = {
     "attend": lambda task: not task.within_window,
 }
 """The tasks that have each method, by its name."""
-OF_TEXTS = {"score", "encode"}
+TEXT_ONLY_METHODS = {"score", "encode"}
 """Methods that a model of images lacks, whatever its task."""
 
 
 def check_has_method(loaded: LoadedModel, method: str) -> None:
     """Raise DataError for a method that the task of the model does not have, with the methods that it has."""
     task = loaded.config.task
-    own = [name for name, has in METHODS.items() if has(ABILITIES[task])]
+    own = [name for name, has in TASKS_WITH_METHOD.items() if has(ABILITIES[task])]
     if method not in own:
-        has = ", ".join(f"{name}()" for name in own if loaded.images is None or name not in OF_TEXTS)
+        has = ", ".join(f"{name}()" for name in own if loaded.images is None or name not in TEXT_ONLY_METHODS)
         raise DataError(f"was trained for {task}: it has no {method}(); it has {has}", file=loaded.folder)

@@ -18,8 +18,8 @@ from tfm.pipeline.api.attention import Attention, record_attention
 from tfm.pipeline.api.decoding import decode_texts, make_text_generator
 from tfm.pipeline.api.messages import replace_flags_in_errors
 from tfm.pipeline.api.methods import check_has_method
-from tfm.pipeline.api.model_cache import ModelKey, enter, look_up
-from tfm.pipeline.api.settings import Decoding, decoding_config
+from tfm.pipeline.api.model_cache import ModelKey, find_or_reload_model, register_model
+from tfm.pipeline.api.settings import DecodingOptions, decoding_config
 from tfm.pipeline.api.text_scores import TextScores, score_texts
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
@@ -29,7 +29,7 @@ from tfm.pipeline.inference.generation.generator import GeneratedText
 from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.forks import one_at_a_time, prepare_for_forks
+from tfm.pipeline.runtime.forks import exclude_other_threads, prepare_for_forks
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.words.neighbour_probability import NeighbourProbability, neighbour_probability
 
@@ -45,7 +45,7 @@ class Model:
 
     def __init__(self, loaded: LoadedModel, reporter: Reporter) -> None:
         prepare_for_forks()
-        self._loaded, self._reporter, self._address = loaded, reporter, enter(loaded)
+        self._loaded, self._reporter, self._address = loaded, reporter, register_model(loaded)
         self._words = cache(partial(WordVectors.from_model, loaded))
 
     @property
@@ -85,7 +85,7 @@ class Model:
         beam: int = 5,
         to: str | None = None,
         source_language: str | None = None,
-        **decoding: Unpack[Decoding],
+        **decoding: Unpack[DecodingOptions],
     ) -> list[str]:
         """Translate each text as `tfm translate` does; one text given alone is a list of one.
 
@@ -118,7 +118,7 @@ class Model:
         source_language: str | None = None,
         prefixes: Sequence[str] | None = None,
         forced_in_each: Sequence[Sequence[str]] | None = None,
-        **decoding: Unpack[Decoding],
+        **decoding: Unpack[DecodingOptions],
     ) -> list[list[Translation]]:
         """Translate each text, with scores and log-probabilities.
 
@@ -179,9 +179,9 @@ class Model:
             DataError: the text has no mask, or is too long.
         """
         check_has_method(self._loaded, "fill")
-        count, asked = arguments.whole_number(top, "top", 1), arguments.one_of(unit, UNITS, "unit")
-        with one_at_a_time():
-            return fill_masks(self._loaded, arguments.one_text(text, "text"), count, asked)  # type: ignore[arg-type]
+        count, asked = arguments.check_whole_number(top, "top", 1), arguments.check_choice(unit, UNITS, "unit")
+        with exclude_other_threads():
+            return fill_masks(self._loaded, arguments.single_text(text, "text"), count, asked)  # type: ignore[arg-type]
 
     @replace_flags_in_errors
     def generate(
@@ -190,7 +190,7 @@ class Model:
         *,
         beam: int | None = None,
         through_ends: bool | None = None,
-        **decoding: Unpack[Decoding],
+        **decoding: Unpack[DecodingOptions],
     ) -> str:
         """Generate text after a prompt with a language model, as `tfm generate` does.
 
@@ -205,9 +205,9 @@ class Model:
         Returns:
             The prompt and the text after it.
         """
-        with one_at_a_time():
+        with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
-            return writer.prompt_text(arguments.one_text(prompt, "prompt")) + writer.texts(prompt)[0].text
+            return writer.prompt_text(arguments.single_text(prompt, "prompt")) + writer.texts(prompt)[0].text
 
     @replace_flags_in_errors
     def generations(
@@ -216,7 +216,7 @@ class Model:
         *,
         beam: int | None = None,
         through_ends: bool | None = None,
-        **decoding: Unpack[Decoding],
+        **decoding: Unpack[DecodingOptions],
     ) -> list[GeneratedText]:
         """Generate texts after a prompt with a language model, with scores and log-probabilities.
 
@@ -229,9 +229,9 @@ class Model:
         Returns:
             The `n_best` texts without the prompt, the best first.
         """
-        with one_at_a_time():
+        with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
-            return writer.texts(arguments.one_text(prompt, "prompt"))
+            return writer.texts(arguments.single_text(prompt, "prompt"))
 
     @replace_flags_in_errors
     def score(
@@ -274,7 +274,7 @@ class Model:
         for a word that has no vector.
         """
         known = self._words(arguments.check_side(side))
-        rows = [known[word] for word in arguments.as_list(words, "word")]
+        rows = [known[word] for word in arguments.text_list(words, "word")]
         return np.stack(rows) if rows else known.vectors[:0]
 
     @replace_flags_in_errors
@@ -296,10 +296,10 @@ class Model:
             RecipeError: the model has no such layer, or no row for each piece.
         """
         check_has_method(self._loaded, "encode")
-        number = None if layer is None else arguments.whole_number(layer, "layer", 0)
-        arguments.one_of(unit, hidden_states.UNITS, "unit")
-        with one_at_a_time():
-            lines = arguments.as_list(texts)
+        number = None if layer is None else arguments.check_whole_number(layer, "layer", 0)
+        arguments.check_choice(unit, hidden_states.UNITS, "unit")
+        with exclude_other_threads():
+            lines = arguments.text_list(texts)
             return hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
 
     @replace_flags_in_errors
@@ -315,8 +315,8 @@ class Model:
             The words, the nearest first.
         """
         known = self._words(arguments.check_side(side))
-        count = arguments.whole_number(count, "count", 1)
-        return known.nearest(known[arguments.one_text(word, "word")], count, beside=(word,))
+        count = arguments.check_whole_number(count, "count", 1)
+        return known.nearest(known[arguments.single_text(word, "word")], count, beside=(word,))
 
     @replace_flags_in_errors
     def neighbour_probability(self, center: str, outside: str) -> NeighbourProbability:
@@ -330,8 +330,8 @@ class Model:
             DataError: the model has one vector of each word.
             RecipeError: a word has no vector.
         """
-        words = arguments.one_text(center, "center"), arguments.one_text(outside, "outside")
-        with one_at_a_time():
+        words = arguments.single_text(center, "center"), arguments.single_text(outside, "outside")
+        with exclude_other_threads():
             return neighbour_probability(self._loaded, *words)
 
     @replace_flags_in_errors
@@ -362,4 +362,4 @@ class Model:
 
 
 def _rebuild_model(address: ModelKey, folder: Path, reporter: Reporter) -> Model:
-    return Model(look_up(address, folder), reporter)
+    return Model(find_or_reload_model(address, folder), reporter)

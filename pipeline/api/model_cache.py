@@ -14,28 +14,28 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 
 MAX_CACHED_MODELS = 2
-_read: "WeakValueDictionary[ModelKey, LoadedModel]" = WeakValueDictionary()
+_loaded_models: "WeakValueDictionary[ModelKey, LoadedModel]" = WeakValueDictionary()
 
 ModelKey = tuple[str, str, str]
 """The absolute path of a model, its fingerprint, and the device that it is on."""
 
 
-def enter(loaded: LoadedModel) -> ModelKey | None:
-    """Enter a model for `look_up`, and return its address; None for one that is in no folder."""
+def register_model(loaded: LoadedModel) -> ModelKey | None:
+    """Enter a model for `find_or_reload_model`, and return its address; None for one that is in no folder."""
     if loaded.made is None:
         return None
     device = next(loaded.model.parameters()).device
     address = (os.path.abspath(loaded.folder), loaded.made.fingerprint, str(device))
-    _read[address] = loaded
+    _loaded_models[address] = loaded
     return address
 
 
-def look_up(address: ModelKey, shown: Path) -> LoadedModel:
+def find_or_reload_model(address: ModelKey, shown: Path) -> LoadedModel:
     """Return the model at an address, read if this process does not have it; shown: its folder in messages.
 
     Raises DataError where another model is there by now, or none.
     """
-    found = _read.get(address) or _reload_model(address)
+    found = _loaded_models.get(address) or _reload_model(address)
     return found if found.folder == shown else replace(found, folder=shown)
 
 

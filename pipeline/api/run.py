@@ -73,7 +73,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     metrics = place / "training" / "metrics.jsonl"
     if not (place / "model").exists() and metrics.exists():
         note = "has no model yet: its training goes on, or was stopped"
-        return Run(run_summary.name_of(place), {}, {}, read_metrics(metrics), [note])
-    found = run_summary.read_run(place, run_summary.name_of(place))
+        return Run(run_summary.run_name(place), {}, {}, read_metrics(metrics), [note])
+    found = run_summary.read_run(place, run_summary.run_name(place))
     lines = [] if found.folder is None else run_summary.read_training_metrics(found.folder, found.model, [])
     return Run(found.name, found.config, found.figures, lines, found.notes)

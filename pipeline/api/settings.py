@@ -9,7 +9,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import section_from_flags
 
 
-class Decoding(TypedDict, total=False):
+class DecodingOptions(TypedDict, total=False):
     """Settings of decoding beside the beam; `DecodingConfig` describes each, and has the defaults."""
 
     strategy: Strategy

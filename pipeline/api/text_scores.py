@@ -10,9 +10,9 @@ from tfm.data.config import DataConfig
 from tfm.pipeline.api import arguments
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.runtime.forks import one_at_a_time
+from tfm.pipeline.runtime.forks import exclude_other_threads
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_of
+from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_from_lines
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.scoring.segment_scores import Likelihoods
@@ -68,25 +68,25 @@ def score_texts(
         DataError: the numbers of texts differ, or none has a probability.
         RecipeError: targets or a stride do not fit the model's task.
     """
-    lines = arguments.as_list(sources)
-    stride = None if stride is None else arguments.whole_number(stride, "stride", 1)
+    lines = arguments.text_list(sources)
+    stride = None if stride is None else arguments.check_whole_number(stride, "stride", 1)
     if ABILITIES[loaded.config.task].generates:
         if targets is not None:
             raise RecipeError("score: a language model reads one text at a time: give no targets")
         return _score_running_text(loaded, lines, reporter, stride)
     if targets is None or stride is not None:
         raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
-    others = arguments.as_list(targets)
+    others = arguments.text_list(targets)
     if len(lines) != len(others):
         raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
-    with one_at_a_time():
+    with exclude_other_threads():
         loaded = loaded.for_languages(*arguments.check_languages(to, source_language))
         return TextScores.from_likelihoods(*perplexity(loaded, lines, [others], reporter=reporter))
 
 
 def _score_running_text(loaded: LoadedModel, lines: list[str], reporter: Reporter, stride: int | None) -> TextScores:
-    split = split_of(lines, loaded.source_tokenizer, loaded.target_tokenizer)
-    with one_at_a_time():
+    split = split_from_lines(lines, loaded.source_tokenizer, loaded.target_tokenizer)
+    with exclude_other_threads():
         found = score_likelihood(loaded, "texts", split, DataConfig().batch_tokens, reporter, stride=stride)
     assert found.likelihoods is not None
     return TextScores.from_likelihoods(found.scores, found.likelihoods)

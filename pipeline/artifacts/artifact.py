@@ -26,8 +26,8 @@ from tfm.pipeline.artifacts.files import (
 )
 from tfm.pipeline.artifacts.folder_lock import lock
 from tfm.pipeline.artifacts.manifest import (
-    FORMAT,
-    NAME,
+    FORMAT_VERSION,
+    MANIFEST_FILE,
     FileEntry,
     Input,
     Manifest,
@@ -36,7 +36,7 @@ from tfm.pipeline.artifacts.manifest import (
     open_artifact,
     read_artifact,
     read_manifest,
-    serialize,
+    serialize_document,
 )
 from tfm.pipeline.artifacts.no_symlinks import open_folder_below
 from tfm.pipeline.artifacts.swap import (
@@ -51,7 +51,7 @@ from tfm.pipeline.errors import CannotWrite, DataError, mask_command
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
-    "Draft", "Input", "Manifest", "Plan", "check_place", "inspect", "is_fresh", "lock",
+    "Draft", "Input", "Manifest", "Plan", "check_output_place", "inspect_artifact", "is_fresh", "lock",
     "open_artifact", "publish", "read_artifact", "stale_reason",
 ]  # fmt: skip
 
@@ -134,7 +134,7 @@ def touch_manifest(folder: Path) -> None:
     if place.is_symlink() and is_version_link(place):
         place = place.parent / os.readlink(place)
     with open_folder_below(place.parent, place) as descriptor:
-        os.utime(NAME, dir_fd=descriptor, follow_symlinks=False)
+        os.utime(MANIFEST_FILE, dir_fd=descriptor, follow_symlinks=False)
 
 
 @contextmanager
@@ -168,7 +168,7 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
             remove_leftovers(place)
 
 
-def check_place(plan: Plan) -> None:
+def check_output_place(plan: Plan) -> None:
     """Raise the errors of `publish` about the place, before there is anything to publish."""
     with _prepare_folders(plan) as (_, version):
         version.rmdir()
@@ -218,7 +218,7 @@ def _refuse_foreign_folder(plan: Plan, path: Path) -> None:
         raise CannotWrite(f"{plan.folder}: {problem} or choose another folder") from error
     if manifest.stage != plan.stage:
         raise CannotWrite(f"{plan.folder}: was made by {manifest.stage!r}; choose another folder")
-    if foreign := _list_files(path) - manifest.files.keys() - {NAME}:
+    if foreign := _list_files(path) - manifest.files.keys() - {MANIFEST_FILE}:
         raise CannotWrite(f"{plan.folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
 
 
@@ -237,7 +237,7 @@ def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: flo
     files = {name: FileEntry(status.st_size, sha256_and_sync(draft.folder / name)) for name, status in found.items()}
     config = to_jsonable(plan.config)
     document = {
-        "tfm_format": FORMAT,
+        "tfm_format": FORMAT_VERSION,
         "stage": plan.stage,
         "fingerprint": fingerprint(plan.stage, config, plan.inputs, plan.seed, files),
         "command": mask_command(command),
@@ -252,15 +252,15 @@ def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: flo
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "duration_seconds": round(time.monotonic() - began, 3),
     }
-    with open(draft.folder / NAME, "xb") as file:
-        file.write(serialize(document))
+    with open(draft.folder / MANIFEST_FILE, "xb") as file:
+        file.write(serialize_document(document))
         file.flush()
         os.fsync(file.fileno())
     for folder in [*folders, draft.folder.parent]:
         sync_folder(folder)
 
 
-def inspect(folder: Path) -> dict[str, Any]:
+def inspect_artifact(folder: Path) -> dict[str, Any]:
     """Verify an artifact, and return all that is known of it; `inputs` leads back to the raw text."""
     manifest = open_artifact(folder)
     return {

@@ -33,8 +33,8 @@ def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
             if ours != theirs:
                 raise DataError(
                     f"was trained with another tokenizer than that of {dataset.path} ({file}: {ours}, not {theirs}); "
-                    f"make the dataset with the model's (`tfm preprocess --tokenizer {_tokenizer_of(model)}`), or run "
-                    "`tfm train` on this dataset",
+                    f"make the dataset with the model's (`tfm preprocess --tokenizer {_tokenizer_path(model)}`), or "
+                    "run `tfm train` on this dataset",
                     file=model.path,
                 )
 
@@ -60,7 +60,7 @@ def check_image_shape(model: Manifest, dataset: Manifest) -> None:
             )
 
 
-def _tokenizer_of(model: Manifest) -> str:
+def _tokenizer_path(model: Manifest) -> str:
     """The path of the tokenizer that a model was trained with, from its lineage."""
     dataset = model.inputs.get("dataset")
     below = dataset.lineage.get("inputs") if dataset is not None else None

@@ -24,7 +24,7 @@ UNWRITABLE_ERRNOS = {
     errno.ENAMETOOLONG,
 }  # fmt: skip
 
-_SWAP, _HERE = 2, -100  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS; AT_FDCWD
+_RENAME_EXCHANGE, _AT_FDCWD = 2, -100  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS; AT_FDCWD
 SWAP_UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 _hash_cache: dict[tuple[int, int, int, int, int], str] = {}
@@ -70,9 +70,9 @@ def atomic_swap(one: Path, other: Path) -> bool:
     libc, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(one), os.fsencode(other))
     try:
         if sys.platform == "darwin":
-            failed = libc.renamex_np(*names, _SWAP)
+            failed = libc.renamex_np(*names, _RENAME_EXCHANGE)
         else:
-            failed = libc.renameat2(_HERE, names[0], _HERE, names[1], _SWAP)
+            failed = libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
     except AttributeError:  # a C library that does not know it
         return False
     code = ctypes.get_errno()
@@ -155,7 +155,7 @@ def sha256_of(path: Path) -> str:
     if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_AGE_NS:
         _hash_cache[key] = digest
         if large:
-            hash_cache.project_memory(_escape_key(key), digest)
+            hash_cache.store_hash(_escape_key(key), digest)
     return digest
 
 

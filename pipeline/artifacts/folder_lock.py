@@ -49,7 +49,7 @@ def lock(folder: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def writer(folder: Path) -> str | None:
+def current_writer(folder: Path) -> str | None:
     """The process that writes a folder, as it seems: one that has put its name into the lock, and lives."""
     place = resolve_folder(folder)
     try:

@@ -28,7 +28,7 @@ def cached_hash(key: str) -> str | None:
     return _read_cache().get(key)
 
 
-def project_memory(key: str, digest: str) -> None:
+def store_hash(key: str, digest: str) -> None:
     """Remember the sha256 of the file with this key; the oldest of too many are forgotten."""
     with suppress(OSError, RuntimeError, CannotWrite):
         known = _read_cache()

@@ -18,8 +18,8 @@ from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.files import sha256_of, walk_tree
 from tfm.pipeline.errors import DataError, format_count, mask_command
 
-FORMAT = 1
-NAME = "manifest.json"
+FORMAT_VERSION = 1
+MANIFEST_FILE = "manifest.json"
 
 _T = TypeVar("_T")
 
@@ -121,7 +121,7 @@ def fingerprint(
         files: its files by name, of which the hashes count.
     """
     parts = {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "stage": stage,
         "config": config,
         "inputs": {label: each.fingerprint for label, each in inputs.items()},
@@ -131,7 +131,7 @@ def fingerprint(
     return sha256_of_json(parts)
 
 
-def serialize(document: Mapping[str, object]) -> bytes:
+def serialize_document(document: Mapping[str, object]) -> bytes:
     """A manifest's bytes: the document and a checksum over it."""
     whole = {**document, "checksum": sha256_of_json(document)}
     return (json.dumps(whole, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
@@ -143,20 +143,20 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
     Raises DataError where there is none, where it was changed, and where tfm did not write it so.
     """
     try:
-        data = read_bounded_file(folder / NAME, shown=path / NAME)
+        data = read_bounded_file(folder / MANIFEST_FILE, shown=path / MANIFEST_FILE)
     except (FileNotFoundError, NotADirectoryError):
         what = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
         raise DataError(what, file=path) from None
     try:
         return _parse_manifest(data, path, folder)
     except ValueError as error:
-        raise DataError(f"{error}; make {path} again", file=path / NAME) from None
+        raise DataError(f"{error}; make {path} again", file=path / MANIFEST_FILE) from None
 
 
 def looks_like_tfm_manifest(folder: Path) -> bool:
     """Whether the rest of a manifest that cannot be read shows that it was one of tfm."""
     try:
-        data = read_bounded_file(folder / NAME)
+        data = read_bounded_file(folder / MANIFEST_FILE)
     except (OSError, DataError):
         return False
     return data.startswith(b'{\n "checksum": "') or b'\n "tfm_format": ' in data
@@ -214,13 +214,13 @@ def _detect_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
         yield lambda: True  # there is none
         return
 
-    def stands() -> bool:
+    def is_unreplaced() -> bool:
         with suppress(OSError):
             return os.path.samestat(os.stat(folder), os.fstat(descriptor))
         return False
 
     try:
-        yield stands
+        yield is_unreplaced
     finally:
         os.close(descriptor)
 
@@ -249,7 +249,7 @@ def _verify_fingerprint(manifest: Manifest) -> None:
                 f"{name!r} has {format_count(size, 'byte')}, but {entry.size} when it was made; {remedy}",
                 file=manifest.path,
             )
-    extra = found.keys() - manifest.files.keys() - {NAME}
+    extra = found.keys() - manifest.files.keys() - {MANIFEST_FILE}
     if extra:
         raise DataError(f"{min(extra)!r} does not belong to it; remove that file", file=manifest.path)
     for name, entry in manifest.files.items():
@@ -261,10 +261,12 @@ def _parse_manifest(data: bytes, path: Path, folder: Path) -> Manifest:
     document = parse_json(data)
     if "tfm_format" not in document:
         raise ValueError("is not a manifest of tfm")
-    if document["tfm_format"] != FORMAT:
-        raise ValueError(f"has format {document['tfm_format']!r:.40}, and this version of tfm reads format {FORMAT}")
+    if document["tfm_format"] != FORMAT_VERSION:
+        raise ValueError(
+            f"has format {document['tfm_format']!r:.40}, and this version of tfm reads format {FORMAT_VERSION}"
+        )
     document.pop("checksum", None)
-    if serialize(document) != data:
+    if serialize_document(document) != data:
         raise ValueError("is damaged (its checksum does not match)")
     manifest = Manifest(
         path=path,
@@ -300,7 +302,7 @@ def _check_type(value: object, kind: type[_T], key: str) -> _T:
 
 def _check_file_name(name: str) -> str:
     parts = name.split("/")
-    if name == NAME or any(part in ("", ".", "..") for part in parts) or "\\" in name or "\0" in name:
+    if name == MANIFEST_FILE or any(part in ("", ".", "..") for part in parts) or "\\" in name or "\0" in name:
         raise ValueError(f"lists a file outside the artifact: {name!r:.80}")
     return name
 

@@ -50,7 +50,7 @@ def check_no_symlinks(root: Path, *paths: Path) -> None:
             raise CannotWrite(problem)
 
 
-def check_tree(folder: Path) -> None:
+def check_tree_has_no_symlinks(folder: Path) -> None:
     """Raise CannotWrite if `folder` or anything below it is a link or special file; nothing if it does not exist."""
     check_no_symlinks(folder.parent, folder)
     parents = [folder] if folder.is_dir() else []

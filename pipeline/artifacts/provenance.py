@@ -10,7 +10,11 @@ from pathlib import Path
 from tfm.pipeline import distribution
 from tfm.pipeline.runtime.cpu import describe_processor
 
-REPORTED_PACKAGES = {"tfm": distribution.NAME, "torch": "torch", "tokenizers": "tokenizers"}  # by the manifest's key
+REPORTED_PACKAGES = {
+    "tfm": distribution.DISTRIBUTION_NAME,
+    "torch": "torch",
+    "tokenizers": "tokenizers",
+}  # by the manifest's key
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tfm.data.images.decoding import Pixels
 
-Kind = Literal["encoder", "decoder", "cross"]
-KINDS: dict[Kind, str] = {
+AttentionKind = Literal["encoder", "decoder", "cross"]
+ATTENTION_KIND_TITLES: dict[AttentionKind, str] = {
     "encoder": "encoder self-attention",
     "decoder": "decoder self-attention",
     "cross": "cross-attention",
@@ -35,7 +35,7 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Axes:
+class AttentionAxes:
     """The tokens of T queries and S keys.
 
     Args:
@@ -52,7 +52,7 @@ class Axes:
 
 
 @dataclass(frozen=True)
-class Attention:
+class LayerAttention:
     """One attention of a network.
 
     Args:
@@ -63,13 +63,13 @@ class Attention:
     """
 
     name: str
-    kind: Kind
+    kind: AttentionKind
     layer: int
     weights: Weights
 
 
 @dataclass(frozen=True)
-class Image:
+class AttendedImage:
     """An image as a network reads it.
 
     Args:
@@ -99,16 +99,16 @@ class AttentionTrace:
 
     source: str
     target: str | None
-    axes: dict[Kind, Axes]
-    attentions: tuple[Attention, ...]
-    image: Image | None = None
+    axes: dict[AttentionKind, AttentionAxes]
+    attentions: tuple[LayerAttention, ...]
+    image: AttendedImage | None = None
 
-    def layers(self, kind: Kind) -> list[Attention]:
+    def layers(self, kind: AttentionKind) -> list[LayerAttention]:
         """The attentions of a kind, layer by layer."""
         return [each for each in self.attentions if each.kind == kind]
 
 
-def as_json(read: AttentionTrace) -> dict[str, Any]:
+def trace_as_json(read: AttentionTrace) -> dict[str, Any]:
     """Return the output of `tfm attend --json`: tokens of each kind of attention, all weights [head][query][key]."""
     axes = {
         kind: {"queries": [each.text for each in found.queries], "keys": [each.text for each in found.keys]}

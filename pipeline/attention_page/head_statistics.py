@@ -15,16 +15,22 @@ from numpy.typing import NDArray
 
 from tfm.data.errors import DataError, format_count
 from tfm.pipeline.attention_page import head_syntax
-from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Axes, Kind, Token
-from tfm.pipeline.attention_page.head_syntax import Relation, SyntaxSums, source_attention_kinds, word_attention
+from tfm.pipeline.attention_page.attended import (
+    ATTENTION_KIND_TITLES,
+    AttentionAxes,
+    AttentionKind,
+    AttentionTrace,
+    Token,
+)
+from tfm.pipeline.attention_page.head_syntax import RelationAccuracy, SyntaxSums, source_attention_kinds, word_attention
 from tfm.pipeline.attention_page.reading import (
     check_has_attention,
+    decode_hypotheses,
     generates_target,
-    hypotheses,
-    tokenizer_of_source,
+    source_tokenizer_of,
     trace_attention,
 )
-from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
+from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -38,7 +44,7 @@ Shares: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Measure:
+class HeadMeasures:
     """Statistics of one head: means over all tokens that ask, each counted once.
 
     Args:
@@ -55,7 +61,7 @@ class Measure:
         tags: the share of attention to each tag, of 1; None without tags.
     """
 
-    kind: Kind
+    kind: AttentionKind
     layer: int | None
     head: int | None
     queries: int
@@ -93,8 +99,8 @@ class HeadReport:
     """
 
     sentences: int
-    measures: tuple[Measure, ...]
-    relations: tuple[Relation, ...] = ()
+    measures: tuple[HeadMeasures, ...]
+    relations: tuple[RelationAccuracy, ...] = ()
 
     def tables(self) -> list[Table]:
         """All heads, and where there are tags, the attention of each by tag."""
@@ -143,7 +149,7 @@ def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingCo
     loaded.check_reads_text("statistics of heads are over sentences")
     if loaded.config.canine is not None:
         raise RecipeError("--head-report: this model attends to rows of characters, which are of no one word")
-    sums: defaultdict[tuple[Kind, int | None], Sums] = defaultdict(Sums)
+    sums: defaultdict[tuple[AttentionKind, int | None], HeadSums] = defaultdict(HeadSums)
     syntax = SyntaxSums()
     left_out: Counter[str] = Counter()
     num_sentences = 0
@@ -159,17 +165,17 @@ def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingCo
         reporter.warn(f"left out of {format_count(num_sentences + left_out.total(), 'sentence')}: {reasons}")
     if not num_sentences:
         raise DataError("contains no sentence that the model can read", file=files[0])
-    order = list(KINDS)
+    order = list(ATTENTION_KIND_TITLES)
     ordered = sorted(sums, key=lambda key: (order.index(key[0]), key[1] or 0))
     measures = tuple(each for key in ordered for each in sums[key].measures(*key))
     return HeadReport(num_sentences, measures, tuple(syntax.relations()))
 
 
 def _trace_sentences(
-    loaded: LoadedModel, sentences: Iterator[Sentence], config: DecodingConfig, left_out: Counter[str]
-) -> Iterator[tuple[AttentionTrace, Sentence, list[int] | None]]:
+    loaded: LoadedModel, sentences: Iterator[TaggedSentence], config: DecodingConfig, left_out: Counter[str]
+) -> Iterator[tuple[AttentionTrace, TaggedSentence, list[int] | None]]:
     """Each sentence as the model reads it, with the word of each of its pieces; counts those that it cannot read."""
-    limit, tokenizer = loaded.model.max_length - 1, tokenizer_of_source(loaded)
+    limit, tokenizer = loaded.model.max_length - 1, source_tokenizer_of(loaded)
     while chunk := list(islice(sentences, CHUNK_SENTENCES)):
         readable = []
         for sentence, (ids, words) in zip(chunk, encode_with_words(tokenizer, chunk), strict=True):
@@ -180,13 +186,13 @@ def _trace_sentences(
             else:
                 readable.append((sentence, ids, words))
         sources = [ids for _, ids, _ in readable]
-        targets = hypotheses(loaded, sources, config) if generates_target(loaded) else [None] * len(sources)
+        targets = decode_hypotheses(loaded, sources, config) if generates_target(loaded) else [None] * len(sources)
         for (sentence, ids, words), target in zip(readable, targets, strict=True):
             yield trace_attention(loaded, sentence.text, ids, target), sentence, words
 
 
 def _add_trace(
-    found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[Kind, int | None], "Sums"]
+    found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[AttentionKind, int | None], "HeadSums"]
 ) -> None:
     """Add the attention in a sentence; that of attention spread evenly is taken from each kind's first layer."""
     for each in found.attentions:
@@ -197,7 +203,7 @@ def _add_trace(
             sums[each.kind, None].add(uniform_attention(weights), axes, of_keys)
 
 
-def _add_syntax(found: AttentionTrace, sentence: Sentence, words: Sequence[int], syntax: SyntaxSums) -> None:
+def _add_syntax(found: AttentionTrace, sentence: TaggedSentence, words: Sequence[int], syntax: SyntaxSums) -> None:
     """Add the number of times that the heads of a sentence find its dependencies."""
     kinds = source_attention_kinds(found.axes)
     if not kinds:
@@ -217,18 +223,18 @@ def uniform_attention(weights: Shares) -> Shares:
     return spread
 
 
-def tags_of_keys(axes: Axes, tags: Sequence[str]) -> list[str] | None:
+def tags_of_keys(axes: AttentionAxes, tags: Sequence[str]) -> list[str] | None:
     """The tag of each key, given those of the source's pieces; None where no key is of the source."""
 
-    def tag(key: Token) -> str:
+    def tag_of_key(key: Token) -> str:
         if key.place is not None:
             return tags[key.place]
         return key.text if key.text in (BOS, EOS) else TARGET_PIECES
 
-    return [tag(key) for key in axes.keys] if any(key.place is not None for key in axes.keys) else None
+    return [tag_of_key(key) for key in axes.keys] if any(key.place is not None for key in axes.keys) else None
 
 
-class Sums:
+class HeadSums:
     """Sums over queries of the statistics of the heads of one attention."""
 
     def __init__(self) -> None:
@@ -236,7 +242,7 @@ class Sums:
         self._sums: defaultdict[str, Shares | float] = defaultdict(float)
         self._tags: defaultdict[str, Shares | float] = defaultdict(float)
 
-    def add(self, weights: Shares, axes: Axes, tags: Sequence[str] | None) -> None:
+    def add(self, weights: Shares, axes: AttentionAxes, tags: Sequence[str] | None) -> None:
         """Add the queries of a sentence.
 
         Args:
@@ -254,12 +260,12 @@ class Sums:
         for tag in dict.fromkeys(tags or ()):
             self._tags[tag] += to_key[:, [each == tag for each in tags or ()]].sum(1)
 
-    def measures(self, kind: Kind, layer: int | None) -> Iterator[Measure]:
+    def measures(self, kind: AttentionKind, layer: int | None) -> Iterator[HeadMeasures]:
         """The means of each head: sums divided once. layer None: of attention that is spread evenly."""
         sums = {name: np.asarray(total) for name, total in self._sums.items()}
         for head in range(len(sums["entropy"])):
             most, entropy = float(sums["maximum"][head]), float(sums["entropy"][head])
-            yield Measure(
+            yield HeadMeasures(
                 kind,
                 layer,
                 None if layer is None else head + 1,
@@ -271,11 +277,11 @@ class Sums:
             )
 
 
-def _head_cells(of: Measure) -> tuple[object, ...]:
+def _head_cells(of: HeadMeasures) -> tuple[object, ...]:
     return of.kind if of.layer else f"{of.kind}, evenly", of.layer or "–", of.head or "–"
 
 
-def _measure_row(of: Measure) -> tuple[object, ...]:
+def _measure_row(of: HeadMeasures) -> tuple[object, ...]:
     shares = (of.previous, of.same, of.next, of.separators)
     most = "–" if of.of_maximum is None else _format_percent(of.of_maximum)
     return *map(_format_percent, shares), f"{of.entropy:.2f}", most

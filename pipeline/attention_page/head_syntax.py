@@ -15,17 +15,17 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.attention_page.attended import Axes, Kind, Token
-from tfm.pipeline.attention_page.tagged_corpus import Sentence
+from tfm.pipeline.attention_page.attended import AttentionAxes, AttentionKind, Token
+from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence
 
 Shares: TypeAlias = NDArray[np.float64]
 ArcEnd = Literal["governor", "dependent"]
-MIN_COUNT = 20  # words that ask, for a relation to stand in the table: of fewer a share says little
+MIN_RELATION_COUNT = 20  # words that ask, for a relation to stand in the table: of fewer a share says little
 MASKED_SCORE = -1.0  # less than any share of attention
 
 
 @dataclass(frozen=True)
-class Relation:
+class RelationAccuracy:
     """The head whose most-attended word is right most often for one relation, and the best fixed offset beside it.
 
     Args:
@@ -45,7 +45,7 @@ class Relation:
     name: str
     towards: ArcEnd
     words: int
-    kind: Kind
+    kind: AttentionKind
     layer: int
     head: int
     share: float
@@ -54,7 +54,7 @@ class Relation:
     heads: dict[str, float]
 
 
-def word_attention(weights: Shares, axes: Axes, words: Sequence[int], num_words: int) -> Shares:
+def word_attention(weights: Shares, axes: AttentionAxes, words: Sequence[int], num_words: int) -> Shares:
     """Compute attention between words (H, W, W) from weights between pieces; MASKED_SCORE to a word itself.
 
     A word without pieces asks nothing and is never attended to most.
@@ -82,7 +82,7 @@ def _word_membership(tokens: Sequence[Token], words: Sequence[int], num_words: i
     return found
 
 
-def syntax_probe_targets(sentence: Sentence) -> Iterator[tuple[tuple[str, ArcEnd], int, set[int]]]:
+def syntax_probe_targets(sentence: TaggedSentence) -> Iterator[tuple[tuple[str, ArcEnd], int, set[int]]]:
     """Yield the questions of a sentence's words.
 
     Each is the relation and its direction, the word that asks, and the words that are right.
@@ -102,15 +102,17 @@ class SyntaxSums:
     def __init__(self) -> None:
         self._asked: Counter[tuple[str, ArcEnd]] = Counter()
         self._offsets: defaultdict[tuple[str, ArcEnd], Counter[int]] = defaultdict(Counter)
-        self._right: defaultdict[tuple[str, ArcEnd], dict[tuple[Kind, int], NDArray[np.int64]]] = defaultdict(dict)
+        self._right: defaultdict[tuple[str, ArcEnd], dict[tuple[AttentionKind, int], NDArray[np.int64]]] = defaultdict(
+            dict
+        )
 
-    def add_sentence(self, sentence: Sentence) -> None:
+    def add_sentence(self, sentence: TaggedSentence) -> None:
         """Count the questions of a sentence, and the offsets that answer them."""
         for key, word, right in syntax_probe_targets(sentence):
             self._asked[key] += 1
             self._offsets[key].update(each - word for each in right)
 
-    def add_heads(self, sentence: Sentence, kind: Kind, layer: int, attention: Shares) -> None:
+    def add_heads(self, sentence: TaggedSentence, kind: AttentionKind, layer: int, attention: Shares) -> None:
         """Count the right answers of a layer's heads in a sentence.
 
         Args:
@@ -126,7 +128,7 @@ class SyntaxSums:
             so_far = self._right[key].get((kind, layer), np.zeros(len(attention), np.int64))
             self._right[key][kind, layer] = so_far + hits
 
-    def relations(self) -> Iterator[Relation]:
+    def relations(self) -> Iterator[RelationAccuracy]:
         """Each relation in both directions, the frequent first."""
         for (name, towards), asked in sorted(self._asked.items(), key=lambda item: (-item[1], item[0])):
             heads = {
@@ -138,7 +140,7 @@ class SyntaxSums:
             offsets = self._offsets[name, towards]
             offset = max(offsets, key=lambda each: (offsets[each], -abs(each), each))
             shares = {f"{kind} {layer}.{head}": share for (kind, layer, head), share in heads.items()}
-            yield Relation(
+            yield RelationAccuracy(
                 name,
                 towards,
                 asked,
@@ -154,22 +156,22 @@ Row: TypeAlias = tuple[object, ...]
 COLUMNS = ("relation", "predicts", "words", "attention", "layer", "head", "accuracy %", "offset", "offset accuracy %")
 
 
-def relation_rows(relations: Iterable[Relation]) -> list[Row]:
+def relation_rows(relations: Iterable[RelationAccuracy]) -> list[Row]:
     """A row for each frequent relation, in the direction in which a head finds it more often."""
-    best: dict[str, Relation] = {}
+    best: dict[str, RelationAccuracy] = {}
     for each in relations:
-        if each.words >= MIN_COUNT and (each.name not in best or each.share > best[each.name].share):
+        if each.words >= MIN_RELATION_COUNT and (each.name not in best or each.share > best[each.name].share):
             best[each.name] = each
     return [_relation_row(each) for each in best.values()]
 
 
-def _relation_row(of: Relation) -> Row:
+def _relation_row(of: RelationAccuracy) -> Row:
     offset = f"{of.offset:+d}"
     shares = f"{100 * of.share:.1f}", f"{100 * of.offset_share:.1f}"
     return of.name, of.towards, of.words, of.kind, of.layer, of.head, shares[0], offset, shares[1]
 
 
-def source_attention_kinds(axes: Mapping[Kind, Axes]) -> list[Kind]:
+def source_attention_kinds(axes: Mapping[AttentionKind, AttentionAxes]) -> list[AttentionKind]:
     """The kinds of attention between words of the source: those that ask and those that are asked."""
     return [
         kind

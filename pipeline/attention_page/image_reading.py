@@ -8,15 +8,15 @@ import torch
 from tfm.data.batching.batches import pair_batch_from_images
 from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
-from tfm.model.vision.image_shape import grid_size, token_size
-from tfm.pipeline.attention_page.attended import AttentionTrace, Axes, Image, Kind, Token
+from tfm.model.vision.image_shape import grid_size, pixels_per_image_token
+from tfm.pipeline.attention_page.attended import AttendedImage, AttentionAxes, AttentionKind, AttentionTrace, Token
 from tfm.pipeline.attention_page.reading import (
     FORWARD_SPECS,
     check_has_attention,
     check_length,
+    decode_hypotheses,
     device_of,
     generates_target,
-    hypotheses,
     sort_attentions,
     teacher_forced_axes,
 )
@@ -41,14 +41,14 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
         RecipeError: the model has no attention, or a target is given to a model that says no words.
     """
     check_has_attention(loaded)
-    preparation = loaded.preparation()
+    preparation = loaded.require_image_transform()
     images = RowImages.from_pixels(preparation.decode_pixels(file)[None], preparation)
     if not generates_target(loaded):
         if target is not None:
             raise RecipeError(f"--target: this model ({loaded.config.task}) says no words: remove it")
         return _trace_image(loaded, file, images, None)
     if target is None:
-        (found,) = hypotheses(loaded, images, config)
+        (found,) = decode_hypotheses(loaded, images, config)
     else:
         found = check_length(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target)
     return _trace_image(loaded, file, images, found)
@@ -62,7 +62,9 @@ def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: lis
         for row in range(1, image.rows + 1)
         for column in range(1, image.columns + 1)
     )
-    axes: dict[Kind, Axes] = {"encoder": Axes(cells, cells, ("",) * len(cells), ("queries", "keys"))}
+    axes: dict[AttentionKind, AttentionAxes] = {
+        "encoder": AttentionAxes(cells, cells, ("",) * len(cells), ("queries", "keys"))
+    }
     batch = pair_batch_from_images(images.take(np.zeros(1, np.int64)), [target or []], images.preparation)
     batch = batch.to(device_of(loaded))
     with torch.inference_mode(), record_attentions(loaded.model) as recorder:
@@ -79,11 +81,13 @@ def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: lis
     return AttentionTrace(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
 
 
-def _token_image(loaded: LoadedModel, images: RowImages) -> Image:
+def _token_image(loaded: LoadedModel, images: RowImages) -> AttendedImage:
     """The image as the network has it: rows and columns of tokens."""
     shape = image_shape(images.preparation)
     assert shape is not None
     assert loaded.config.vision is not None
-    return Image(
-        images.take(np.zeros(1, np.int64))[0], *grid_size(loaded.config.vision, shape), token_size(loaded.config.vision)
+    return AttendedImage(
+        images.take(np.zeros(1, np.int64))[0],
+        *grid_size(loaded.config.vision, shape),
+        pixels_per_image_token(loaded.config.vision),
     )

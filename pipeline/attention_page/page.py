@@ -4,14 +4,14 @@ import base64
 
 import numpy as np
 
-from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Image
+from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttendedImage, AttentionTrace
 from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
-from tfm.pipeline.attention_page.picture import View
+from tfm.pipeline.attention_page.picture import AttentionView
 from tfm.pipeline.attention_page.reading import SPACE_SYMBOL
 from tfm.pipeline.attention_page.script import SCRIPT
 from tfm.pipeline.page_frame import escape_html, frame_page, script_json
 
-STYLE = """\
+PAGE_STYLE = """\
 :root { --ink-of-weights: 23, 92, 150; --cell: 1.7rem; --key: var(--cell); }
 @media (prefers-color-scheme: dark) { :root { --ink-of-weights: 120, 187, 235; } }
 body { max-width: 70rem; }
@@ -58,7 +58,7 @@ table { width: auto; }
 th, td { padding: 0.2rem 0.9rem 0.2rem 0; white-space: nowrap; }
 """
 
-PANEL = """<p class="sentence">{texts}</p>
+PANEL_HTML = """<p class="sentence">{texts}</p>
 <noscript><p>The pictures are drawn by a script within this page: allow it to run.</p></noscript>
 <div id="kinds" role="tablist" aria-label="kind of attention"></div>
 <div id="panel" role="tabpanel" aria-labelledby="which">
@@ -79,14 +79,15 @@ Point at a row, or go to a token with Tab and the arrow keys. {space} is a space
 """
 
 
-IMAGE = """<figure id="seen"><canvas id="image" role="img" aria-label="the image, bright where attention is"></canvas>
+IMAGE_HTML = """\
+<figure id="seen"><canvas id="image" role="img" aria-label="the image, bright where attention is"></canvas>
 <canvas id="light" aria-hidden="true"></canvas><div id="asks" hidden></div></figure>
 <p class="note">The image as the model reads it. The brighter a place, the more of the chosen row's attention it has;
 the place with the most is shown as it is.</p>
 """
 
 
-def render_page(title: str, read: AttentionTrace | None, view: View | None, report: HeadReport | None) -> str:
+def render_page(title: str, read: AttentionTrace | None, view: AttentionView | None, report: HeadReport | None) -> str:
     """Write the page: the attention in a sentence or an image, and the statistics of heads in a corpus.
 
     All text is escaped; weights are rounded to thousandths.
@@ -104,21 +105,21 @@ def render_page(title: str, read: AttentionTrace | None, view: View | None, repo
     parts += [] if report is None else [_table_html(table) for table in report.tables()]
     if read is not None:
         parts.append(f'<script type="application/json" id="data">{script_json(_page_data(read, view))}</script>')
-    return frame_page(title, "\n".join(parts), style=STYLE, script=None if read is None else SCRIPT)
+    return frame_page(title, "\n".join(parts), style=PAGE_STYLE, script=None if read is None else SCRIPT)
 
 
 def _panel_html(read: AttentionTrace) -> str:
     texts = f"<span>{escape_html(read.source)}</span>"
     if read.target is not None:
         texts += f"<span>→ {escape_html(read.target)}</span>"
-    return PANEL.format(texts=texts, space=SPACE_SYMBOL, image="" if read.image is None else IMAGE)
+    return PANEL_HTML.format(texts=texts, space=SPACE_SYMBOL, image="" if read.image is None else IMAGE_HTML)
 
 
-def _page_data(read: AttentionTrace, view: View | None) -> dict[str, object]:
+def _page_data(read: AttentionTrace, view: AttentionView | None) -> dict[str, object]:
     """The data that the script draws: for each kind of attention its tokens and, by layer, the weights of each head."""
     kinds = [
         {
-            "name": KINDS[kind],
+            "name": ATTENTION_KIND_TITLES[kind],
             "queries": [token.text for token in axes.queries],
             "keys": [token.text for token in axes.keys],
             "notes": axes.notes,
@@ -136,7 +137,7 @@ def _page_data(read: AttentionTrace, view: View | None) -> dict[str, object]:
     return {"kinds": kinds, "start": start, "image": None if read.image is None else _image_data(read.image)}
 
 
-def _image_data(image: Image) -> dict[str, object]:
+def _image_data(image: AttendedImage) -> dict[str, object]:
     """The image as the script draws it: red, green and blue of each pixel, in base64."""
     height, width, channels = image.pixels.shape
     colours = np.repeat(image.pixels, 3 // channels, axis=2)

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tfm.data.errors import format_count
-from tfm.pipeline.attention_page.attended import KINDS, AttentionTrace, Image, Kind, Token, Weights
+from tfm.pipeline.attention_page.attended import (
+    ATTENTION_KIND_TITLES,
+    AttendedImage,
+    AttentionKind,
+    AttentionTrace,
+    Token,
+    Weights,
+)
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.label_fonts import font_style
 
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
 
 CELL_INCHES = 0.24  # inches
 IMAGES_PER_ROW = 5
-AXIS_LABELS: dict[Kind, tuple[str, str]] = {
+AXIS_LABELS: dict[AttentionKind, tuple[str, str]] = {
     "encoder": ("source token that is attended to", "source token"),
     "decoder": ("token that is attended to", "token read"),
     "cross": ("source", "target"),
@@ -31,7 +38,7 @@ _PLOT_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm"}
 
 
 @dataclass(frozen=True)
-class View:
+class AttentionView:
     """Selection of the attention that is shown.
 
     Args:
@@ -40,12 +47,14 @@ class View:
         head: from 1; None: the mean of all.
     """
 
-    kind: Kind
+    kind: AttentionKind
     layer: int | None
     head: int | None
 
 
-def view_of(read: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None) -> View:
+def choose_view(
+    read: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None
+) -> AttentionView:
     """Return the view that is asked for: without a kind the cross-attention, where there is one.
 
     Args:
@@ -63,16 +72,16 @@ def view_of(read: AttentionTrace, kind: str | None = None, layer: int | None = N
         raise RecipeError(f"--kind {kind}: this model has {', '.join(there)}")
     layers = read.layers(chosen)
     if layer is not None and not 1 <= layer <= len(layers):
-        raise RecipeError(f"--layer {layer}: the {KINDS[chosen]} has layers 1 to {len(layers)}")
+        raise RecipeError(f"--layer {layer}: the {ATTENTION_KIND_TITLES[chosen]} has layers 1 to {len(layers)}")
     if head is not None and layer is None and len(layers) > 1:
         raise RecipeError(f"--head {head}: give the layer too, with --layer 1 to {len(layers)}")
     heads = len(layers[(layer or 1) - 1].weights)
     if head is not None and not 1 <= head <= heads:
-        raise RecipeError(f"--head {head}: the {KINDS[chosen]} has heads 1 to {heads}")
-    return View(chosen, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
+        raise RecipeError(f"--head {head}: the {ATTENTION_KIND_TITLES[chosen]} has heads 1 to {heads}")
+    return AttentionView(chosen, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
 
 
-def weights_of(read: AttentionTrace, view: View) -> Weights:
+def weights_of(read: AttentionTrace, view: AttentionView) -> Weights:
     """The weights (T, S) of a view; a mean is one over all heads of all its layers."""
     layers = [each.weights for each in read.layers(view.kind) if view.layer in (None, each.layer)]
     heads = np.concatenate(layers) if view.head is None else layers[0][view.head - 1 : view.head]
@@ -80,19 +89,20 @@ def weights_of(read: AttentionTrace, view: View) -> Weights:
     return mean
 
 
-def title_of(read: AttentionTrace, view: View) -> str:
+def title_of(read: AttentionTrace, view: AttentionView) -> str:
     """The title of a view, in words."""
     layers = read.layers(view.kind)
     if len(layers) == 1 and len(layers[0].weights) == 1:
-        return KINDS[view.kind]
+        return ATTENTION_KIND_TITLES[view.kind]
     if view.layer is None:
         num_heads = sum(len(each.weights) for each in layers)
-        return f"{KINDS[view.kind]}, mean of {format_count(num_heads, 'head')} of {format_count(len(layers), 'layer')}"
+        heads, stack = format_count(num_heads, "head"), format_count(len(layers), "layer")
+        return f"{ATTENTION_KIND_TITLES[view.kind]}, mean of {heads} of {stack}"
     which = f"mean of {format_count(len(layers[0].weights), 'head')}" if view.head is None else f"head {view.head}"
-    return f"{KINDS[view.kind]}, layer {view.layer}, {which}"
+    return f"{ATTENTION_KIND_TITLES[view.kind]}, layer {view.layer}, {which}"
 
 
-def picture(read: AttentionTrace, view: View) -> bytes:
+def draw_picture(read: AttentionTrace, view: AttentionView) -> bytes:
     """A view as a PNG: black for 0, white for 1. The same reading gives the same bytes."""
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib
@@ -121,7 +131,7 @@ def picture(read: AttentionTrace, view: View) -> bytes:
         return _encode_png(figure)
 
 
-def _draw_words_on_image(image: Image, words: Sequence[Token], weights: Weights) -> "Figure":
+def _draw_words_on_image(image: AttendedImage, words: Sequence[Token], weights: Weights) -> "Figure":
     """The image once for each word, dark where the word attends least."""
     from matplotlib.figure import Figure
 
@@ -146,7 +156,7 @@ def _encode_png(figure: "Figure") -> bytes:
     return buffer.getvalue()
 
 
-def labels_of(read: AttentionTrace, view: View) -> list[str]:
+def labels_of(read: AttentionTrace, view: AttentionView) -> list[str]:
     """The tokens beside a picture."""
     axes_of = read.axes[view.kind]
     return [*_tick_labels(axes_of.keys), *_tick_labels(axes_of.queries)]

@@ -16,7 +16,14 @@ from tfm.data.images.row_images import RowImages
 from tfm.model.config import Architecture
 from tfm.model.layout import Layout
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
-from tfm.pipeline.attention_page.attended import KINDS, Attention, AttentionTrace, Axes, Kind, Token
+from tfm.pipeline.attention_page.attended import (
+    ATTENTION_KIND_TITLES,
+    AttentionAxes,
+    AttentionKind,
+    AttentionTrace,
+    LayerAttention,
+    Token,
+)
 from tfm.pipeline.attention_page.recorder import attention_modules, record_attentions
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_spelled
@@ -40,8 +47,8 @@ class ForwardSpec:
     kind of attention. kind: of an attention, by the name of its module.
     """
 
-    read: Callable[[LoadedModel, Sequence[int], Sequence[int] | None], dict[Kind, Axes]]
-    kind: Callable[[str], Kind]
+    read: Callable[[LoadedModel, Sequence[int], Sequence[int] | None], dict[AttentionKind, AttentionAxes]]
+    kind: Callable[[str], AttentionKind]
 
 
 def attend(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> AttentionTrace:
@@ -65,7 +72,7 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
             raise RecipeError(f"--target: this model ({loaded.config.task}) reads one text: remove it")
         return trace_attention(loaded, source, ids, None)
     if target is None:
-        (found,) = hypotheses(loaded, [ids], config)
+        (found,) = decode_hypotheses(loaded, [ids], config)
         return trace_attention(loaded, source, ids, found)
     return trace_attention(
         loaded,
@@ -90,7 +97,7 @@ def generates_target(loaded: LoadedModel) -> bool:
     return ABILITIES[loaded.config.task].translates
 
 
-def tokenizer_of_source(loaded: LoadedModel) -> Tokenizer:
+def source_tokenizer_of(loaded: LoadedModel) -> Tokenizer:
     """Return the tokenizer of the model's input: a language model learns from the target side of a corpus."""
     reads = ABILITIES[loaded.config.task].reads
     return loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
@@ -98,7 +105,7 @@ def tokenizer_of_source(loaded: LoadedModel) -> Tokenizer:
 
 def encode_source(loaded: LoadedModel, text: str) -> list[int]:
     """Return the ids of the model's input. Raises DataError where there are none, or more than it reads."""
-    ids = check_length(loaded, tokenizer_of_source(loaded).encode(text), text)
+    ids = check_length(loaded, source_tokenizer_of(loaded).encode(text), text)
     if not ids:
         raise DataError(f"the sentence {text[:40]!r} has no pieces: there is nothing to attend to")
     return ids
@@ -121,7 +128,7 @@ def check_length(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
     return ids
 
 
-def hypotheses(
+def decode_hypotheses(
     loaded: LoadedModel, sources: Sequence[Sequence[int]] | RowImages, config: DecodingConfig
 ) -> list[list[int]]:
     """Find the best hypothesis of a model that translates, for each source.
@@ -158,20 +165,22 @@ def trace_attention(
     return AttentionTrace(text, said, there, found)
 
 
-def sort_attentions(taken: Mapping[str, Tensor], kind_of: Callable[[str], Kind]) -> tuple[Attention, ...]:
+def sort_attentions(taken: Mapping[str, Tensor], kind_of: Callable[[str], AttentionKind]) -> tuple[LayerAttention, ...]:
     """The attentions of one sentence, from weights (1, H, T, S) by name of module, kind by kind and layer by layer."""
-    found: list[Attention] = []
+    found: list[LayerAttention] = []
     for name, weights in taken.items():
         if name.startswith(CHARACTER_MODULE_PREFIXES):
             continue
         kind = kind_of(name)
         layer = 1 + sum(each.kind == kind for each in found)
-        found.append(Attention(name, kind, layer, weights[0].float().cpu().numpy()))
-    found.sort(key=lambda each: list(KINDS).index(each.kind))
+        found.append(LayerAttention(name, kind, layer, weights[0].float().cpu().numpy()))
+    found.sort(key=lambda each: list(ATTENTION_KIND_TITLES).index(each.kind))
     return tuple(found)
 
 
-def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
+def _forward_pair(
+    loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None
+) -> dict[AttentionKind, AttentionAxes]:
     """Read with an encoder-decoder: a row of its decoder reads a token of the target and predicts the next one."""
     assert target is not None
     _run_pair(loaded, source, target)
@@ -180,7 +189,10 @@ def _read_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]
         numbers = torch.arange(len(read))
         told = loaded.model.split_inputs(numbers, Layout.from_lengths(torch.tensor([len(read)])))
         read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.prefix[0]]
-    return {"encoder": Axes(read, read, _word_notes("", read)), **teacher_forced_axes(loaded, target, read, lead=lead)}
+    return {
+        "encoder": AttentionAxes(read, read, _word_notes("", read)),
+        **teacher_forced_axes(loaded, target, read, lead=lead),
+    }
 
 
 def teacher_forced_axes(
@@ -190,7 +202,7 @@ def teacher_forced_axes(
     *,
     lead: Sequence[int] = (BOS_ID,),
     an_image: bool = False,
-) -> dict[Kind, Axes]:
+) -> dict[AttentionKind, AttentionAxes]:
     """Return the axes of a decoder that is made to say a target.
 
     Args:
@@ -202,31 +214,35 @@ def teacher_forced_axes(
     """
     heard, said = _target_tokens(loaded, [*lead, *target]), _target_tokens(loaded, [*lead[1:], *target, EOS_ID])
     return {
-        "decoder": Axes(heard, heard, _word_notes("then says", said)),
-        "cross": Axes(said, read, _word_notes("said after", heard), ("keys",) if an_image else ()),
+        "decoder": AttentionAxes(heard, heard, _word_notes("then says", said)),
+        "cross": AttentionAxes(said, read, _word_notes("said after", heard), ("keys",) if an_image else ()),
     }
 
 
-def _read_concatenated(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
+def _forward_concatenated(
+    loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None
+) -> dict[AttentionKind, AttentionAxes]:
     """A decoder-only model: one text, or a source and after it the target."""
     if target is not None:
         _run_pair(loaded, source, target)
         read, said = _source_tokens(loaded, [*source, EOS_ID]), _target_tokens(loaded, [*target, EOS_ID])
         tokens = (*read, *_target_tokens(loaded, [BOS_ID, *target]))
-        return {"decoder": Axes(tokens, tokens, (*_word_notes("", read), *_word_notes("then says", said)))}
+        return {"decoder": AttentionAxes(tokens, tokens, (*_word_notes("", read), *_word_notes("then says", said)))}
     ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))
-    loaded.model.read(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
+    loaded.model.hidden_states(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     tokens = (*_target_tokens(loaded, [BOS_ID]), *_source_tokens(loaded, source))
-    return {"decoder": Axes(tokens, tokens, _word_notes("", tokens))}
+    return {"decoder": AttentionAxes(tokens, tokens, _word_notes("", tokens))}
 
 
-def _read_single_sequence(loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None) -> dict[Kind, Axes]:
+def _forward_single_sequence(
+    loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None
+) -> dict[AttentionKind, AttentionAxes]:
     """An encoder-only model."""
     ids = torch.tensor([*source, EOS_ID], device=device_of(loaded))
     loaded.model.encode(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
-    begin = (make_token(tokenizer_of_source(loaded), BOS_ID),) if loaded.config.begin_token else ()
+    begin = (make_token(source_tokenizer_of(loaded), BOS_ID),) if loaded.config.begin_token else ()
     tokens = (*begin, *_source_tokens(loaded, [*source, EOS_ID]))
-    return {"encoder": Axes(tokens, tokens, _word_notes("", tokens))}
+    return {"encoder": AttentionAxes(tokens, tokens, _word_notes("", tokens))}
 
 
 def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
@@ -244,7 +260,7 @@ def device_of(loaded: LoadedModel) -> torch.device:
 
 def _source_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
     """Pieces of the source, numbered, maybe with its end token; of characters all of a row, without a number."""
-    tokenizer, canine = tokenizer_of_source(loaded), loaded.config.canine
+    tokenizer, canine = source_tokenizer_of(loaded), loaded.config.canine
     read = tuple(make_token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
     if canine is None:
         return read
@@ -278,16 +294,16 @@ def _word_notes(word: str, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(f"{word} {each.text}" if word else "" for each in tokens)
 
 
-def _kind_in_pair(name: str) -> Kind:
+def _kind_in_pair(name: str) -> AttentionKind:
     if "cross" in name:
         return "cross"
     return "encoder" if name.startswith("encoder") else "decoder"
 
 
 FORWARD_SPECS: dict[Architecture, ForwardSpec] = {
-    "transformer": ForwardSpec(_read_pair, _kind_in_pair),
-    "recurrent": ForwardSpec(_read_pair, lambda name: "encoder" if name.startswith("encoder") else "cross"),
-    "decoder_only": ForwardSpec(_read_concatenated, lambda name: "decoder"),
-    "encoder_only": ForwardSpec(_read_single_sequence, lambda name: "encoder"),
+    "transformer": ForwardSpec(_forward_pair, _kind_in_pair),
+    "recurrent": ForwardSpec(_forward_pair, lambda name: "encoder" if name.startswith("encoder") else "cross"),
+    "decoder_only": ForwardSpec(_forward_concatenated, lambda name: "decoder"),
+    "encoder_only": ForwardSpec(_forward_single_sequence, lambda name: "encoder"),
 }
 """The forward pass of networks of each architecture."""

@@ -14,7 +14,7 @@ from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.inner_attention import FusedAttention, InnerAttention
 
 
-class Recorder:
+class AttentionRecorder:
     """Keeps attention weights until they are taken."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Recorder:
 class _RecordingDropout(nn.Module):
     """Dropout of attention weights that also hands them to a recorder."""
 
-    def __init__(self, dropout: nn.Module, recorder: Recorder, name: str) -> None:
+    def __init__(self, dropout: nn.Module, recorder: AttentionRecorder, name: str) -> None:
         super().__init__()
         self.dropout, self.recorder, self.name = dropout, recorder, name
 
@@ -47,7 +47,7 @@ class _RecordingDropout(nn.Module):
 
 
 @contextmanager
-def record_attentions(network: nn.Module) -> Iterator[Recorder]:
+def record_attentions(network: nn.Module) -> Iterator[AttentionRecorder]:
     """Compute every attention of a network by the equation written out, and record it, while the body runs.
 
     The network must be in eval mode, and is as before afterwards. Raises ValueError for one in training, whose weights
@@ -55,7 +55,7 @@ def record_attentions(network: nn.Module) -> Iterator[Recorder]:
     """
     if network.training:
         raise ValueError("attention is recorded in eval mode")
-    recorder = Recorder()
+    recorder = AttentionRecorder()
     put_back: list[tuple[nn.Module, str, nn.Module]] = []
     try:
         for name, module, slot, equation in attention_modules(network):

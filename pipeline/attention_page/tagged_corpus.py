@@ -12,12 +12,12 @@ from tfm.data.synthetic import registry
 from tfm.tokenizer.labels import WORD_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 
-UNKNOWN = "_"  # a cell of CoNLL-U that says nothing
-ROOT = "0"
+UNSPECIFIED_HEAD = "_"  # a cell of CoNLL-U that says nothing
+ROOT_HEAD = "0"
 
 
 @dataclass(frozen=True)
-class Sentence:
+class TaggedSentence:
     """A text and, in a tagged corpus, the syntax of its words, which are separated by spaces.
 
     Args:
@@ -43,7 +43,7 @@ def is_built_in(file: Path) -> bool:
     return str(file) in registry.GENERATORS_WITH_CONTRASTS and not file.exists()
 
 
-def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
+def read_sentences(files: Sequence[Path]) -> Iterator[TaggedSentence]:
     """The sentences of all files, in order, of CoNLL-U with the universal parts of speech and the dependencies.
 
     `it` is the test sentences of that built-in corpus, in which "it" depends on the noun that it stands for.
@@ -57,20 +57,20 @@ def read_sentences(files: Sequence[Path]) -> Iterator[Sentence]:
         if is_built_in(file):
             for words in registry.parsed_sentences(str(file)):
                 texts, of, before, how = zip(*words, strict=True)
-                yield Sentence(" ".join(texts), of, before, how)
+                yield TaggedSentence(" ".join(texts), of, before, how)
         elif tagged:
             for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel"), WORD_SPACE):
                 text, tags, ids, heads, relations = (column.split(" ") for column in columns)
                 governors = _parse_governors(ids, heads, columns[0], file)
-                yield Sentence(" ".join(text), tuple(tags), governors, tuple(relations))
+                yield TaggedSentence(" ".join(text), tuple(tags), governors, tuple(relations))
         else:
-            yield from map(Sentence, open_lines(file))
+            yield from map(TaggedSentence, open_lines(file))
 
 
 def _parse_governors(ids: Sequence[str], heads: Sequence[str], text: str, file: Path) -> tuple[int | None, ...]:
     """The governor of each word as its place in the sentence, given as its number there."""
     places: dict[str, int | None] = {number: place for place, number in enumerate(ids)}
-    places |= {ROOT: None, UNKNOWN: None}
+    places |= {ROOT_HEAD: None, UNSPECIFIED_HEAD: None}
     for number, head in zip(ids, heads, strict=True):
         if head not in places:
             problem = f"the HEAD of word {number} is {head:.20}, which is no word of the sentence {text[:40]!r}"
@@ -79,7 +79,7 @@ def _parse_governors(ids: Sequence[str], heads: Sequence[str], text: str, file: 
 
 
 def encode_with_words(
-    tokenizer: Tokenizer, sentences: Sequence[Sentence]
+    tokenizer: Tokenizer, sentences: Sequence[TaggedSentence]
 ) -> Iterator[tuple[list[int], list[int] | None]]:
     """The ids of each sentence and, of a tagged one, the word, from 0, that each piece is of.
 

@@ -9,9 +9,9 @@ from tfm.pipeline.artifacts.files import raise_cannot_write, write_bytes_atomica
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.label_fonts import font_style
 from tfm.pipeline.reports.run_summary import RunSummary
-from tfm.pipeline.reports.training_curves import STYLE, escape_label
+from tfm.pipeline.reports.training_curves import PLOT_STYLE, escape_label
 
-FORMATS = ("svg", "png")
+PLOT_FORMATS = ("svg", "png")
 LINE_STYLES = ("-", "--", ":", "-.")  # ten colors, then the same dashed
 
 
@@ -21,7 +21,7 @@ def draw_curves(runs: Sequence[RunSummary], file: Path) -> None:
     Raises RecipeError for another ending, DataError where no run has a curve, CannotWrite.
     """
     kind = file.suffix.removeprefix(".").lower()
-    if kind not in FORMATS:
+    if kind not in PLOT_FORMATS:
         raise RecipeError(f"--plot {file}: a plot is a .svg or a .png")
     if all(run.curve is None for run in runs):
         raise DataError("has no curve: training/metrics.jsonl of the run is missing", file=runs[0].model.path.parent)
@@ -36,7 +36,7 @@ def render_curves(runs: Sequence[RunSummary], kind: str) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    style = STYLE | font_style(run.name for run in runs)
+    style = PLOT_STYLE | font_style(run.name for run in runs)
     with matplotlib.rc_context(style), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from tfm.pipeline.scoring.metrics.external.scores import ELLIPSIS
 from tfm.pipeline.significance.human_agreement_table import Agreement, agreement_with_people
 
-COMET22 = "wmt22-comet-da"
-TABLE_DEFINITIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
+COMET22_NAME = "wmt22-comet-da"
+SIGNATURES_IN_TABLE: Mapping[str, Mapping[str, Sequence[str]]] = {
     "bleu": {
         "nrefs": ("1",),
         "case": ("mixed",),
@@ -21,13 +21,13 @@ TABLE_DEFINITIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
 The definitions are sacrebleu's settings, with its choice of tokenizers for the languages of the table, beside one
 reference.
 """
-TEXT_PARTS = ("version", "source", "reference", "texts")
+TEXT_SIGNATURE_PARTS = ("version", "source", "reference", "texts")
 """Parts of a signature that name the texts, or the program, but not the definition."""
-NOISE_KEYS = ("noise", "noise-seed")
+NOISE_SIGNATURE_PARTS = ("noise", "noise-seed")
 """Parts of a signature that name texts with typing errors, of which the table knows nothing."""
 
 
-def people_agree(metric: str, signature: str, difference: float) -> Agreement | None:
+def human_agreement(metric: str, signature: str, difference: float) -> Agreement | None:
     """Look up `agreement_with_people` of a metric of the test set.
 
     COMET is known by its model, in its name or its command: docs/external/comet_scores.py takes that model by default,
@@ -46,18 +46,18 @@ def people_agree(metric: str, signature: str, difference: float) -> Agreement | 
     command = next((part for part in signature.split("|") if part.startswith("command:")), "")
     if not command:
         return agreement_with_people(metric, difference) if _is_table_metric(metric, signature) else None
-    if any(part.partition(":")[0] in NOISE_KEYS for part in signature.split("|")):
+    if any(part.partition(":")[0] in NOISE_SIGNATURE_PARTS for part in signature.split("|")):
         return None
     usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(ELLIPSIS)
-    if usual or COMET22 in f"{metric} {command}":
+    if usual or COMET22_NAME in f"{metric} {command}":
         return agreement_with_people("comet22", 100 * difference)
     return None
 
 
 def _is_table_metric(metric: str, signature: str) -> bool:
     """Whether a metric was computed as for the table: by sacrebleu's settings, of the text as it is."""
-    wanted = TABLE_DEFINITIONS.get(metric)
-    parts = [part.partition(":") for part in signature.split("|") if part.partition(":")[0] not in TEXT_PARTS]
+    wanted = SIGNATURES_IN_TABLE.get(metric)
+    parts = [part.partition(":") for part in signature.split("|") if part.partition(":")[0] not in TEXT_SIGNATURE_PARTS]
     if wanted is None:
         return False
     mecab = ("ja-mecab-", "ko-mecab-")  # before their versions

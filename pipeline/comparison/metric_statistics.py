@@ -19,12 +19,12 @@ from tfm.pipeline.significance.segment_statistics import (
     segment_statistics,
 )
 
-UNITS: Mapping[str, Callable[[SegmentValues], int | None]] = {
+UNIT_COUNTS: Mapping[str, Callable[[SegmentValues], int | None]] = {
     "perplexity": lambda segment: segment.pieces,
     "word_perplexity": lambda segment: segment.words,
 }
 """The unit of each perplexity: predictions, or words."""
-NO_TEXTS = "no interval: the output for each segment is missing"
+NO_TEXTS_REASON = "no interval: the output for each segment is missing"
 MISSING_SEGMENT_METRICS_REASON = (
     "no interval: scores/ has no figures per segment. Delete it and run `tfm evaluate` again"
 )
@@ -33,7 +33,7 @@ MISMATCHED_VALUE_REASON = (
     "not tested: {:.4f} in scores/, but {:.4f} from the segments; remove scores/ and run `tfm evaluate` again"
 )
 NO_BASELINE_SCORE_REASON = "not tested: the baseline has no such score"
-BITS = "bits_per_character"
+BITS_PER_CHARACTER = "bits_per_character"
 TOLERANCE = 1e-6
 
 
@@ -121,7 +121,11 @@ def _statistics_by_system(
         if _is_equal(value, score):
             counted[run.name] = statistics
         else:
-            why = NO_SEGMENT_METRICS_REASON if metric == BITS else MISMATCHED_VALUE_REASON.format(score, value)
+            why = (
+                NO_SEGMENT_METRICS_REASON
+                if metric == BITS_PER_CHARACTER
+                else MISMATCHED_VALUE_REASON.format(score, value)
+            )
             missing.append(MetricNote(run.name, metric, why))
     return (counted if runs[0].name in counted else {}), missing
 
@@ -134,12 +138,12 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
     """The reason why a system has no statistics of a metric beside the baseline; None where it has."""
     if metric in METRICS:
         if system.texts is None:
-            return NO_TEXTS
+            return NO_TEXTS_REASON
         return None if baseline.texts is None else text_mismatch(system.texts, baseline.texts)
     segments, num = system.segment_values, len(baseline.segment_values)
-    if metric == BITS and (system.texts is None or len(system.texts.references) > 1):
+    if metric == BITS_PER_CHARACTER and (system.texts is None or len(system.texts.references) > 1):
         return NO_SEGMENT_METRICS_REASON  # which of several references were left out is not known
-    if metric in (*UNITS, BITS):
+    if metric in (*UNIT_COUNTS, BITS_PER_CHARACTER):
         if not any(each.log_prob is not None for each in segments):
             return NO_SEGMENT_METRICS_REASON if segments else MISSING_SEGMENT_METRICS_REASON
     elif not segments or not all(metric in each.external for each in segments):
@@ -157,15 +161,15 @@ def _system_statistics(metric: str, systems: Sequence[System], signature: str) -
         return segment_statistics(
             metric, [each.hypotheses for each in texts], texts[0].references, systems[0].evaluation
         )
-    if metric in UNITS:
-        unit = UNITS[metric]
+    if metric in UNIT_COUNTS:
+        unit = UNIT_COUNTS[metric]
         return [
             perplexity_statistics(
                 [each.log_prob for each in system.segment_values], [unit(each) for each in system.segment_values]
             )
             for system in systems
         ]
-    if metric == BITS:
+    if metric == BITS_PER_CHARACTER:
         return [_bits_per_character(system) for system in systems]
     higher = not lower_is_better(metric, signature)
     values = [[each.external[metric] for each in system.segment_values] for system in systems]

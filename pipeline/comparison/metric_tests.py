@@ -6,12 +6,12 @@ from functools import partial
 
 from tfm.pipeline.comparison.metric_statistics import MetricNote, MetricStatistics, collect_metric_statistics
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system
-from tfm.pipeline.comparison.test_set_usage import TestSetUsage, looked_at
+from tfm.pipeline.comparison.systems import NO_TRANSLATIONS_REASON, System, read_system
+from tfm.pipeline.comparison.test_set_usage import TestSetUsage, list_test_set_usages
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
-from tfm.pipeline.significance.holm import LEVEL, format_p_value, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, format_p_value, holm
 from tfm.pipeline.significance.intervals import IDENTICAL_DRAWS_REASON
-from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
+from tfm.pipeline.significance.paired_tests import PairedDifference, SystemResult, compare_systems
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, resampling_seed
 from tfm.pipeline.significance.seeds import (
     MIN_SEGMENTS,
@@ -25,11 +25,13 @@ MAX_SEGMENTS_IN_MEMORY = 10_000
 """The most segments for sacrebleu's own tests, which hold all draws in memory; above, the same draws come in blocks."""
 MISSING_SEEDS_REASON = "not tested: not all of its seeds have this score"
 BASELINE_MISSING_SEEDS_REASON = "not tested: not all seeds of the baseline have this score"
-TOO_FEW_SEGMENTS = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
-ONE_SEGMENT = "not tested: there is one segment alone"
+TOO_FEW_SEGMENTS_REASON = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
+ONE_SEGMENT_REASON = "not tested: there is one segment alone"
 ONE_SEED_REASON = "not tested: one seed does not show how much scores vary between seeds. `--each` tests single runs"
 
-TIES_COUNT = "p randomisation is sacrebleu's, which leaves out draws with just this difference; with them p is {}"
+TIES_COUNT_MESSAGE = (
+    "p randomisation is sacrebleu's, which leaves out draws with just this difference; with them p is {}"
+)
 ZERO_IN_INTERVAL_MESSAGE = (
     "p < 0.05, but the 95 % interval of the difference contains 0: treat the difference as inconclusive"
 )
@@ -53,11 +55,11 @@ class ScoreEstimate:
     spread: float | None
     low: float | None
     high: float | None
-    versus: Difference | SeedDifference | None = None
+    versus: PairedDifference | SeedDifference | None = None
     no_interval_reason: str | None = None
 
     @classmethod
-    def from_run(cls, result: Result) -> "ScoreEstimate":
+    def from_run(cls, result: SystemResult) -> "ScoreEstimate":
         spread, reason = None if result.low is None else result.half_width, result.no_interval_reason
         return cls(result.value, spread, result.low, result.high, result.versus, reason)
 
@@ -68,7 +70,7 @@ class ScoreEstimate:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SignificanceResults:
     """Results of the tests on the main test set, by metric ("bleu") and name of a run or row.
 
     Args:
@@ -77,7 +79,7 @@ class Outcome:
         runs: the scores of runs.
         rows: the scores of rows.
         systems: the outputs of the runs, by name.
-        looked_at: the number of looks at the test set.
+        list_test_set_usages: the number of looks at the test set.
         notes: the metrics that are not tested, and why.
         without_interval: the scores and differences that have no interval, and why.
     """
@@ -92,14 +94,14 @@ class Outcome:
     without_interval: Sequence[str] = ()
 
 
-def run_tests(
+def run_significance_tests(
     found: Comparison,
     metrics: Sequence[str],
     reporter: Reporter,
     *,
     each_run: bool = True,
     systems: Mapping[str, System] | None = None,
-) -> Outcome:
+) -> SignificanceResults:
     """Test the rows of a comparison against the baseline by metrics of the main test set.
 
     Tested are runs with the texts and the signature of the baseline; others have an interval alone. Runs, each against
@@ -138,16 +140,18 @@ def run_tests(
             without_interval += _no_interval_notes(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
             bar.advance(len(runs) - each_run * counted.num_with_statistics, metric)
-    notes = [f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS]
+    notes = [
+        f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS_REASON
+    ]
     test = systems[base.name].main if num_segments else None
-    looks = looked_at(runs, systems)
+    looks = list_test_set_usages(runs, systems)
     said = [*notes, *_format_notes(remarks)], _format_notes(without_interval)
-    return Outcome(test, num_segments, by_run, by_row, systems, looks, *said)
+    return SignificanceResults(test, num_segments, by_run, by_row, systems, looks, *said)
 
 
 def settings_of_tests() -> dict[str, int | float | None]:
     """Return the settings on which a p-value depends beside the scores; seed None: other draws each time."""
-    return {"resamples": RESAMPLES, "trials": TRIALS, "seed": resampling_seed(), "level": LEVEL}
+    return {"resamples": RESAMPLES, "trials": TRIALS, "seed": resampling_seed(), "level": SIGNIFICANCE_LEVEL}
 
 
 def _estimate_runs(counted: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
@@ -180,7 +184,7 @@ def _estimate_rows(
     complete = [row for row in rows if all(run.name in known for run in row.runs)]
     others = [row.name for row in complete if row is not base]
     if any(len(each) == 1 for each in known.values()):
-        remarks += [MetricNote(name, metric, ONE_SEGMENT) for name in others]
+        remarks += [MetricNote(name, metric, ONE_SEGMENT_REASON) for name in others]
     elif base not in complete:
         whole = [row for row in rows if row is not base and not row.runs_without(f"test.{metric}")]
         remarks += [
@@ -195,7 +199,7 @@ def _estimate_rows(
                 measured[row.name] = ScoreEstimate.from_seeds(result)
         few = len(next(iter(known.values()))) < MIN_SEGMENTS
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
-        why = {name: ONE_SEED_REASON if name in singles or not few else TOO_FEW_SEGMENTS for name in others}
+        why = {name: ONE_SEED_REASON if name in singles or not few else TOO_FEW_SEGMENTS_REASON for name in others}
         remarks += [MetricNote(name, metric, why[name]) for name in others if measured[name].versus is None]
     return _correct_p_values({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
 
@@ -242,11 +246,11 @@ def _tie_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[Metri
     """Rows whose p by sacrebleu is below the level and that which decides is not: few segments differ, or few of them
     matter.
     """
-    tests = {name: each.versus for name, each in measured.items() if isinstance(each.versus, Difference)}
+    tests = {name: each.versus for name, each in measured.items() if isinstance(each.versus, PairedDifference)}
     return [
-        MetricNote(name, metric, TIES_COUNT.format(format_p_value(test.p)))
+        MetricNote(name, metric, TIES_COUNT_MESSAGE.format(format_p_value(test.p)))
         for name, test in tests.items()
-        if test.p_randomisation < LEVEL <= test.p
+        if test.p_randomisation < SIGNIFICANCE_LEVEL <= test.p
     ]
 
 

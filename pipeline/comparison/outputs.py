@@ -21,7 +21,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, texts_of
-from tfm.pipeline.scoring.evaluation.scores_json import from_json, raise_scores_file_errors
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import (
     LedgerEntry,
@@ -40,7 +40,7 @@ PLACEHOLDER_SETTINGS: Mapping[str, str] = {"model.architecture": "–", "model.t
 
 
 @dataclass(frozen=True)
-class Output:
+class SystemOutput:
     """The output of a system on a test set: its name, and a file of hypotheses or a folder of scores."""
 
     name: str
@@ -52,7 +52,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Outputs:
+class OutputComparison:
     """A comparison of outputs.
 
     Args:
@@ -66,7 +66,7 @@ class Outputs:
     evaluation: EvaluationConfig
 
 
-def parse_outputs(words: Sequence[str]) -> list[Output]:
+def parse_outputs(words: Sequence[str]) -> list[SystemOutput]:
     """The outputs that are meant by NAME=PATH, or by a path alone, which is then the name.
 
     Raises DataError for a path where nothing is, RecipeError where two have one name.
@@ -79,7 +79,7 @@ def parse_outputs(words: Sequence[str]) -> list[Output]:
         if not name or not os.path.exists(path):
             problem = "there is no such file or folder" if name else "its name is missing: give NAME=FILE"
             raise DataError(problem, file=Path(path))
-        found.append(Output(name, Path(path)))
+        found.append(SystemOutput(name, Path(path)))
     names = [each.name for each in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise RecipeError(f'two outputs are called "{twice}": give each a name of its own, NAME=FILE')
@@ -88,11 +88,11 @@ def parse_outputs(words: Sequence[str]) -> list[Output]:
 
 def are_outputs(paths: Sequence[Path]) -> bool:
     """Whether some paths are outputs and no runs: one is NAME=PATH, or a folder of `tfm evaluate --out`."""
-    return any(_is_named(path) or _is_evaluation(path) for path in paths)
+    return any(_has_system_name(path) or _is_evaluation(path) for path in paths)
 
 
 def compare_outputs(
-    outputs: Sequence[Output],
+    outputs: Sequence[SystemOutput],
     *,
     source: Path | None,
     references: Sequence[Path],
@@ -100,7 +100,7 @@ def compare_outputs(
     baseline: str | None,
     sort: str | None,
     reporter: Reporter,
-) -> Outputs:
+) -> OutputComparison:
     """Outputs side by side, the texts in `references` being those that they are held against.
 
     Args:
@@ -138,10 +138,10 @@ def compare_outputs(
             beside.setdefault(figure, run)
     base_row = next(row for row in rows if of_base in row.runs)
     found = Comparison(rows, base_row, beside, {run.name: {} for run in runs}, order)
-    return Outputs(found, systems, evaluation)
+    return OutputComparison(found, systems, evaluation)
 
 
-def record_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter) -> list[TestSetUsage]:
+def record_outputs(found: OutputComparison, outputs: Sequence[SystemOutput], reporter: Reporter) -> list[TestSetUsage]:
     """Enter a look into the ledger beside each output; an output of a run has the ledger of the runs.
 
     Args:
@@ -171,7 +171,7 @@ def record_outputs(found: Outputs, outputs: Sequence[Output], reporter: Reporter
     return looked
 
 
-def _is_named(path: Path) -> bool:
+def _has_system_name(path: Path) -> bool:
     name, equals, rest = str(path).partition("=")
     return bool(name and equals) and not path.exists() and os.path.exists(rest)
 
@@ -182,7 +182,7 @@ def _is_evaluation(path: Path) -> bool:
 
 
 def _score_files(
-    outputs: Sequence[Output],
+    outputs: Sequence[SystemOutput],
     source: Path | None,
     references: Sequence[Path],
     evaluation: EvaluationConfig,
@@ -217,7 +217,7 @@ def _score_files(
         ]
         made = _manifest_of(each.path, Input.from_file(files[each.name]).fingerprint)
         run = RunSummary(each.name, made, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
-        known = texts_fingerprint(columns[0], segments.telling_sources)
+        known = texts_fingerprint(columns[0], segments.identifying_sources)
         system = System(each.name, {name: segments}, {name: noted} if noted else {}, name, known, evaluation)
         found.append((run, system))
     return found
@@ -228,7 +228,7 @@ def _check_system_name(name: str) -> str:
     return name.removesuffix(" 1").replace(" ", "_")
 
 
-def _hypotheses_of(output: Output) -> Path:
+def _hypotheses_of(output: SystemOutput) -> Path:
     """The file of an output's hypotheses, of a folder of scores verified."""
     if not output.is_folder:
         return output.path
@@ -238,7 +238,7 @@ def _hypotheses_of(output: Output) -> Path:
     return made.folder / "hypotheses.txt"
 
 
-def _read_scored_folder(output: Output) -> tuple[RunSummary, System]:
+def _read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
     """Read a folder of `tfm evaluate --out`: its scores, and the texts that they are of."""
     made, content = read_artifact(output.path, _read_scores, "evaluate")
     known, figures, (first, *_), texts = content
@@ -265,7 +265,7 @@ def _read_scored_folder(output: Output) -> tuple[RunSummary, System]:
 def _read_scores(made: Manifest) -> Any:
     shown = made.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
-        evaluations = from_json(read_json(made.folder / "scores.json", shown=shown))
+        evaluations = evaluations_from_json(read_json(made.folder / "scores.json", shown=shown))
     return made, (*read_test_scores(made), evaluations, texts_of(made))
 
 

@@ -5,24 +5,30 @@ from pathlib import Path
 
 from tfm.data.errors import format_count, format_names
 from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
-from tfm.pipeline.comparison.differences.html import as_list, heading_cell, table_box, table_cell, test_set_section
+from tfm.pipeline.comparison.differences.html import (
+    heading_cell,
+    html_list,
+    scrollable_table,
+    table_cell,
+    test_set_section,
+)
 from tfm.pipeline.comparison.differences.overview import Differences, find_differences
-from tfm.pipeline.comparison.metric_tests import Outcome
+from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import (
     Cell,
     Column,
     difference_columns,
-    heading,
-    interval,
+    format_interval,
     make_number_formatter,
-    name_of,
+    metric_heading,
+    row_name,
 )
 from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
 from tfm.pipeline.page_frame import escape_html, frame_page
 from tfm.pipeline.runtime.progress import Reporter
 
-STYLE = """\
+PAGE_STYLE = """\
 table { width: auto; }
 .scroll { margin: 0.6rem 0 1.2rem; }
 .scroll:focus-visible, summary:focus-visible { outline: 2px solid var(--bar); outline-offset: 2px; }
@@ -53,8 +59,12 @@ def write_page(file: Path, page: str) -> None:
         write_text_atomically(file, page)
 
 
-def page(
-    found: Comparison, tested: Outcome, metrics: Sequence[str], figures: Sequence[Column], reporter: Reporter
+def comparison_page(
+    found: Comparison,
+    tested: SignificanceResults,
+    metrics: Sequence[str],
+    figures: Sequence[Column],
+    reporter: Reporter,
 ) -> str:
     """Return the page of a comparison that was tested by some metrics.
 
@@ -102,13 +112,13 @@ def render_page(
     parts = []
     for name, columns in tables.items():
         parts += [f"<h2>{escape_html(name)}</h2>", _columns_html(name, columns)]
-    parts += [as_list(sentences), "<h2>Notes</h2>" if notes else "", as_list(notes)]
+    parts += [html_list(sentences), "<h2>Notes</h2>" if notes else "", html_list(notes)]
     for each in found:
         parts += test_set_section(each)
-    return frame_page(title, "\n".join(part for part in parts if part), style=STYLE)
+    return frame_page(title, "\n".join(part for part in parts if part), style=PAGE_STYLE)
 
 
-def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
+def score_columns(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
     """Return the columns of a table with a row for each score of the main test set that is known by segment, by metric.
 
     Args:
@@ -120,7 +130,7 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
         The columns; none where no score is known by segment.
     """
     rows = [
-        (heading(found, metric), make_number_formatter(found, metric), name_of(row), measured)
+        (metric_heading(found, metric), make_number_formatter(found, metric), row_name(row), measured)
         for metric in metrics
         for row in found.rows
         if (measured := tested.rows.get(metric, {}).get(row.name)) is not None
@@ -129,7 +139,7 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
         Column("run", [Cell(name) for _, _, name, _ in rows], numeric=False),
         Column("metric", [Cell(metric) for metric, *_ in rows], numeric=False),
         Column("score", [Cell(shown(each.value)) for _, shown, _, each in rows]),
-        Column("95 % interval", [Cell(interval(each.low, each.high, shown)) for _, shown, _, each in rows]),
+        Column("95 % interval", [Cell(format_interval(each.low, each.high, shown)) for _, shown, _, each in rows]),
     ]
     return columns if rows else []
 
@@ -137,4 +147,4 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
 def _columns_html(name: str, columns: Sequence[Column]) -> str:
     heads = [heading_cell(each.heading, each.numeric) for each in columns]
     cells = ([table_cell(str(one), each.numeric, one.best) for one in each.cells] for each in columns)
-    return table_box(name, heads, list(zip(*cells, strict=True)), names=True)
+    return scrollable_table(name, heads, list(zip(*cells, strict=True)), names=True)

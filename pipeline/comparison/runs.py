@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.data.errors import format_names
-from tfm.pipeline.comparison.seeds import Row, group_by_seed, same_seed_reasons
+from tfm.pipeline.comparison.seeds import ComparisonRow, group_by_seed, same_seed_reasons
 from tfm.pipeline.comparison.signatures import comparable_parts, describe_difference
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.run_summary import VALID, RunSummary, name_of, read_run
-from tfm.pipeline.scoring.ledger import NAME as LEDGER
+from tfm.pipeline.reports.run_summary import VALID_PREFIX, RunSummary, read_run, run_name
+from tfm.pipeline.scoring.ledger import LEDGER_FILE as LEDGER
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.tasks.abilities import ABILITIES
 
-COSTS = ("parameters", "updates", "seconds")
+COST_FIGURES = ("parameters", "updates", "seconds")
 """Figures that are no scores, of which the lower is the better."""
 SORTED_BY_TEST_MESSAGE = "sorted by {}: a test set used to choose a model gives an optimistic score of the chosen one"
 
@@ -37,8 +37,8 @@ class Comparison:
         test: the test set of test.bleu, ...; None: the main one of each.
     """
 
-    rows: Sequence[Row]
-    baseline: Row
+    rows: Sequence[ComparisonRow]
+    baseline: ComparisonRow
     beside: Mapping[str, RunSummary]
     differs: Mapping[str, Mapping[str, object]]
     order: str | None = None
@@ -49,7 +49,7 @@ class Comparison:
         return [run for row in self.rows for run in row.runs]
 
     @property
-    def main(self) -> list[str]:
+    def main_figures(self) -> list[str]:
         """The metrics of test sets that stand in a table."""
         known = [ABILITIES[task] for task in dict.fromkeys(run.task for run in self.runs) if task in ABILITIES]
         return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
@@ -58,11 +58,11 @@ class Comparison:
         """Whether a figure of the run can be compared with that of the baseline."""
         return _result_key(name, run) == _result_key(name, self.beside[name])
 
-    def is_row_comparable(self, row: Row, name: str) -> bool:
+    def is_row_comparable(self, row: ComparisonRow, name: str) -> bool:
         """Whether a figure of all runs of a row, those that have it, can be compared with that of the baseline."""
         return all(self.is_comparable(run, name) for run in row.runs if name in run.figures)
 
-    def row_differences(self, row: Row) -> dict[str, object]:
+    def row_differences(self, row: ComparisonRow) -> dict[str, object]:
         """The config of a row where it differs from the baseline; for several seeds without the seed."""
         several = len(row.runs) > 1 or len(self.baseline.runs) > 1
         return {key: value for key, value in self.differs[row.runs[0].name].items() if key != "seed" or not several}
@@ -70,7 +70,7 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """Notes on figures that are left out, or do not compare, in words."""
-        by_test = self.test != VALID and (self.order or "").startswith("test.")
+        by_test = self.test != VALID_PREFIX and (self.order or "").startswith("test.")
         found = [SORTED_BY_TEST_MESSAGE.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
         found += same_seed_reasons(self.runs)
@@ -99,7 +99,7 @@ def compare_runs(
     *,
     baseline: Path | None = None,
     test: str | None = None,
-    rows_of: Callable[[Sequence[RunSummary]], list[Row]] = group_by_seed,
+    rows_of: Callable[[Sequence[RunSummary]], list[ComparisonRow]] = group_by_seed,
 ) -> Comparison:
     """Compare the models in some folders, of runs or of models, each verified.
 
@@ -108,7 +108,7 @@ def compare_runs(
         sort: a figure by which rows are ordered, the best first, those without it last; loss for valid.loss, rouge1,
             which validation has not, for test.rouge1; None: as given.
         baseline: the folder of a run, which may be one of `folders`; None: the first of them.
-        test: a test set, or VALID; None: the main one.
+        test: a test set, or VALID_PREFIX; None: the main one.
         rows_of: groups the runs that share a row.
 
     Raises:
@@ -120,7 +120,7 @@ def compare_runs(
         paths = [baseline, *paths]
     first_named = {_real_path(path): path for path in reversed(paths)}  # a run that is named twice is one
     paths = [path for path in dict.fromkeys(paths) if first_named[_real_path(path)] == path]
-    names = [name_of(path) for path in paths]
+    names = [run_name(path) for path in paths]
     runs = [
         read_run(path, name if names.count(name) == 1 else str(path), test)
         for path, name in zip(paths, names, strict=True)
@@ -165,17 +165,17 @@ def match_metric_name(text: str, names: Sequence[str]) -> str:
 def is_lower_better(name: str, runs: Sequence[RunSummary]) -> bool:
     """Whether the lower figure of a name is the better one; the signature of an external metric decides."""
     signatures = [run.figures[name].signature for run in runs if name in run.figures]
-    return name in COSTS or any(lower_is_better(name.partition(".")[2], signature) for signature in signatures)
+    return name in COST_FIGURES or any(lower_is_better(name.partition(".")[2], signature) for signature in signatures)
 
 
-def sort_rows(rows: Sequence[Row], name: str) -> list[Row]:
+def sort_rows(rows: Sequence[ComparisonRow], name: str) -> list[ComparisonRow]:
     """Sort rows by (the mean of) a figure, the best first; equal ones as they stood.
 
     Rows with a run without the figure are last, whatever the reason.
     """
     sign = 1 if is_lower_better(name, [run for row in rows for run in row.runs]) else -1
 
-    def sort_key(row: Row) -> tuple[bool, float]:
+    def sort_key(row: ComparisonRow) -> tuple[bool, float]:
         value = row.mean(name)
         return (True, 0.0) if value is None or row.runs_without(name) else (False, sign * value)
 

@@ -14,7 +14,7 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import are_same_texts, texts_fingerprint
 from tfm.pipeline.scoring.metrics.registry import score_texts
-from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS_FILE
+from tfm.pipeline.scoring.segment_scores import SEGMENTS_FILE
 
 SCORES_FILE = "scores.json"
 REMEDY = "remove the folder and run `tfm evaluate` again"
@@ -59,7 +59,7 @@ def check_scores(
         problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {there}: {REMEDY}"
         raise DataError(problem, file=made.path / SCORES_FILE)
     references = segments.references[0]
-    known = {texts_fingerprint(references, segments.telling_sources), texts_fingerprint(references)}
+    known = {texts_fingerprint(references, segments.identifying_sources), texts_fingerprint(references)}
     if scored.texts is not None and not any(are_same_texts(scored.texts, each) for each in known):
         raise DataError(f"is of other references than reference.txt: {REMEDY}", file=made.path / SCORES_FILE)
     for name, score in score_texts(segments.hypotheses, segments.references, config).items():

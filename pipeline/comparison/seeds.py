@@ -9,12 +9,12 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.comparison.signatures import comparable_parts, describe_difference
 from tfm.pipeline.reports.run_summary import RunSummary
 
-SCORES = ("valid", "test")
+SCORE_PREFIXES = ("valid", "test")
 """Prefixes before the dot in the name of a figure that is a score, and whose signature names its definition."""
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """A run, or several that differ in their seed alone."""
 
     name: str
@@ -36,7 +36,7 @@ class Row:
     def no_mean_reason(self, figure: str) -> str | None:
         """Return the difference between signatures by which a score has no mean over its runs; None where it has."""
         part, _, name = figure.partition(".")
-        if part not in SCORES:
+        if part not in SCORE_PREFIXES:
             return None
         known = [(run, run.figures[figure].signature) for run in self.runs if figure in run.figures]
         for run, signature in known[1:]:
@@ -57,7 +57,7 @@ class Row:
         return stdev(values) if len(values) > 1 and all(map(math.isfinite, values)) else None
 
 
-def group_by_seed(runs: Sequence[RunSummary]) -> list[Row]:
+def group_by_seed(runs: Sequence[RunSummary]) -> list[ComparisonRow]:
     """Group runs that have the same config and different seeds into rows, in the order of their first runs.
 
     Runs of the same seed as well measure nothing of chance, and stay apart. A row is called NAME where its runs are
@@ -75,7 +75,9 @@ def group_by_seed(runs: Sequence[RunSummary]) -> list[Row]:
     stems = [_common_stem(group) for group in groups]
     taken = [run.name for run in runs]
     return [
-        Row(stem if stem is not None and stems.count(stem) == 1 and stem not in taken else _all_names(group), group)
+        ComparisonRow(
+            stem if stem is not None and stems.count(stem) == 1 and stem not in taken else _all_names(group), group
+        )
         for stem, group in zip(stems, groups, strict=True)
     ]
 
@@ -97,9 +99,9 @@ def same_seed_reasons(runs: Sequence[RunSummary]) -> list[str]:
     return reasons
 
 
-def one_row_per_run(runs: Sequence[RunSummary]) -> list[Row]:
+def one_row_per_run(runs: Sequence[RunSummary]) -> list[ComparisonRow]:
     """Each run as a row of its own."""
-    return [Row(run.name, [run]) for run in runs]
+    return [ComparisonRow(run.name, [run]) for run in runs]
 
 
 def _config_digest(run: RunSummary) -> str:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 LANGUAGE_MODEL_METRICS = ("bits_per_character", "word_perplexity")
 """Figures by units of the text itself, so that models with other pieces compare: the first `unit` and `count` of their
 signature are the text's, the rest of these, and the vocabulary, are the pieces'."""
-HYPOTHESIS_METRICS = {"accuracy": "count", "macro_f1": "labels"}
+HYPOTHESIS_SIGNATURE_PARTS = {"accuracy": "count", "macro_f1": "labels"}
 """Parts of signatures that depend on the output; figures that differ in them compare: labels that one system alone
 gives, or gives too many of."""
 
 
 def comparable_parts(figure: str, signature: str) -> tuple[str, ...]:
     """The parts of a figure's signature that must agree where it is compared."""
-    said = HYPOTHESIS_METRICS.get(figure)
+    said = HYPOTHESIS_SIGNATURE_PARTS.get(figure)
     parts = tuple(part for part in signature.split("|") if part.partition(":")[0] != said)
     if figure not in LANGUAGE_MODEL_METRICS:
         return parts

@@ -17,17 +17,17 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS, IMAGES, reference_file
+from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS_KEY, IMAGES_UNIT, reference_file_name
 from tfm.pipeline.reports.run_summary import scores_suffix
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.scores_json import raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import texts_fingerprint
-from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS_FILE
+from tfm.pipeline.scoring.segment_scores import SEGMENTS_FILE
 
-NO_TRANSLATIONS = "has no translations/ of its test sets, so that no segments can be compared"
-OTHER_VERSION = "another version of tfm made scores/: run `tfm evaluate` again"
-OTHER_TRANSLATIONS = "translations/ are not those that scores/ are of, and are omitted: run `tfm evaluate` again"
+NO_TRANSLATIONS_REASON = "has no translations/ of its test sets, so that no segments can be compared"
+OTHER_VERSION_REASON = "another version of tfm made scores/: run `tfm evaluate` again"
+OTHER_TRANSLATIONS_REASON = "translations/ are not those that scores/ are of, and are omitted: run `tfm evaluate` again"
 
 
 @dataclass(frozen=True)
@@ -103,19 +103,19 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     known, figures = ({}, {}) if scored is None else read_artifact(scores, read_test_scores, "evaluate")
     wanted = None if scored is None else scored.inputs.get(translations.name)
     if translated is not None and wanted is not None and wanted.fingerprint != translated.fingerprint:
-        notes.append(OTHER_TRANSLATIONS)
+        notes.append(OTHER_TRANSLATIONS_REASON)
         translated = None
     tests = {}
     if translated is not None:
         tests = read_artifact(translations, lambda made: _read_translations(made, list(known)), "translate")
     if not tests and not figures and not notes:
-        notes.append(NO_TRANSLATIONS)
+        notes.append(NO_TRANSLATIONS_REASON)
     evaluation = EvaluationConfig()
     if scored is not None:
         try:
             evaluation = EvaluationConfig.model_validate(scored.config.get("evaluation", {}))
         except ValidationError:
-            notes.append(OTHER_VERSION)
+            notes.append(OTHER_VERSION_REASON)
     for each, segment_values in figures.items():
         if each in tests and len(segment_values) != len(tests[each].hypotheses):
             has = f"has {format_count(len(segment_values), 'line')} of {each}, which has {len(tests[each].hypotheses)}"
@@ -123,7 +123,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     main = next(iter(known or tests), None) if test is None else test if test in (known or tests) else None
     test_fingerprint = None if main is None else known.get(main)
     if test_fingerprint is None and main in tests:
-        test_fingerprint = texts_fingerprint(tests[main].references[0], tests[main].telling_sources)
+        test_fingerprint = texts_fingerprint(tests[main].references[0], tests[main].identifying_sources)
     return System(name, tests, figures, main, test_fingerprint, evaluation, notes)
 
 
@@ -172,12 +172,12 @@ def _read_translations(manifest: Manifest, order: Sequence[str]) -> dict[str, Se
 def _read_segments(manifest: Manifest, name: str) -> Segments:
     files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
     number = 1
-    while (file := reference_file(name, number)) in manifest.files:
+    while (file := reference_file_name(name, number)) in manifest.files:
         files[f"reference {number}"], number = file, number + 1
     lines = read_aligned_files({kind: manifest.folder / file for kind, file in files.items()})
     references = [lines[f"reference {each}"] for each in range(1, number)]
     figures = manifest.figures.get(name, {})
-    named, contents = IMAGES in figures, figures.get(IMAGE_CONTENTS)
+    named, contents = IMAGES_UNIT in figures, figures.get(IMAGE_CONTENTS_KEY)
     known = contents if isinstance(contents, str) else None
     return Segments(
         name, lines["source"], lines["hypotheses"], references, sources_are_names=named, image_contents=known

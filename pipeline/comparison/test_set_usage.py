@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.pipeline.comparison.systems import System
-from tfm.pipeline.reports.run_summary import RunSummary, name_of
+from tfm.pipeline.reports.run_summary import RunSummary, run_name
 from tfm.pipeline.scoring.ledger import (
     LedgerEntry,
     are_same_texts,
@@ -43,7 +43,7 @@ class TestSetUsage:
         return f"{self.test}: this test set was scored {describe_test_uses(self.entries)}{more} ({self.folder})"
 
 
-def looked_at(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list[TestSetUsage]:
+def list_test_set_usages(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list[TestSetUsage]:
     """The looks at the main test sets of some runs, by the ledgers beside their folders; of those that have some."""
     asked: dict[tuple[Path, str], list[RunSummary]] = {}
     for run in runs:
@@ -57,7 +57,7 @@ def looked_at(runs: Iterable[RunSummary], systems: Mapping[str, System]) -> list
         if entries := tuple(select_entries(read_ledger(root), texts)):
             scored = [run for run in together if any(name.startswith("test.") for name in run.figures)]
             unlisted = tuple(
-                run.name for run in scored if not has_entry(entries, run.model.fingerprint, name_of(run.model.path))
+                run.name for run in scored if not has_entry(entries, run.model.fingerprint, run_name(run.model.path))
             )
             found.append(TestSetUsage(systems[together[0].name].main or "", root, entries, unlisted))
     return found

@@ -14,15 +14,15 @@ import torch
 
 from tfm.data.errors import DataError
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
-from tfm.model.fused.text_generation import Choice, CompiledTexts, make_compiled_texts
+from tfm.model.fused.text_generation import CompiledTexts, TokenChoice, make_compiled_texts
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.numpy_streaming import truncate_context
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
-from tfm.pipeline.decoding.search.numpy_sampling import key_of, uniform_numbers
+from tfm.pipeline.decoding.search.numpy_sampling import sampling_key, uniform_numbers
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
-SPECIAL = (PAD_ID, BOS_ID, EOS_ID)
-MAX_STEPS = 8
+SPECIAL_IDS = (PAD_ID, BOS_ID, EOS_ID)
+MAX_STEPS_PER_CALL = 8
 """The most pieces of a text that are written before they are shown."""
 MIN_TEXTS_PER_THREAD = 4
 """The loop works on so many texts side by side."""
@@ -43,35 +43,35 @@ def compiled_stream(
     """
     if _begin_texts(model, [[BOS_ID]], 1) is None:
         return None
-    choice = _choice_of(config)
+    choice = _token_choice_of(config)
     limits = (0, longest + 1) if through_ends else (min(config.min_length, longest), longest)
 
-    def begin(pieces: Any) -> CompiledTexts:
+    def begin_texts(pieces: Any) -> CompiledTexts:
         found = _begin_texts(model, truncate_context(pieces, context), context)
         assert found is not None
         return found
 
-    return _write(begin, prompt, config, choice, limits, context, through_ends)
+    return _stream_pieces(begin_texts, prompt, config, choice, limits, context, through_ends)
 
 
 def _begin_texts(model: object, pieces: Any, room: int) -> CompiledTexts | None:
     """Return texts that begin with pieces (N, T); None where the loop does not apply, or numba is not installed."""
     with use_compiled_kernels(True):
-        return make_compiled_texts(model, pieces, room, SPECIAL)
+        return make_compiled_texts(model, pieces, room, SPECIAL_IDS)
 
 
-def _choice_of(config: DecodingConfig) -> Choice:
+def _token_choice_of(config: DecodingConfig) -> TokenChoice:
     """How pieces are chosen."""
     if config.strategy == "search" or config.temperature == 0:
-        return Choice(top_k=1)
-    return Choice(config.temperature, config.top_k, config.top_p)
+        return TokenChoice(top_k=1)
+    return TokenChoice(config.temperature, config.top_k, config.top_p)
 
 
-def _write(
+def _stream_pieces(
     begin: Callable[[Any], CompiledTexts],
     prompt: Sequence[int],
     config: DecodingConfig,
-    choice: Choice,
+    choice: TokenChoice,
     limits: tuple[int, int],
     context: int,
     through_ends: bool,
@@ -89,7 +89,7 @@ def _write(
     """
     (shortest, longest), num_texts = limits, config.n_best
     texts, total = np.arange(num_texts), longest - 1 if through_ends else longest + 1
-    keys = np.array([key_of(config.seed, [BOS_ID, *prompt], sample) for sample in range(num_texts)], np.uint64)
+    keys = np.array([sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in range(num_texts)], np.uint64)
     pieces = np.array([[BOS_ID, *prompt]] * num_texts)
     num_threads = max(1, min(torch.get_num_threads(), num_texts // MIN_TEXTS_PER_THREAD))
     with ExitStack() as held:
@@ -100,14 +100,14 @@ def _write(
             if not shares or shares[0].num_read == context:
                 shares = [begin(each) for each in np.array_split(pieces, min(num_threads, len(pieces)))]
                 cut = length
-            steps = min(MAX_STEPS, total - length, context - shares[0].num_read)
+            steps = min(MAX_STEPS_PER_CALL, total - length, context - shares[0].num_read)
             numbers = uniform_numbers(keys[texts].repeat(steps), np.tile(length + np.arange(steps), len(texts)))
             ends = np.cumsum([len(share) for share in shares])[:-1]
             splits = np.split(numbers.reshape(-1, steps), ends)
 
-            append = partial(CompiledTexts.append, choice=choice, shortest=shortest - cut, longest=longest - cut)
+            append = partial(CompiledTexts.extend_texts, choice=choice, shortest=shortest - cut, longest=longest - cut)
             new, values = (np.concatenate(each) for each in zip(*run(append, shares, splits), strict=True))
-            yield from _by_step(texts, new, values, through_ends)
+            yield from _pieces_by_step(texts, new, values, through_ends)
             pieces, length = np.concatenate([pieces, new], 1), length + steps
             if not through_ends and (ended := (new == EOS_ID).any(1)).any():
                 rows = np.flatnonzero(~ended)
@@ -117,7 +117,7 @@ def _write(
                 texts, pieces = texts[rows], pieces[rows]
 
 
-def _by_step(texts: Any, pieces: Any, log_probs: Any, through_ends: bool) -> Iterator[NextPieces]:
+def _pieces_by_step(texts: Any, pieces: Any, log_probs: Any, through_ends: bool) -> Iterator[NextPieces]:
     """Yield the new pieces (N, T) of texts one after another, of each up to its end token."""
     active = np.ones(len(texts), bool)
     for new, values in zip(pieces.T, log_probs.T, strict=True):

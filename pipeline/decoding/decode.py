@@ -11,17 +11,17 @@ from torch import Tensor
 
 from tfm.data.images.row_images import RowImages
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
-from tfm.model.fused.decoder_step import maybe_fuse
+from tfm.model.fused.decoder_step import fuse_if_supported
 from tfm.model.layers.linear import inference_precision, linear_layers
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
-from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.search.beam import beam_search
 from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.greedy import single_hypothesis_search
 from tfm.pipeline.decoding.search.hypothesis import EMPTY_HYPOTHESIS, Hypothesis, best_first
-from tfm.pipeline.decoding.search.numpy_sampling import key_of
+from tfm.pipeline.decoding.search.numpy_sampling import sampling_key
 from tfm.pipeline.decoding.search.sampling import Sampling
 from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper
@@ -35,7 +35,7 @@ SHARD_SENTENCES = 1024
 MIN_SENTENCES_TO_COMPILE = 200
 """With fewer, compiled loops gain less time than it takes to load them; but one at a time they are asked for, and in
 bf16 they round otherwise than torch's operations do, so that texts would depend on how many there are."""
-NO_PHRASES = Phrases()
+NO_PHRASES = PhraseConstraints()
 
 
 def decode(
@@ -45,7 +45,7 @@ def decode(
     *,
     device: torch.device | str = "cpu",
     prefixes: Sequence[Sequence[int]] | None = None,
-    phrases: Phrases = NO_PHRASES,
+    phrases: PhraseConstraints = NO_PHRASES,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the `config.n_best` hypotheses of each source, best first, in the order of the sources.
@@ -81,7 +81,7 @@ def decode(
     num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARD_SENTENCES))
     shares = [order[first::num_shares] for first in range(num_shares)]
 
-    bans = phrases.bans(config.no_repeat_ngram)
+    bans = phrases.banned_pieces(config.no_repeat_ngram)
 
     @torch.inference_mode()
     def search(number: int, on_done: Callable[[int], None]) -> list[list[Hypothesis]]:
@@ -97,7 +97,7 @@ def decode(
             continuing=phrases.continuing,
         )
         single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
-        steps = stepper if single_greedy else maybe_fuse(stepper)
+        steps = stepper if single_greedy else fuse_if_supported(stepper)
         return STRATEGIES[config.strategy](
             _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done)
         )
@@ -141,7 +141,7 @@ class _DecodeShard:
 
     def read(self) -> tuple[Tensor, Layout]:
         """The ids (N,) or images (B, ...), and their layout."""
-        source, lengths = self.sources.read(self.rows, self.device)
+        source, lengths = self.sources.load_batch(self.rows, self.device)
         return source, self.stepper.source_layout(source, lengths)
 
 
@@ -150,7 +150,7 @@ def _search_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
     config, most = share.config, share.config.batch_sentences
     if config.beam == 1 and share.rules.forced is None:
         if most == 1 and isinstance(share.sources, TextSources):
-            texts = share.sources.whole(share.rows)
+            texts = share.sources.source_ids(share.rows)
             if (found := fused_greedy_search(share.stepper, texts, share.rules, share.on_done)) is not None:
                 return found
         return single_hypothesis_search(share.stepper, *share.read(), share.rules, most=most, on_done=share.on_done)
@@ -168,7 +168,11 @@ def _search_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
 def _sample_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
     """Sampled hypotheses: `n_best` of each sentence, in parallel."""
     config, times, done = share.config, share.config.n_best, 0
-    keys = [key_of(config.seed, key, sample) for key in share.sources.keys(share.rows) for sample in range(times)]
+    keys = [
+        sampling_key(config.seed, key, sample)
+        for key in share.sources.sampling_sources(share.rows)
+        for sample in range(times)
+    ]
     rules = share.rules.select(torch.arange(len(share.rows)).repeat_interleave(times))
     drawn = replace(share, rows=[row for row in share.rows for _ in range(times)])
 

@@ -13,23 +13,23 @@ NEG_INF = float("-inf")
 SUPPRESSED_TOKENS = (PAD_ID, BOS_ID)
 FORCED_WORDS_NEED_BEAM_MESSAGE = 'forced words need beam search: strategy = "search" and beam > 1'
 
-Numbers = Any
+NumberArray = Any
 """An array of numpy, or a tensor."""
 
 
-def _no_norm(lengths: Numbers, alpha: float) -> Numbers:
+def _no_norm(lengths: NumberArray, alpha: float) -> NumberArray:
     return lengths**0.0
 
 
-def _average_length_penalty(lengths: Numbers, alpha: float) -> Numbers:
+def _average_length_penalty(lengths: NumberArray, alpha: float) -> NumberArray:
     return lengths**alpha
 
 
-def _wu_length_penalty(lengths: Numbers, alpha: float) -> Numbers:
+def _wu_length_penalty(lengths: NumberArray, alpha: float) -> NumberArray:
     return ((5 + lengths) / 6) ** alpha
 
 
-LENGTH_NORMS: dict[str, Callable[[Numbers, float], Numbers]] = {
+LENGTH_NORMS: dict[str, Callable[[NumberArray, float], NumberArray]] = {
     "none": _no_norm,
     "average": _average_length_penalty,
     "wu": _wu_length_penalty,

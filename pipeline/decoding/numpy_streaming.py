@@ -11,11 +11,11 @@ import numpy as np
 from tfm.data.errors import DataError
 from tfm.model.numpy_inference.decoder_only import DecoderOnly
 from tfm.model.numpy_inference.layers import Array
-from tfm.model.numpy_inference.transformer import Cache, select
+from tfm.model.numpy_inference.transformer import Cache, select_cache_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
 from tfm.pipeline.decoding.search.numpy_beam_search import forbid_early_end
-from tfm.pipeline.decoding.search.numpy_sampling import draw_tokens, key_of, uniform_numbers
+from tfm.pipeline.decoding.search.numpy_sampling import draw_tokens, sampling_key, uniform_numbers
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 
@@ -31,7 +31,7 @@ class PromptedNetwork:
         """The most pieces after the prompt, end token included."""
         return self.network.max_length - len(self.prompt)
 
-    def read(self, source: Sequence[int]) -> Cache:
+    def encode(self, source: Sequence[int]) -> Cache:
         """Return nothing: there is no source."""
         return []
 
@@ -73,7 +73,7 @@ def generate_stream(
     """
     limits = (0, longest + 1) if through_ends else (min(config.min_length, longest), longest)
     texts = np.arange(config.n_best)
-    keys = np.array([key_of(config.seed, [BOS_ID, *prompt], sample) for sample in texts.tolist()], np.uint64)
+    keys = np.array([sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in texts.tolist()], np.uint64)
     pieces = np.array([[BOS_ID, *prompt]] * config.n_best)
     shown = truncate_context(pieces, context)
     cache, num_read = network.prefill(shown), shown.shape[1] - 1
@@ -95,7 +95,7 @@ def generate_stream(
             rows = np.flatnonzero(tokens != EOS_ID)
             if not len(rows):
                 return
-            cache, pieces, texts = select(cache, rows), pieces[rows], texts[rows]
+            cache, pieces, texts = select_cache_rows(cache, rows), pieces[rows], texts[rows]
 
 
 def _choose_token(config: DecodingConfig, log_probs: Array, keys: Array, length: int) -> Array:

@@ -19,7 +19,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.tasks.masked_language_model import MASKED_TOKEN_ID
 from tfm.tokenizer.special import EOS_ID
 
-READINGS = 64
+MASKED_TEXTS_PER_BATCH = 64
 """R: readings in one batch."""
 
 
@@ -34,13 +34,15 @@ def pseudo_log_likelihoods(model: Any, texts: Sequence[Sequence[int]], firsts: S
     found = np.zeros(len(texts))
     hidden = [(number, place) for number, text in enumerate(texts) for place in range(firsts[number], len(text))]
     with torch.inference_mode():
-        for begin in range(0, len(hidden), READINGS):
-            some = hidden[begin : begin + READINGS]
-            np.add.at(found, [number for number, _ in some], _read_masked(model, texts, some))
+        for begin in range(0, len(hidden), MASKED_TEXTS_PER_BATCH):
+            some = hidden[begin : begin + MASKED_TEXTS_PER_BATCH]
+            np.add.at(found, [number for number, _ in some], _masked_log_probs(model, texts, some))
     return found
 
 
-def _read_masked(model: Any, texts: Sequence[Sequence[int]], some: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+def _masked_log_probs(
+    model: Any, texts: Sequence[Sequence[int]], some: Sequence[tuple[int, int]]
+) -> NDArray[np.float64]:
     """log p (R,) of the pieces at some places (number of the text, place in it), one hidden in each reading."""
     device = next(model.parameters()).device
     readings = [

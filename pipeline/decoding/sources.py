@@ -23,7 +23,7 @@ class TextSources:
         filled = (row for row, ids in enumerate(self._ids) if len(ids))
         return sorted(filled, key=lambda row: -len(self._ids[row]))
 
-    def whole(self, rows: Sequence[int]) -> list[list[int]]:
+    def source_ids(self, rows: Sequence[int]) -> list[list[int]]:
         """The ids of some rows, end token included."""
         return [[*self._ids[row][: self._limit], EOS_ID] for row in rows]
 
@@ -31,13 +31,13 @@ class TextSources:
         """Return the lengths of some rows, end token included, for the limits of their hypotheses."""
         return [min(len(self._ids[row]), self._limit) + 1 for row in rows]
 
-    def keys(self, rows: Sequence[int]) -> list[Sequence[int]]:
+    def sampling_sources(self, rows: Sequence[int]) -> list[Sequence[int]]:
         """Return numbers that identify each row, for draws."""
         return [self._ids[row][: self._limit] for row in rows]
 
-    def read(self, rows: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
+    def load_batch(self, rows: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
         """Return the ids (N,) of some rows, and the number of each one's (B,)."""
-        texts = self.whole(rows)
+        texts = self.source_ids(rows)
         lengths = torch.tensor([len(ids) for ids in texts])
         return torch.tensor(list(chain.from_iterable(texts)), device=device), lengths
 
@@ -56,12 +56,12 @@ class ImageSources:
         """Return the limit of hypotheses' lengths for some rows: nothing but the model limits them."""
         return [self._max_length] * len(rows)
 
-    def keys(self, rows: Sequence[int]) -> list[Sequence[int]]:
+    def sampling_sources(self, rows: Sequence[int]) -> list[Sequence[int]]:
         """Return numbers that identify each image, for draws: a hash of its pixels."""
         pixels = self._images.take(np.array(rows, np.int64))
         return [list(hashlib.blake2b(each.tobytes(), digest_size=16).digest()) for each in pixels]
 
-    def read(self, rows: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
+    def load_batch(self, rows: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
         """The images (B, channels, height, width) of some rows as a model reads them, and ones (B,)."""
         pixels = torch.from_numpy(self._images.take(np.array(rows, np.int64)))
         return self._images.preparation(pixels.to(device)), torch.ones(len(rows), dtype=torch.long)

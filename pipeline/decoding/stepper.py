@@ -55,8 +55,8 @@ class Stepper(Protocol[StateT]):
 class LanguageModel(Stepper[StateT], Protocol[StateT]):
     """A model of the next piece given the pieces so far alone, of which the begin token is the first.
 
-    `start` reads pieces as `begin` and a step for each would.
+    `start` reads pieces as `empty_state` and a step for each would.
     """
 
-    def begin(self, batch: int, device: torch.device, /) -> StateT:
+    def empty_state(self, batch: int, device: torch.device, /) -> StateT:
         """The state of so many texts of which nothing has been read, one row each."""

@@ -17,9 +17,9 @@ from tfm.pipeline.decoding.compiled_streaming import compiled_stream
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
-from tfm.pipeline.decoding.search.greedy import TokenSelector, likeliest
+from tfm.pipeline.decoding.search.greedy import TokenSelector, select_likeliest
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
-from tfm.pipeline.decoding.search.numpy_sampling import key_of
+from tfm.pipeline.decoding.search.numpy_sampling import sampling_key
 from tfm.pipeline.decoding.search.sampling import Sampling
 from tfm.pipeline.decoding.stepper import LanguageModel, StateT
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -50,7 +50,7 @@ def prefill(model: LanguageModel[StateT], pieces: Tensor) -> StateT:
     """The state that has read all of texts (B, T) but their last pieces, which are for the next step."""
     batch, length = pieces.shape
     if length == 1:
-        return model.begin(batch, pieces.device)
+        return model.empty_state(batch, pieces.device)
     layout = Layout.from_lengths(torch.full((batch,), length - 1), pieces.device)
     return model.start(pieces[:, :-1].flatten(), layout)
 
@@ -128,5 +128,5 @@ def generate_stream(
 
 def _token_selector(config: DecodingConfig, prompt: Sequence[int]) -> TokenSelector:
     if config.strategy == "search":
-        return likeliest
-    return Sampling(config, [key_of(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)])
+        return select_likeliest
+    return Sampling(config, [sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)])

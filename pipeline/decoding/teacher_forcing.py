@@ -38,7 +38,7 @@ class CausalModel(Protocol):
 
     @property
     def output(self) -> Callable[[Tensor], Tensor]: ...
-    def read(self, tokens: Tensor, layout: Layout, /) -> Tensor: ...
+    def hidden_states(self, tokens: Tensor, layout: Layout, /) -> Tensor: ...
 
 
 def target_log_probs(
@@ -80,7 +80,7 @@ def target_log_probs(
     sums = np.zeros(len(sources))
     with torch.inference_mode():
         for rows in ordered_batches(source_lengths, target_lengths, budget=MAX_BATCH_TOKENS):
-            sums[rows] = _batch_sums(model, pairs(rows).to(device)).cpu().numpy()
+            sums[rows] = _target_log_prob_sums(model, pairs(rows).to(device)).cpu().numpy()
     return sums
 
 
@@ -172,7 +172,7 @@ def forced_text_log_probs(
     with torch.inference_mode():
         for rows in ordered_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
             batch = make_window_batch(whole, begins[rows], lengths[rows]).to(device)
-            hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
+            hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
             tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)
             texts_of = np.repeat(np.arange(len(rows)), lengths[rows])
             places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
@@ -197,13 +197,13 @@ def forced_text_log_probs_by_steps(
         (n,), in nats.
     """
     with torch.inference_mode():
-        state = stepper.begin(len(texts), device)
+        state = stepper.empty_state(len(texts), device)
     begins = torch.full((len(texts),), BOS_ID, device=device)
     found = stepped_log_probs(stepper, state, begins, texts)
     return np.array([math.fsum(each[start:]) for each, start in zip(found, starts, strict=True)])
 
 
-def _batch_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
+def _target_log_prob_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:
     """Return the sums of log-probabilities (B,), float64."""
     source = model.source_layout(batch.source, batch.source_lengths)
     target = Layout.from_lengths(batch.target_lengths, batch.source.device)

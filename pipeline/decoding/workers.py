@@ -20,12 +20,12 @@ from tfm.pipeline.runtime.worker_process import (
 )
 
 T = TypeVar("T")
-Search: TypeAlias = Callable[[int, Callable[[int], None]], T]
+ShardSearch: TypeAlias = Callable[[int, Callable[[int], None]], T]
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 MADV_HUGEPAGE = 14  # of linux/mman.h
-LARGE_PAGE = 2 << 20
+LARGE_PAGE_BYTES = 2 << 20
 PREALLOCATED_BYTES = 256 << 20
-MIN_SENTENCES = 8
+MIN_SENTENCES_PER_WORKER = 8
 """Fewer than that many for each process are not worth another process."""
 WORKER_KILLED_MESSAGE = (
     "decoding: a process was killed while decoding; if memory ran out, lower decoding.batch_sentences"
@@ -39,10 +39,12 @@ def num_workers(device: torch.device | str, num_sentences: int) -> int:
     """
     if not can_fork() or torch.device(device).type != "cpu":
         return 0
-    return min(torch.get_num_threads(), num_sentences // MIN_SENTENCES)
+    return min(torch.get_num_threads(), num_sentences // MIN_SENTENCES_PER_WORKER)
 
 
-def search_all(search: Search[T], count: int, workers: int, on_done: Callable[[int], None]) -> Iterator[tuple[int, T]]:
+def search_all(
+    search: ShardSearch[T], count: int, workers: int, on_done: Callable[[int], None]
+) -> Iterator[tuple[int, T]]:
     """Yield each number below `count` with the result of its search, in any order; an error of a search is raised
     here.
 
@@ -99,6 +101,6 @@ def _use_large_pages(libc: ctypes.CDLL) -> None:
     """
     libc.malloc.restype = ctypes.c_void_p
     if block := libc.malloc(ctypes.c_size_t(PREALLOCATED_BYTES)):
-        aligned = -(-block // LARGE_PAGE) * LARGE_PAGE
+        aligned = -(-block // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
         libc.madvise(ctypes.c_void_p(aligned), ctypes.c_size_t(block + PREALLOCATED_BYTES - aligned), MADV_HUGEPAGE)
         libc.free(ctypes.c_void_p(block))  # and so it is there for what comes, and nothing of it is used yet

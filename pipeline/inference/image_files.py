@@ -16,7 +16,7 @@ MAX_BATCH_IMAGES = 512
 """Bytes of pixels, and images, that are in memory at a time."""
 
 
-def image_files(paths: Sequence[Path]) -> list[Path]:
+def list_image_files(paths: Sequence[Path]) -> list[Path]:
     """Return each file; of a folder the images in it and below it, in the order of their paths.
 
     Raises DataError for a path that is neither, and for a folder without images.
@@ -35,7 +35,7 @@ def image_files(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def image_file(name: str) -> Path:
+def check_image_file(name: str) -> Path:
     """The file of an image by its name. Raises DataError where the name is empty, which to a path is the folder."""
     if not name:
         raise DataError("the name of an image is empty: name a file")

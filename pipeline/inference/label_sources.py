@@ -10,21 +10,21 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Source:
+class LabelSource:
     """The ids that a model reads of a line (without end token), and the number of ids of each word, if needed."""
 
     ids: list[int]
     sizes: list[int] | None = None
 
-    def truncate(self, limit: int) -> "Source":
+    def truncate(self, limit: int) -> "LabelSource":
         """Cut the source to the length that a model reads; a word that would have no piece left is gone."""
         if len(self.ids) <= limit:
             return self
         if self.sizes is None:
-            return Source(self.ids[:limit])
+            return LabelSource(self.ids[:limit])
         starts = accumulate(self.sizes, initial=0)
         sizes = [min(size, limit - start) for start, size in zip(starts, self.sizes, strict=False) if start < limit]
-        return Source(self.ids[:limit], sizes)
+        return LabelSource(self.ids[:limit], sizes)
 
 
 def has_tags(task: str) -> bool:
@@ -34,7 +34,7 @@ def has_tags(task: str) -> bool:
 
 def encode_sources(
     tokenizer: Tokenizer, lines: Sequence[str], limit: int, cuts: SourceProblems, *, by_word: bool
-) -> list[Source]:
+) -> list[LabelSource]:
     """Encode lines as a model reads them.
 
     Args:
@@ -46,9 +46,9 @@ def encode_sources(
     """
     if by_word:
         words = tokenizer.encode_words(lines)
-        sources = [Source([*chain(*each)], [*map(len, each)]) for each in words]
+        sources = [LabelSource([*chain(*each)], [*map(len, each)]) for each in words]
     else:
-        sources = [Source(ids) for ids in tokenizer.encode_batch(lines)]
+        sources = [LabelSource(ids) for ids in tokenizer.encode_batch(lines)]
     cuts.count_unknown_pieces(tokenizer, lines, [source.ids for source in sources])
     found = [source.truncate(limit) for source in sources]
     cuts.lines += len(lines)

@@ -11,7 +11,7 @@ from tfm.data.batching.buckets import ordered_batches
 from tfm.data.dataset.unseen_labels import count_unseen_names, unseen_labels_message
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.label_sources import Source, encode_sources, has_tags
+from tfm.pipeline.inference.label_sources import LabelSource, encode_sources, has_tags
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
@@ -47,7 +47,7 @@ def warn_of_unseen_labels(loaded: LoadedModel, references: Sequence[Sequence[str
             reporter.warn(unseen_labels_message(found, "the references"))
 
 
-def label(
+def label_texts(
     loaded: LoadedModel,
     lines: Sequence[str],
     cuts: SourceProblems,
@@ -99,7 +99,7 @@ def label(
 def label_images(
     loaded: LoadedModel, images: RowImages, on_done: Callable[[int], None] | None = None, *, n_best: int = 1
 ) -> Iterator[list[tuple[str, float, int]]]:
-    """Label each image with its likeliest labels, as `label` does for lines.
+    """Label each image with its likeliest labels, as `label_texts` does for lines.
 
     Args:
         loaded: the classifier.
@@ -128,7 +128,7 @@ def label_images(
             on_done(len(pixels))
 
 
-def _pad_sources(sources: Sequence[Source]) -> PairBatch:
+def _pad_sources(sources: Sequence[LabelSource]) -> PairBatch:
     """Sources of one task as a batch without targets."""
     words = [source.sizes for source in sources if source.sizes is not None]
     return pair_batch_from_ids([source.ids for source in sources], [[]] * len(sources), words or None)

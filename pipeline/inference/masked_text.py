@@ -10,9 +10,9 @@ from tfm.pipeline.tasks.masked_language_model import MASKED_TOKEN_ID
 from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
-MASK = "[MASK]"
+MASK_TOKEN = "[MASK]"
 RARE_LETTERS = "ꙮꔀ𒐫𐎀"  # one that the text has not stands for a mask while the text is cut into pieces
-MAX_SHOWN = 40
+MAX_CHARACTERS_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,11 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
     Raises DataError for a text without a mask, and for a mask within a word that the tokenizer does not cut.
     """
     letter = next((each for each in RARE_LETTERS if each not in text), None)
-    if MASK not in text or letter is None:
-        raise DataError(f"the text {_shorten(text)} has no {MASK}: write {MASK} in place of each piece to predict")
-    shown = tokenizer.normalize(text.replace(MASK, letter))
+    if MASK_TOKEN not in text or letter is None:
+        raise DataError(
+            f"the text {_shorten(text)} has no {MASK_TOKEN}: write {MASK_TOKEN} in place of each piece to predict"
+        )
+    shown = tokenizer.normalize(text.replace(MASK_TOKEN, letter))
     joins_space, at_start = _detect_mask_spacing(tokenizer)
     ids: list[int] = []
     masks: list[tuple[int, int]] = []  # (place in the text, place among the ids)
@@ -49,10 +51,10 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
             continue
         if beside:
             raise DataError(
-                f'{MASK} is part of "{escape_unprintable(beside[:MAX_SHOWN])}", which the model reads as one piece: '
-                "put a space between them"
+                f'{MASK_TOKEN} is part of "{escape_unprintable(beside[:MAX_CHARACTERS_SHOWN])}", which the model reads '
+                "as one piece: put a space between them"
             )
-        if joins_space and _is_space(tokenizer, ids, masks):
+        if joins_space and _ends_with_space(tokenizer, ids, masks):
             ids.pop()
         new = [place for place in range(first, end) if shown[place] == letter and (not masks or place > masks[-1][0])]
         for place in new:
@@ -72,7 +74,7 @@ def _detect_mask_spacing(tokenizer: Tokenizer) -> tuple[bool, bool]:
     return word is not None, word is not None and tokenizer.surface(tokenizer.encode(word)[0]).startswith(" ")
 
 
-def _is_space(tokenizer: Tokenizer, ids: list[int], masks: list[tuple[int, int]]) -> bool:
+def _ends_with_space(tokenizer: Tokenizer, ids: list[int], masks: list[tuple[int, int]]) -> bool:
     """Whether the last id is a space alone, and no mask."""
     if not ids or (masks and masks[-1][1] == len(ids) - 1) or ids[-1] < len(SPECIAL_TOKENS):
         return False
@@ -87,4 +89,4 @@ def _group_adjacent_masks(masks: list[tuple[int, int]]) -> Iterator[Iterator[tup
 
 
 def _shorten(text: str) -> str:
-    return f'"{escape_unprintable(text[:MAX_SHOWN])}"'
+    return f'"{escape_unprintable(text[:MAX_CHARACTERS_SHOWN])}"'

@@ -26,7 +26,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 
 MAX_WORDS_IN_PLOT = 100
 PICTURE_SUFFIXES = (".png", ".svg")
-_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm", "svg.fonttype": "none"}
+_PLOT_STYLE = {"font.size": 8.0, "svg.hashsalt": "tfm", "svg.fonttype": "none"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class WordVectors:
         found = [Neighbour(word, float(cosines[self.rows[word]])) for word in words]
         return sorted(found, key=lambda each: -each.cosine)[:count]
 
-    def analogous(self, first: str, second: str, third: str, count: int) -> list[Neighbour]:
+    def analogies(self, first: str, second: str, third: str, count: int) -> list[Neighbour]:
         """Find the words that are to `third` as `second` is to `first` (Mikolov et al. 2013c).
 
         The result is the words nearest to v_second - v_first + v_third, of unit vectors.
@@ -161,7 +161,7 @@ def principal_components(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[
     return places, shares
 
 
-def picture(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
+def draw_word_plot(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
     """Draw some words as points of a plane. The same words give the same bytes.
 
     Args:
@@ -178,7 +178,7 @@ def picture(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
 
     places, shares = principal_components(words.vectors[[words.rows[word] for word in shown]])
     classes = list(dict.fromkeys(shown.values()))
-    with matplotlib.rc_context(_STYLE | font_style([*shown, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
+    with matplotlib.rc_context(_PLOT_STYLE | font_style([*shown, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(9, 7), layout="constrained")

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfm.model.numpy_inference.encoder_only import EncoderOnly
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.label_sources import Source, encode_sources
+from tfm.pipeline.inference.label_sources import LabelSource, encode_sources
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import labels_to_translations
 from tfm.pipeline.inference.translation_records import Translation
@@ -18,7 +18,7 @@ Labels = tuple[list[int], float]
 """Ids of labels, and the log-probability of all of them."""
 
 
-def accepts(config: DecodingConfig, *, tags: bool) -> bool:
+def supports_decoding(config: DecodingConfig, *, tags: bool) -> bool:
     """Return whether these settings are ones of labels: one tagging of each line, or `n_best` labels, unsearched."""
     return config.model_fields_set <= {"n_best"} and (config.n_best == 1 or not tags)
 
@@ -58,7 +58,7 @@ class NumpyLabeller:
                 [(text, log_prob, len(ids)) for text, (ids, log_prob) in zip(texts, found, strict=True)]
             )
 
-    def _predict(self, source: Source, n_best: int) -> list[Labels]:
+    def _predict(self, source: LabelSource, n_best: int) -> list[Labels]:
         log_probs = self.network(np.array([*source.ids, EOS_ID]))[:, len(SPECIAL_TOKENS) :]
         if self.tags:
             sizes = np.array(source.sizes or (), np.int64)

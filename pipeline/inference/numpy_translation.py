@@ -15,18 +15,17 @@ from tfm.model.numpy_inference.weights import (
     UnsupportedModelError,
     build_encoder_only_network,
     build_network,
-    gives_labels,
-    is_supported,
+    is_label_model,
 )
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_sentence
 from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.label_sources import has_tags
-from tfm.pipeline.inference.numpy_labels import NumpyLabeller, accepts
+from tfm.pipeline.inference.numpy_labels import NumpyLabeller, supports_decoding
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import translate_lines
-from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.numpy_model import is_small_model, read_model_parts
 from tfm.pipeline.runtime.progress import Reporter
@@ -85,7 +84,7 @@ class NumpyModel:
                 found = search_sentence(self.network, source, config)
             texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
             told = zip(texts, found, strict=True)
-            return [[Translation(one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]
+            return [[Translation(join_to_one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]
 
         found = search([0], config)
         return (distinct_texts(found, config, search) if requires_distinct_texts(config) else found)[0]
@@ -111,17 +110,17 @@ def load_small_model(
     if not is_small_model(folder):
         return None
 
-    def possible(known: ModelConfig) -> bool:
-        if gives_labels(known):
-            return accepts(config, tags=has_tags(known.task))
+    def is_supported(known: ModelConfig) -> bool:
+        if is_label_model(known):
+            return supports_decoding(config, tags=has_tags(known.task))
         return is_supported(known) and is_basic_search(config)
 
-    def read(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
+    def read_model(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
-            parts = read_model_parts(manifest, possible)
+            parts = read_model_parts(manifest, is_supported)
             known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-            if gives_labels(known):
+            if is_label_model(known):
                 labels = build_encoder_only_network(known, parts.weights, **sizes)
                 return NumpyLabeller(labels, source, target, has_tags(known.task))
             network = build_network(known, parts.weights, **sizes)
@@ -130,7 +129,7 @@ def load_small_model(
         asked = tokenizer_for_languages(source, known.languages, to, source_language, manifest.path)
         return NumpyModel(network, asked, target)
 
-    return read_artifact(folder, read, "train")
+    return read_artifact(folder, read_model, "train")
 
 
 def translate_stream(

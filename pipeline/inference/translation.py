@@ -11,13 +11,13 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 if TYPE_CHECKING:
     from tfm.data.images.row_images import RowImages
-    from tfm.pipeline.decoding.constraints.phrases import Phrases
+    from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 # torch is imported where it is needed: a stage that is fresh says so without it
@@ -65,18 +65,18 @@ def translate_lines(
         RecipeError: a model that labels is given prefixes or forced words.
     """
     from tfm.pipeline.decoding.decode import is_too_long
-    from tfm.pipeline.inference.labelling import label, predicts_labels
+    from tfm.pipeline.inference.labelling import label_texts, predicts_labels
 
     loaded.check_reads_text("give image files, or folders of them")
     chunks, cuts = chunk_rows(zip(lines), chunk_lines, ready), before or SourceProblems()
     if predicts_labels(loaded):
         _check_label_options(loaded, config, prefixes, forced)
         for rows in chunks:
-            for best in label(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
+            for best in label_texts(loaded, [line for (line,) in rows], cuts, on_done, n_best=config.n_best):
                 yield labels_to_translations(best)
         cuts.warn(reporter, loaded.model.max_length - 1)
         return
-    search = _Search.from_config(loaded, config, prefixes, forced, on_done)
+    search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done)
     for rows in chunks:
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
@@ -115,13 +115,13 @@ def translate_images(
     """
     from tfm.pipeline.inference.labelling import label_images, predicts_labels
 
-    loaded.preparation()  # raises for a model of texts
+    loaded.require_image_transform()  # raises for a model of texts
     if predicts_labels(loaded):
         _check_label_options(loaded, config, prefixes, forced)
         for some in images:
             yield from map(labels_to_translations, label_images(loaded, some, on_done, n_best=config.n_best))
         return
-    search = _Search.from_config(loaded, config, prefixes, forced, on_done)
+    search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done)
     for some in images:
         yield from search(some)
     search.check_no_unused_constraints()
@@ -143,11 +143,11 @@ def _check_label_options(
 
 def labels_to_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
     """The labels of a line with their log-probability and number, as translations of it."""
-    return [Translation(one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
+    return [Translation(join_to_one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
 
 
 @dataclass(frozen=True)
-class _Search:
+class _TranslationSearch:
     """Finds hypotheses of some sources at a time.
 
     starts, words: the beginnings of the hypotheses, and the words that they must contain.
@@ -167,7 +167,7 @@ class _Search:
         prefixes: Iterable[str] | None,
         forced: Iterable[str] | None,
         on_done: Callable[[int], None] | None,
-    ) -> "_Search":
+    ) -> "_TranslationSearch":
         """Return a search with prefixes and forced words, one for each source.
 
         Raises RecipeError where words are forced and there is no beam.
@@ -182,13 +182,13 @@ class _Search:
 
     def __call__(self, sources: "Sequence[Sequence[int]] | RowImages") -> Iterator[list[Translation]]:
         """The best hypotheses of each source, which is ids or an image."""
-        from tfm.pipeline.decoding.constraints.phrases import Phrases
+        from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
         from tfm.pipeline.decoding.decode import decode
 
         loaded, model, count = self.loaded, self.loaded.model, len(sources)
         targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), sources)
         beside = None if self.words is None else _split_words(list(islice(self.words, count)), count)
-        phrases = Phrases.from_config(loaded.target_tokenizer, self.config, count, forced=beside)
+        phrases = PhraseConstraints.from_config(loaded.target_tokenizer, self.config, count, forced=beside)
         _check_phrases_fit(phrases, targets, model.max_length - 1)
         device = next(model.parameters()).device
 
@@ -200,7 +200,7 @@ class _Search:
             tell = self.on_done if config is self.config else None
             found = decode(model, some, config, device=device, prefixes=starts, phrases=wanted, on_done=tell)
             ids = [list(each.ids) for n_best in found for each in n_best]
-            texts = map(one_line, loaded.target_tokenizer.decode_batch(ids))
+            texts = map(join_to_one_line, loaded.target_tokenizer.decode_batch(ids))
             return [[Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in found]
 
         translations = search(list(range(count)), self.config)
@@ -251,7 +251,7 @@ def split_phrases(line: str) -> list[str]:
     return [phrase for phrase in line.split("\t") if phrase.strip()]
 
 
-def _check_phrases_fit(phrases: "Phrases", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
+def _check_phrases_fit(phrases: "PhraseConstraints", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
     """Raise DataError where the forced words alone are longer than the model reads."""
     for row, each in enumerate(phrases.forced or ()):
         wanted = sum(map(len, set(each))) + (len(prefixes[row]) if prefixes is not None else 0)

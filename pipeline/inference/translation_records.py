@@ -12,9 +12,9 @@ from tfm.pipeline.artifacts.artifact import Draft
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.runtime.progress import Reporter
 
-SENTENCES, IMAGES = "sentences", "images"
+SENTENCES_UNIT, IMAGES_UNIT = "sentences", "images"
 """Names of the things that were translated, as the figures of translations count them."""
-IMAGE_CONTENTS = "contents"
+IMAGE_CONTENTS_KEY = "contents"
 """The figure that is the hash of the images."""
 
 
@@ -39,17 +39,17 @@ EMPTY_TRANSLATION = Translation("", 0.0, 0.0, 0)
 """The translation of an empty line."""
 
 
-def one_line(text: str) -> str:
+def join_to_one_line(text: str) -> str:
     """The text with a blank for each line break in it: line n of a file of translations belongs to line n."""
     return text.replace("\r", " ").replace("\n", " ")
 
 
-def as_json(source: str, translations: Sequence[Translation]) -> dict[str, JSON]:
+def translations_as_json(source: str, translations: Sequence[Translation]) -> dict[str, JSON]:
     """One line of a .jsonl of translations: {"source", "translations": [{"text", "score", ...}, ...]}."""
     return {"source": source, "translations": [asdict(translation) for translation in translations]}
 
 
-def reference_file(test: str, number: int) -> str:
+def reference_file_name(test: str, number: int) -> str:
     """The file of a test set's references; they are numbered from 1."""
     return f"{test}.reference.txt" if number == 1 else f"{test}.reference.{number}.txt"
 
@@ -62,7 +62,7 @@ def write_translations(
     translate: Callable[[Iterable[str]], Iterator[list[Translation]]],
     reporter: Reporter,
     *,
-    what: str = SENTENCES,
+    what: str = SENTENCES_UNIT,
     more: Mapping[str, JSON] = {},
 ) -> None:
     """Write the translations of one text into a draft, and their costs into its figures.
@@ -87,8 +87,8 @@ def write_translations(
         )
         for source, translations in zip(sources, translate(asked), strict=True):
             text.write(translations[0].text + "\n")
-            records.write(json.dumps(as_json(source, translations), ensure_ascii=False) + "\n")
-            copy.write(one_line(source) + "\n")
+            records.write(json.dumps(translations_as_json(source, translations), ensure_ascii=False) + "\n")
+            copy.write(join_to_one_line(source) + "\n")
             num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
     seconds = time.monotonic() - began
     rate = num_tokens / seconds

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from zlib import crc32
 
 from tfm.pipeline.judging.answers import Answer, Rating
-from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
+from tfm.pipeline.judging.campaign import SCALES, Campaign, CampaignKind, Item
 from tfm.pipeline.judging.statistics.careless import JudgeStats
 from tfm.pipeline.judging.statistics.preferences import Preference, preferences_from_best
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
-Value = Callable[[Rating], float]
+RatingValue = Callable[[Rating], float]
 
 SEVERITY_WEIGHTS = {"minor": 1, "major": 5}
 """Weights of marked errors in MQM (Freitag et al. 2021)."""
@@ -25,7 +25,7 @@ def segment_of(item: Item) -> str:
     return f"{item.test}:{item.line}"
 
 
-def scale_value(scale: str) -> Value:
+def scale_value(scale: str) -> RatingValue:
     """The value that a text was given on a scale."""
     return lambda rating: rating.scores[scale]
 
@@ -35,7 +35,7 @@ def error_weight(rating: Rating) -> float:
     return float(sum(SEVERITY_WEIGHTS[span.severity] for span in rating.spans))
 
 
-def error_counter(severity: str) -> Value:
+def error_counter(severity: str) -> RatingValue:
     """How many errors of a severity are marked in a text."""
     return lambda rating: float(sum(span.severity == severity for span in rating.spans))
 
@@ -45,7 +45,7 @@ def mean_scale(rating: Rating) -> float:
     return sum(rating.scores.values()) / len(rating.scores)
 
 
-def list_judgments(answers: Sequence[Answer], value: Value) -> list[Judgment]:
+def list_judgments(answers: Sequence[Answer], value: RatingValue) -> list[Judgment]:
     """One row a rating of a system's text; attention checks and repeated items are none."""
     return [
         Judgment(answer.judge, segment_of(answer.item), system, value(rating))
@@ -95,7 +95,7 @@ def pair_judgments(given: Sequence[Preference]) -> list[Judgment]:
     return found
 
 
-def choices(kind: Kind, answers: Sequence[Answer], systems: Sequence[str]) -> list[Judgment]:
+def choice_judgments(kind: CampaignKind, answers: Sequence[Answer], systems: Sequence[str]) -> list[Judgment]:
     """The values by which judges of preferences are compared, of items that were shown.
 
     For pairs these are `pair_judgments`; for the best, 1 for a system that is among them, 0 for another.
@@ -132,7 +132,7 @@ def judge_stats(campaign: Campaign, answers: Sequence[Answer]) -> list[JudgeStat
     return found
 
 
-def _repeat_agreements(kind: Kind, own: Mapping[str, Answer]) -> Iterator[bool]:
+def _repeat_agreements(kind: CampaignKind, own: Mapping[str, Answer]) -> Iterator[bool]:
     """For each text rated twice, or each preference asked twice, whether the two answers are alike."""
     for answer in own.values():
         before = own.get(answer.item.repeat_of or "")

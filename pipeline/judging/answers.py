@@ -8,14 +8,14 @@ from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Judge
 
 Severity: TypeAlias = Literal["minor", "major"]
 SEVERITIES: tuple[Severity, ...] = ("minor", "major")
-TIE = "tie"
+TIE_ANSWER = "tie"
 MAX_SPANS = 1_000
 """Errors that one can mark in a text."""
 MAX_SECONDS = 10**9
 
 
 @dataclass(frozen=True)
-class Span:
+class ErrorSpan:
     """A marked error: characters start <= i < end of the text, counted in code points.
 
     If start and end are both the length of the text, something of the source is missing in it.
@@ -31,7 +31,7 @@ class Rating:
     """The values of one text on each scale of the kind (`SCALES`), and the errors marked in it (ESA)."""
 
     scores: Mapping[str, float]
-    spans: tuple[Span, ...] = ()
+    spans: tuple[ErrorSpan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,12 @@ class Answer:
         if self.item.check is None:
             return None
         damaged = self.item.check.damaged
-        return not (self.best & {*damaged}) and all(_is_low(self.ratings[label]) for label in damaged if self.ratings)
+        return not (self.best & {*damaged}) and all(
+            _is_low_rating(self.ratings[label]) for label in damaged if self.ratings
+        )
 
 
-def _is_low(rating: Rating) -> bool:
+def _is_low_rating(rating: Rating) -> bool:
     scale, given = next(iter(rating.scores.items()))
     low, high = next(scales[scale] for scales in SCALES.values() if scale in scales)
     return given < (low + high) / 2
@@ -130,7 +132,7 @@ def _parse_rating(campaign: Campaign, content: object, label: str, text: str) ->
     return Rating(scores, tuple(sorted((_parse_span(each, label, len(text)) for each in spans), key=lambda s: s.start)))
 
 
-def _parse_span(content: object, label: str, length: int) -> Span:
+def _parse_span(content: object, label: str, length: int) -> ErrorSpan:
     given = _check_object(content, f"{label}: span")
     check_names(given, ("start", "end", "severity"), f"{label}: key of a span")
     start = int(_check_number(given["start"], f"{label}: start", 0, length, whole=True))
@@ -140,7 +142,7 @@ def _parse_span(content: object, label: str, length: int) -> Span:
     severity = next((each for each in SEVERITIES if each == given["severity"]), None)
     if severity is None:
         raise ValueError(f"{label}: severity {quote_value(given['severity'])} is neither minor nor major")
-    return Span(start, end, severity)
+    return ErrorSpan(start, end, severity)
 
 
 def _parse_best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
@@ -148,7 +150,7 @@ def _parse_best(campaign: Campaign, item: Item, content: object) -> frozenset[st
     given = _check_object(content, "answer")
     key = "preferred" if campaign.kind == "pairwise" else "best"
     check_names(given, (key,), "key")
-    labels = given[key] if key == "best" else [*item.by_label] if given[key] == TIE else [given[key]]
+    labels = given[key] if key == "best" else [*item.by_label] if given[key] == TIE_ANSWER else [given[key]]
     if not isinstance(labels, list) or not labels:
         raise ValueError(f"{key}: {quote_value(given[key])} is no list of labels")
     for label in labels:

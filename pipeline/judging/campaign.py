@@ -27,13 +27,13 @@ JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 MAX_SYSTEMS = 200
 MAX_JUDGES = 1_000
 CAMPAIGN_FILE = "campaign.json"
-Kind: TypeAlias = Literal["likert", "esa", "pairwise", "best"]
-Id = Annotated[str, Field(max_length=100, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]+$")]
+CampaignKind: TypeAlias = Literal["likert", "esa", "pairwise", "best"]
+ItemId = Annotated[str, Field(max_length=100, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]+$")]
 """One line of characters that are shown."""
-Name = Annotated[str, Field(max_length=4096)]
+BoundedName = Annotated[str, Field(max_length=4096)]
 """A system may be named by its path."""
 
-SCALES: Mapping[Kind, Mapping[str, tuple[int, int]]] = {
+SCALES: Mapping[CampaignKind, Mapping[str, tuple[int, int]]] = {
     "likert": {"adequacy": (1, 5), "fluency": (1, 5)},
     "esa": {"score": (0, 100)},
     "pairwise": {},
@@ -49,15 +49,15 @@ class _CampaignModel(BaseModel):
 class ShownText(_CampaignModel):
     """One text under its label. system: who wrote it; None where it belongs to no system (an attention check)."""
 
-    label: Id
-    system: Name | None
+    label: ItemId
+    system: BoundedName | None
     text: str
 
 
-class Check(_CampaignModel):
+class AttentionCheck(_CampaignModel):
     """An attention check. damaged: the labels of the texts that were spoiled, which nobody who reads prefers."""
 
-    damaged: tuple[Id, ...] = Field(min_length=1)
+    damaged: tuple[ItemId, ...] = Field(min_length=1)
 
 
 class Item(_CampaignModel):
@@ -67,14 +67,14 @@ class Item(_CampaignModel):
     its texts in another order.
     """
 
-    id: Id
-    test: Name
+    id: ItemId
+    test: BoundedName
     line: int = Field(ge=1, le=10**9)
     source: str
     references: tuple[str, ...] = ()
     shown: tuple[ShownText, ...] = Field(min_length=1)
-    check: Check | None = None
-    repeat_of: Id | None = None
+    check: AttentionCheck | None = None
+    repeat_of: ItemId | None = None
 
     @cached_property
     def by_label(self) -> Mapping[str, ShownText]:
@@ -90,9 +90,9 @@ class Item(_CampaignModel):
 class Judge(_CampaignModel):
     """The items of one judge, in the order shown; ties: items not shown, since all their texts are the same."""
 
-    name: Id
-    items: tuple[Id, ...]
-    ties: tuple[Id, ...] = ()
+    name: ItemId
+    items: tuple[ItemId, ...]
+    ties: tuple[ItemId, ...] = ()
 
     @cached_property
     def item_set(self) -> frozenset[str]:
@@ -108,11 +108,11 @@ class Campaign(_CampaignModel):
     """
 
     format: Literal[1] = 1
-    kind: Kind
+    kind: CampaignKind
     seed: int
     show_reference: bool = False
     num_lines: int | None = Field(None, ge=1, le=10**9)
-    systems: tuple[Name, ...] = Field(min_length=1, max_length=MAX_SYSTEMS)
+    systems: tuple[BoundedName, ...] = Field(min_length=1, max_length=MAX_SYSTEMS)
     items: tuple[Item, ...]
     judges: tuple[Judge, ...] = Field(min_length=1, max_length=MAX_JUDGES)
 

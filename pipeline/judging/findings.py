@@ -9,8 +9,8 @@ from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.judging.answer_tables import (
-    Value,
-    choices,
+    RatingValue,
+    choice_judgments,
     error_counter,
     error_weight,
     judge_stats,
@@ -22,7 +22,7 @@ from tfm.pipeline.judging.answer_tables import (
 )
 from tfm.pipeline.judging.answers import Answer, sort_answers
 from tfm.pipeline.judging.campaign import SCALES, Campaign
-from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, alpha, kappas
+from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, estimate_alpha, pairwise_kappas
 from tfm.pipeline.judging.statistics.careless import Verdict, judge_verdicts
 from tfm.pipeline.judging.statistics.correlation import Correlation
 from tfm.pipeline.judging.statistics.differences import DifferenceTest, difference_tests
@@ -37,12 +37,17 @@ from tfm.pipeline.judging.statistics.preferences import (
     win_counts,
 )
 from tfm.pipeline.judging.statistics.ranks import contradiction_messages, rank_ranges, significant_pairs
-from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Mean, mean_ratings, z_scores
+from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, MeanRating, mean_ratings, z_scores
 
-LEVELS: Mapping[str, Level] = {"adequacy": "ordinal", "fluency": "ordinal", "score": "interval", "errors": "interval"}
+MEASUREMENT_LEVELS: Mapping[str, Level] = {
+    "adequacy": "ordinal",
+    "fluency": "ordinal",
+    "score": "interval",
+    "errors": "interval",
+}
 """The level of measurement of each scale, for agreement."""
 LOWER_IS_BETTER = ("errors",)
-METHODS: Mapping[str, str] = {
+METHOD_DESCRIPTIONS: Mapping[str, str] = {
     "means": "of segments, each by the mean of its judges; intervals by Student's t, of 100 segments (errors: 200)",
     "z": "(value - mean of the judge) / standard deviation of the judge",
     "differences": "of z; paired: approximate randomisation; unpaired: permutation test; 10,000 trials, two-sided; "
@@ -67,8 +72,8 @@ class SystemRating:
 
     system: str
     rank: int
-    mean: Mean
-    z: Mean | None
+    mean: MeanRating
+    z: MeanRating | None
     num_ratings: int
 
 
@@ -117,7 +122,7 @@ class Findings:
     without: Sequence[str]
     judges: Sequence[Verdict]
     scales: Sequence[ScaleFindings]
-    errors: Mapping[str, Mapping[str, Mean]]
+    errors: Mapping[str, Mapping[str, MeanRating]]
     choices: ChoiceFindings | None
     notes: Sequence[str]
     correlations: Mapping[str, Sequence[Correlation]] = field(default_factory=dict)
@@ -134,7 +139,7 @@ class Findings:
                 "errors": {name: {s: asdict(mean) for s, mean in by.items()} for name, by in self.errors.items()},
                 "preferences": self.choices and _choices_json(self.choices),
                 "correlations": {name: [asdict(each) for each in some] for name, some in self.correlations.items()},
-                "methods": METHODS,
+                "methods": METHOD_DESCRIPTIONS,
                 "notes": list(self.notes),
             }
         )
@@ -204,7 +209,7 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], without: Sequ
     return Findings(campaign, used, without, judges, scales, errors, preferred, notes)
 
 
-def _judged_scales(campaign: Campaign) -> list[tuple[str, Value]]:
+def _judged_scales(campaign: Campaign) -> list[tuple[str, RatingValue]]:
     found = [(name, scale_value(name)) for name in SCALES[campaign.kind]]
     return [*found, (ERROR_SCALE, error_weight)] if campaign.kind == "esa" else found
 
@@ -213,7 +218,7 @@ def _comparison_judgments(campaign: Campaign, answers: Sequence[Answer]) -> list
     """The values by which judges are compared: the mean of the scales, or what they preferred."""
     if SCALES[campaign.kind]:
         return list_judgments(answers, mean_scale)
-    return choices(campaign.kind, answers, campaign.systems)
+    return choice_judgments(campaign.kind, answers, campaign.systems)
 
 
 def _analyze_scale(name: str, given: Sequence[Judgment]) -> ScaleFindings:
@@ -229,8 +234,8 @@ def _analyze_scale(name: str, given: Sequence[Judgment]) -> ScaleFindings:
         SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
         for system, rank in zip(order, places, strict=True)
     ]
-    level = LEVELS[name]
-    agreed = alpha(given, level), *kappas(given, level)
+    level = MEASUREMENT_LEVELS[name]
+    agreed = estimate_alpha(given, level), *pairwise_kappas(given, level)
     return ScaleFindings(name, sign < 0, rated, tests, *agreed, standardized, unvaried)
 
 
@@ -241,10 +246,12 @@ def _analyze_choices(campaign: Campaign, answers: Sequence[Answer]) -> ChoiceFin
     order = [each.system for each in found]
     tests = sign_tests(given, order)
     places = rank_ranges(order, significant_pairs(tests))
-    chosen = choices(campaign.kind, answers, campaign.systems)
+    chosen = choice_judgments(campaign.kind, answers, campaign.systems)
     preferred = [SystemPreference(rank, each) for rank, each in zip(places, found, strict=True)]
     pairs = pair_judgments(list_preferences([answer for answer in answers if answer.shown], campaign.systems))
-    return ChoiceFindings(preferred, tests, alpha(chosen, "nominal"), *kappas(chosen, "nominal"), pairs)
+    return ChoiceFindings(
+        preferred, tests, estimate_alpha(chosen, "nominal"), *pairwise_kappas(chosen, "nominal"), pairs
+    )
 
 
 def _judge_warnings(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:

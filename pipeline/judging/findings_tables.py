@@ -9,14 +9,14 @@ from tfm.pipeline.judging.findings import ChoiceFindings, Findings, ScaleFinding
 from tfm.pipeline.judging.statistics.agreement import Alpha
 from tfm.pipeline.judging.statistics.correlation import Correlation
 from tfm.pipeline.judging.statistics.minimums import UNDEFINED_REASON
-from tfm.pipeline.judging.statistics.ratings import Estimate, Mean
-from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.judging.statistics.ratings import Estimate, MeanRating
+from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.significance.holm import format_p_value
 
 EMPTY_CELL = "–"
 
 
-class Table(NamedTuple):
+class FindingsTable(NamedTuple):
     """A title, headings, and rows of text."""
 
     title: str
@@ -24,7 +24,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def tables_of_findings(findings: Findings) -> Iterator[Table]:
+def tables_of_findings(findings: Findings) -> Iterator[FindingsTable]:
     """All tables: systems, tests, judges, agreement, metrics beside the judges, intervals that are not given."""
     for scale in findings.scales:
         yield _scale_table(findings, scale)
@@ -42,7 +42,7 @@ def tables_of_findings(findings: Findings) -> Iterator[Table]:
         yield missing
 
 
-def _scale_table(findings: Findings, scale: ScaleFindings) -> Table:
+def _scale_table(findings: Findings, scale: ScaleFindings) -> FindingsTable:
     """Systems on a scale; of the errors of ESA also how many there are."""
     more = findings.errors if scale.lower_is_better else {}
     columns = ["rank", "system", "mean", "95 %", "z", "95 % of z", *more, "segments", "ratings"]
@@ -62,10 +62,10 @@ def _scale_table(findings: Findings, scale: ScaleFindings) -> Table:
     ]
     ends = SCALES[findings.campaign.kind].get(scale.name)
     about = f"{ends[0]} to {ends[1]}" if ends else "minor 1, major 5; lower is better"
-    return Table(f"{scale.name} ({about})", columns, rows)
+    return FindingsTable(f"{scale.name} ({about})", columns, rows)
 
 
-def _scale_tests_table(scale: ScaleFindings) -> Table:
+def _scale_tests_table(scale: ScaleFindings) -> FindingsTable:
     columns = ("first", "second", "difference of z", "95 %", "test", "segments", "p", "p corrected", "significant")
     rows = [
         [
@@ -81,10 +81,12 @@ def _scale_tests_table(scale: ScaleFindings) -> Table:
         ]
         for test in scale.tests
     ]
-    return Table(f"{scale.name}: differences (approximate randomisation; unpaired: permutation test)", columns, rows)
+    return FindingsTable(
+        f"{scale.name}: differences (approximate randomisation; unpaired: permutation test)", columns, rows
+    )
 
 
-def _choices_table(choices: ChoiceFindings) -> Table:
+def _choices_table(choices: ChoiceFindings) -> FindingsTable:
     columns = ("rank", "system", "strength", "95 %", "preferred", "won", "tied", "lost")
     rows = []
     for rank, each in ((each.rank, each.strength) for each in choices.systems):
@@ -94,10 +96,10 @@ def _choices_table(choices: ChoiceFindings) -> Table:
         rows.append(
             [str(rank), each.system, _format_number(each.value), _format_interval(each.low, each.high), share, *counts]
         )
-    return Table("preferences (Bradley and Terry; ties are half a win)", columns, rows)
+    return FindingsTable("preferences (Bradley and Terry; ties are half a win)", columns, rows)
 
 
-def _choice_tests_table(choices: ChoiceFindings) -> Table:
+def _choice_tests_table(choices: ChoiceFindings) -> FindingsTable:
     strength = {each.strength.system: each.strength.value for each in choices.systems}
     columns = ("first", "second", "chance of first", "won", "tied", "lost", "p", "p corrected", "significant")
     rows = [
@@ -112,10 +114,10 @@ def _choice_tests_table(choices: ChoiceFindings) -> Table:
         ]
         for test in choices.tests
     ]
-    return Table("preferences: sign tests over segments", columns, rows)
+    return FindingsTable("preferences: sign tests over segments", columns, rows)
 
 
-def _judges_table(findings: Findings) -> Table:
+def _judges_table(findings: Findings) -> FindingsTable:
     columns = ("judge", "answered", "of", "checks passed", "repeats alike", "r with others", "seconds", "careless?")
     rows = []
     for verdict in findings.judges:
@@ -133,10 +135,10 @@ def _judges_table(findings: Findings) -> Table:
                 left_out,
             ]
         )
-    return Table("judges", columns, rows)
+    return FindingsTable("judges", columns, rows)
 
 
-def _agreement_table(findings: Findings) -> Table:
+def _agreement_table(findings: Findings) -> FindingsTable:
     columns = ("of", "alpha", "95 %", "level", "units", "values", "mean kappa", "95 %", "from", "to", "pairs")
     found: list[tuple[str, ScaleFindings | ChoiceFindings]] = [(each.name, each) for each in findings.scales]
     if findings.choices is not None:
@@ -154,14 +156,14 @@ def _agreement_table(findings: Findings) -> Table:
             str(len(values)),
         ]
         rows.append([name, *alpha, *counts, *kappas])
-    return Table("agreement (Krippendorff's alpha, Cohen's kappa)", columns, rows)
+    return FindingsTable("agreement (Krippendorff's alpha, Cohen's kappa)", columns, rows)
 
 
-def _correlations_table(name: str, correlations: Sequence[Correlation]) -> Table:
+def _correlations_table(name: str, correlations: Sequence[Correlation]) -> FindingsTable:
     columns = ("metric", "tau", "95 % of tau", "r", "95 % of r", "units", "tau by system", "r by system", "systems")
     rows = [
         [
-            label(each.metric, each.signature).removesuffix(" ↓"),
+            metric_label(each.metric, each.signature).removesuffix(" ↓"),
             _format_number(each.kendall.value),
             _show_interval(each.kendall),
             _format_number(each.pearson.value),
@@ -173,17 +175,19 @@ def _correlations_table(name: str, correlations: Sequence[Correlation]) -> Table
         ]
         for each in correlations
     ]
-    return Table(f"{name}: correlation of metrics with the judges (Kendall's tau-b, Pearson's r)", columns, rows)
+    return FindingsTable(
+        f"{name}: correlation of metrics with the judges (Kendall's tau-b, Pearson's r)", columns, rows
+    )
 
 
-def _missing_intervals(findings: Findings) -> Table:
+def _missing_intervals(findings: Findings) -> FindingsTable:
     """Which intervals are not given, and why; figures that are not defined are left out."""
     of: dict[tuple[str, str, str], list[str]] = {}
     for scale, figure, name, reason in _missing_statistics(findings):
         if reason is not None and reason != UNDEFINED_REASON:
             of.setdefault((scale, figure, reason), []).append(name)
     rows = [[scale, figure, ", ".join(filter(None, names)), why] for (scale, figure, why), names in of.items()]
-    return Table("intervals of 95 % that are not given", ("scale", "figure", "of", "why"), rows)
+    return FindingsTable("intervals of 95 % that are not given", ("scale", "figure", "of", "why"), rows)
 
 
 def _missing_statistics(findings: Findings) -> Iterator[tuple[str, str, str, str | None]]:
@@ -213,7 +217,7 @@ def _format_number(value: float | None) -> str:
     return EMPTY_CELL if value is None else f"{value:.2f}"
 
 
-def _show_interval(mean: Mean | Estimate | Alpha | None) -> str:
+def _show_interval(mean: MeanRating | Estimate | Alpha | None) -> str:
     return EMPTY_CELL if mean is None else _format_interval(mean.low, mean.high)
 
 

@@ -20,7 +20,7 @@ from tfm.pipeline.judging.statistics.correlation import (
     pair_differences,
     reference_columns,
 )
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Judgment, Unit, segment_means
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, JudgedUnit, Judgment, segment_means
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 
@@ -30,7 +30,7 @@ METRICS: tuple[EvaluationMetric, ...] = (
 )
 NO_REFERENCES_WARNING = "the campaign has no references, so there are no{} metrics beside the judges: give --reference"
 MIN_SYSTEMS = 5
-PREFERENCE = "preference"
+PREFERENCE_SCALE = "preference"
 
 
 def references_of(campaign: Campaign) -> dict[str, Sequence[str]]:
@@ -93,7 +93,7 @@ def add_correlations(
     return replace(findings, correlations=found, notes=notes)
 
 
-def texts_of(findings: Findings) -> dict[Unit, str]:
+def texts_of(findings: Findings) -> dict[JudgedUnit, str]:
     """Every text that was judged, by segment and system."""
     return {
         (segment_of(answer.item), shown.system): shown.text
@@ -104,7 +104,7 @@ def texts_of(findings: Findings) -> dict[Unit, str]:
     }
 
 
-HumanScores = tuple[str, Mapping[Unit, float], Mapping[str, float], Mapping[str, tuple[str, str]]]
+HumanScores = tuple[str, Mapping[JudgedUnit, float], Mapping[str, float], Mapping[str, tuple[str, str]]]
 
 
 def _human_scores(findings: Findings) -> list[HumanScores]:
@@ -118,11 +118,11 @@ def _human_scores(findings: Findings) -> list[HumanScores]:
         names = findings.campaign.systems
         pairs = {PAIR_SEPARATOR.join(pair): pair for pair in permutations(names, 2)}
         strengths = {each.strength.system: each.strength.value for each in findings.choices.systems}
-        found.append((PREFERENCE, _unit_means(findings.choices.pairs, 1), strengths, pairs))
+        found.append((PREFERENCE_SCALE, _unit_means(findings.choices.pairs, 1), strengths, pairs))
     return found
 
 
-def _unit_means(judgments: Sequence[Judgment], sign: int) -> dict[Unit, float]:
+def _unit_means(judgments: Sequence[Judgment], sign: int) -> dict[JudgedUnit, float]:
     return {
         (segment, system): sign * value
         for system, segments in segment_means(judgments).items()

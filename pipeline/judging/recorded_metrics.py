@@ -7,15 +7,17 @@ from pathlib import Path
 from tfm.pipeline.comparison.systems import System, read_system
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.statistics.correlation import MetricScores
-from tfm.pipeline.judging.statistics.ratings import Unit
-from tfm.pipeline.reports.run_summary import name_of, read_run
+from tfm.pipeline.judging.statistics.ratings import JudgedUnit
+from tfm.pipeline.reports.run_summary import read_run, run_name
 from tfm.pipeline.scoring.metrics.score import LOWER_IS_BETTER_SIGNATURE
 
-RecordedMetrics = Mapping[str, tuple[str, Mapping[Unit, float]]]
+RecordedMetrics = Mapping[str, tuple[str, Mapping[JudgedUnit, float]]]
 """By the name of a metric: its signature, and its number of each text."""
 
 
-def read_recorded_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tuple[dict[str, MetricScores], list[str]]:
+def read_recorded_metrics(
+    runs: Sequence[Path], texts: Mapping[JudgedUnit, str]
+) -> tuple[dict[str, MetricScores], list[str]]:
     """External metrics of the texts of some runs, by name, and notes on those that not all of the runs have alike.
 
     Args:
@@ -30,7 +32,7 @@ def read_recorded_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tu
     judged = list(dict.fromkeys(system for _, system in texts))
     found: dict[str, RecordedMetrics] = {}
     for run in dict.fromkeys(runs):
-        name = str(run) if str(run) in judged else name_of(run)
+        name = str(run) if str(run) in judged else run_name(run)
         if name not in judged:
             raise RecipeError(f"--run {run}: nothing of a system {name} was judged; judged were {', '.join(judged)}")
         if name in found:
@@ -54,7 +56,7 @@ def read_recorded_metrics(runs: Sequence[Path], texts: Mapping[Unit, str]) -> tu
     return scores, notes
 
 
-def _read_run_metrics(run: Path, name: str, texts: Mapping[Unit, str]) -> RecordedMetrics:
+def _read_run_metrics(run: Path, name: str, texts: Mapping[JudgedUnit, str]) -> RecordedMetrics:
     folder = run.parent if run.name == "model" else run
     judged = {unit: text for unit, text in texts.items() if unit[1] == name}
     trained, system = read_run(run, name), read_system(folder, name)

@@ -14,7 +14,7 @@ from tfm.data.json_documents import read_json
 from tfm.model.layers.lora import merge_adapters
 from tfm.pipeline.model_io.weight_files import read_shapes
 
-WEIGHTS, ABOUT = "adapter.safetensors", "adapter.json"
+WEIGHTS_FILE, SETTINGS_FILE = "adapter.safetensors", "adapter.json"
 
 
 class AdapterSettings(BaseModel):
@@ -39,8 +39,8 @@ def save_adapter(folder: Path, adapters: dict[str, Tensor], about: AdapterSettin
         about: rank and alpha.
     """
     contiguous = {name: each.detach().contiguous() for name, each in adapters.items()}
-    (folder / WEIGHTS).write_bytes(save(contiguous))
-    (folder / ABOUT).write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    (folder / WEIGHTS_FILE).write_bytes(save(contiguous))
+    (folder / SETTINGS_FILE).write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def merge_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
@@ -55,11 +55,11 @@ def merge_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict
         DataError: the adapter is damaged.
         ValueError: the adapter is one of another model.
     """
-    if not (folder / ABOUT).exists():
+    if not (folder / SETTINGS_FILE).exists():
         return weights
     try:
-        about = AdapterSettings.model_validate(read_json(folder / ABOUT, shown=shown / ABOUT))
+        about = AdapterSettings.model_validate(read_json(folder / SETTINGS_FILE, shown=shown / SETTINGS_FILE))
     except ValidationError as error:
-        raise DataError(f"not an adapter: {validation_problem(error)}", file=shown / ABOUT) from error
-    read_shapes(folder / WEIGHTS)  # which bounds what is made of its header
-    return merge_adapters(weights, load_file(folder / WEIGHTS), about.factor)
+        raise DataError(f"not an adapter: {validation_problem(error)}", file=shown / SETTINGS_FILE) from error
+    read_shapes(folder / WEIGHTS_FILE)  # which bounds what is made of its header
+    return merge_adapters(weights, load_file(folder / WEIGHTS_FILE), about.factor)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
-from tfm.model.layers.log_probs import LogProbFn, Rows
+from tfm.model.layers.log_probs import LogProbFn, RowSelection
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.manifest import Manifest, open_artifact
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
@@ -49,9 +49,9 @@ class Ensemble(nn.Module):
         self.networks = nn.ModuleList(each for each in members if isinstance(each, nn.Module))
         self.max_length = min(each.max_length for each in members)
 
-    def begin(self, batch: int, device: torch.device | str = "cpu") -> EnsembleState:
+    def empty_state(self, batch: int, device: torch.device | str = "cpu") -> EnsembleState:
         """Return the state of some texts of which nothing has been read."""
-        return EnsembleState(tuple(each.begin(batch, device) for each in self.members))
+        return EnsembleState(tuple(each.empty_state(batch, device) for each in self.members))
 
     def source_layout(self, source: Tensor, lengths: Tensor) -> Layout:
         """Return the layout of the first model; models of images may differ in the number of tokens of an image."""
@@ -68,7 +68,7 @@ class Ensemble(nn.Module):
         """The next token of every row (R,) -> log of the mean probabilities, when asked for, and the state after it."""
         stepped = [each.step(tokens, own) for each, own in zip(self.members, state.states, strict=True)]
 
-        def predict(some: Rows) -> Tensor:
+        def predict(some: RowSelection) -> Tensor:
             return torch.stack([each(some) for each, _ in stepped]).logsumexp(0).sub_(math.log(len(stepped)))
 
         return predict, EnsembleState(tuple(own for _, own in stepped))

@@ -20,7 +20,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, IGNORED_KEYS, first_unsupported_key
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer, load_model
@@ -37,7 +37,7 @@ ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": 
 class ExportOptions:
     """Options that only some formats have. card: the contents of a model card. precision: of the products."""
 
-    card: Card | None = None
+    card: ModelCard | None = None
     precision: Precision | None = None
 
     def as_json(self) -> dict[str, JSON]:
@@ -69,7 +69,7 @@ def export(
         return
     loaded = load_model(model, "cpu")
     with publish(plan, command=command) as draft:
-        FORMATS[to](loaded, draft.folder, wanted)
+        EXPORT_FORMATS[to](loaded, draft.folder, wanted)
     reporter.line(f"export: {out}, for {to}")
 
 
@@ -81,7 +81,7 @@ def write_huggingface_folder(loaded: LoadedModel, folder: Path, wanted: ExportOp
         folder: to write into.
         wanted: `card` is read.
     """
-    to_huggingface(loaded, folder, wanted.card or Card())
+    to_huggingface(loaded, folder, wanted.card or ModelCard())
 
 
 def write_onnx_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
@@ -126,13 +126,13 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
         transformer_spec.TransformerEncoderSpec(config.encoder.layers, config.encoder.heads, **shape),
         transformer_spec.TransformerDecoderSpec(config.decoder.layers, config.decoder.heads, **shape),
     )
-    fill(spec, model, config)
+    fill_spec(spec, model, config)
     norm = next(module for module in model.modules() if isinstance(module, nn.LayerNorm))
     spec.config.layer_norm_epsilon = norm.eps
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = UNK, BOS, EOS
     spec.config.decoder_start_token, spec.config.add_source_bos, spec.config.add_source_eos = BOS, False, True
-    spec.register_source_vocabulary(vocabulary(loaded.source_tokenizer))
-    spec.register_target_vocabulary(vocabulary(loaded.target_tokenizer))
+    spec.register_source_vocabulary(vocabulary_tokens(loaded.source_tokenizer))
+    spec.register_target_vocabulary(vocabulary_tokens(loaded.target_tokenizer))
     spec.validate()
     spec.save(str(folder))
 
@@ -181,7 +181,7 @@ def unsupported_part(config: ModelConfig) -> str | None:
     return None if key is None else f"model.{key}"
 
 
-def fill(spec: Any, model: Any, config: ModelConfig) -> None:
+def fill_spec(spec: Any, model: Any, config: ModelConfig) -> None:
     """Copy every weight of the EncoderDecoder into the place that the format has for it.
 
     Args:
@@ -189,8 +189,8 @@ def fill(spec: Any, model: Any, config: ModelConfig) -> None:
         model: the network.
         config: its config.
     """
-    _embedding(spec.encoder, spec.encoder.embeddings[0], model.source_embedding, config)
-    _embedding(spec.decoder, spec.decoder.embeddings, model.target_embedding, config)
+    _fill_embedding(spec.encoder, spec.encoder.embeddings[0], model.source_embedding, config)
+    _fill_embedding(spec.decoder, spec.decoder.embeddings, model.target_embedding, config)
     for place, layer in zip(spec.encoder.layer, model.encoder, strict=True):
         _fill_self_attention(place.self_attention, layer.attention, layer.around_attention.norm)
         _fill_feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
@@ -199,17 +199,17 @@ def fill(spec: Any, model: Any, config: ModelConfig) -> None:
         _fill_cross_attention(place.attention, layer.cross_attention, layer.around_cross_attention.norm)
         _fill_feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
     if config.norm == "pre":
-        _norm(spec.encoder.layer_norm, model.encoder_norm)
-        _norm(spec.decoder.layer_norm, model.decoder_norm)
+        _fill_norm(spec.encoder.layer_norm, model.encoder_norm)
+        _fill_norm(spec.decoder.layer_norm, model.decoder_norm)
     _fill_linear(spec.decoder.projection, model.output)
 
 
-def vocabulary(tokenizer: Tokenizer) -> list[str]:
+def vocabulary_tokens(tokenizer: Tokenizer) -> list[str]:
     """Return every piece by its id."""
     return [tokenizer.piece(number) for number in range(tokenizer.vocab_size)]
 
 
-def _embedding(stack: Any, place: Any, embedding: Embedding, config: ModelConfig) -> None:
+def _fill_embedding(stack: Any, place: Any, embedding: Embedding, config: ModelConfig) -> None:
     table: Any = embedding.table
     place.weight = _to_numpy(table.weight)
     stack.scale_embeddings = config.scale_embedding
@@ -219,28 +219,28 @@ def _embedding(stack: Any, place: Any, embedding: Embedding, config: ModelConfig
         embedding.positions(nothing, torch.arange(config.max_length, device=nothing.device))
     )
     if config.embedding_norm:
-        _norm(stack.layernorm_embedding, embedding.norm)
+        _fill_norm(stack.layernorm_embedding, embedding.norm)
 
 
 def _fill_self_attention(place: Any, attention: SelfAttention, norm: nn.LayerNorm) -> None:
-    _norm(place.layer_norm, norm)
+    _fill_norm(place.layer_norm, norm)
     _fill_linear(place.linear[0], attention.query_key_value)
     _fill_linear(place.linear[1], attention.output)
 
 
 def _fill_cross_attention(place: Any, attention: CrossAttention, norm: nn.LayerNorm) -> None:
-    _norm(place.layer_norm, norm)
+    _fill_norm(place.layer_norm, norm)
     for each, linear in zip(place.linear, (attention.query, attention.key_value, attention.output), strict=True):
         _fill_linear(each, linear)
 
 
 def _fill_feed_forward(place: Any, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
-    _norm(place.layer_norm, norm)
+    _fill_norm(place.layer_norm, norm)
     _fill_linear(place.linear_0, feed_forward.inner)
     _fill_linear(place.linear_1, feed_forward.outer)
 
 
-def _norm(place: Any, norm: Any) -> None:
+def _fill_norm(place: Any, norm: Any) -> None:
     place.gamma, place.beta = _to_numpy(norm.weight), _to_numpy(norm.bias)
 
 
@@ -254,7 +254,7 @@ def _to_numpy(tensor: Tensor) -> Any:
     return tensor.detach().float().contiguous().numpy()
 
 
-FORMATS: dict[str, Callable[[LoadedModel, Path, ExportOptions], None]] = {
+EXPORT_FORMATS: dict[str, Callable[[LoadedModel, Path, ExportOptions], None]] = {
     "ctranslate2": write_ctranslate2_folder,
     "huggingface": write_huggingface_folder,
     "onnx": write_onnx_folder,

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Literal
 
 from tfm.data.errors import DataError
-from tfm.model.config import Languages
+from tfm.model.config import LanguageMarking
 from tfm.tokenizer.languages import match_languages
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MAX_LANGUAGES_SHOWN = 8
-TRANSLATES = "translates into several languages"
+SEVERAL_LANGUAGES_MESSAGE = "translates into several languages"
 
 
 def tokenizer_for_languages(
-    tokenizer: Tokenizer, languages: Languages, to: str | None, source_language: str | None, folder: Path
+    tokenizer: Tokenizer, languages: LanguageMarking, to: str | None, source_language: str | None, folder: Path
 ) -> Tokenizer:
     """Return the tokenizer of sources in a language that are to be translated into another.
 
@@ -38,15 +38,15 @@ def tokenizer_for_languages(
         return tokenizer  # of the latter it has no more than the pieces
     lacks = "--to" if to is None else "--from"
     if to is None or (tokenizer.names_texts and source_language is None):
-        several = "is told the languages of source and target" if tokenizer.names_texts else TRANSLATES
+        several = "is told the languages of source and target" if tokenizer.names_texts else SEVERAL_LANGUAGES_MESSAGE
         raise DataError(f"{several}: say which, {lacks} {format_codes(known, ' or ')}", file=folder)
-    target = one_of(to, known, "into", folder)
+    target = check_language(to, known, "into", folder)
     if source_language is None:
         return tokenizer.for_target_language(target)
-    return tokenizer.for_target_language(target, one_of(source_language, known, "from", folder))
+    return tokenizer.for_target_language(target, check_language(source_language, known, "from", folder))
 
 
-def one_of(asked: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
+def check_language(asked: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
     """Return the model's code of a language.
 
     Args:

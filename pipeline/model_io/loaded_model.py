@@ -59,7 +59,7 @@ class LoadedModel:
         if self.images is not None:
             raise DataError(f"reads images, not text: {instead}", file=self.folder)
 
-    def preparation(self) -> ImageTransform:
+    def require_image_transform(self) -> ImageTransform:
         """The transform from images to the network's input. Raises DataError where it reads texts."""
         if self.images is None:
             raise DataError("reads text, not images: give it a text", file=self.folder)

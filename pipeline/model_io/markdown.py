@@ -5,15 +5,17 @@ import re
 
 from tfm.data.errors import escape_unprintable
 
-MAX_TEXT = 200
-_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|~$^=])")
-_LINK = re.compile(r"(?i)(https?|ftp|mailto|www)(?=[:.])")
+MAX_TEXT_LENGTH = 200
+_MARKUP_PATTERN = re.compile(r"([\\`*_{}\[\]()#+!|~$^=])")
+_LINK_PATTERN = re.compile(r"(?i)(https?|ftp|mailto|www)(?=[:.])")
 
 
 def markdown_text(text: str) -> str:
     """The text as a paragraph or a cell of a table shows it: no markup, HTML, link or line break."""
     plain = _to_single_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _MARKUP.sub(r"\\\1", _LINK.sub(lambda link: f"{link[0][0]}&#{ord(link[0][1])};{link[0][2:]}", plain))
+    return _MARKUP_PATTERN.sub(
+        r"\\\1", _LINK_PATTERN.sub(lambda link: f"{link[0][0]}&#{ord(link[0][1])};{link[0][2:]}", plain)
+    )
 
 
 def code_span(text: str) -> str:
@@ -37,4 +39,4 @@ def _replace_unprintable(value: object) -> object:
 
 def _to_single_line(text: str) -> str:
     plain = escape_unprintable(" ".join(text.split()))
-    return plain if len(plain) <= MAX_TEXT else f"{plain[:MAX_TEXT]}..."
+    return plain if len(plain) <= MAX_TEXT_LENGTH else f"{plain[:MAX_TEXT_LENGTH]}..."

@@ -18,8 +18,8 @@ from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.model_io.weight_files import check_header
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
 
-WEIGHTS = "model.safetensors"
-MODEL_FILES = {"config.json", WEIGHTS, SHARED, SOURCE, TARGET, ORIGINAL_IDS}
+WEIGHTS_FILE = "model.safetensors"
+MODEL_FILES = {"config.json", WEIGHTS_FILE, SHARED, SOURCE, TARGET, ORIGINAL_IDS}
 """The files of a model that has nothing beside its tokenizers and weights."""
 MAX_WEIGHT_BYTES = 1 << 26
 """The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""
@@ -37,7 +37,7 @@ class NumpyModelParts:
 
 def is_small_model(folder: Path) -> bool:
     """Return whether a folder holds weights that numpy computes with as fast as torch is loaded."""
-    file = folder / WEIGHTS
+    file = folder / WEIGHTS_FILE
     return file.exists() and file.stat().st_size <= MAX_WEIGHT_BYTES
 
 
@@ -58,8 +58,8 @@ def read_model_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool])
         if not (accepts(config) and manifest.files.keys() <= MODEL_FILES):
             raise UnsupportedModelError
         source, target = load_tokenizer_pair(manifest.folder)
-        check_header(manifest.folder / WEIGHTS)
-        weights = load_file(manifest.folder / WEIGHTS)
+        check_header(manifest.folder / WEIGHTS_FILE)
+        weights = load_file(manifest.folder / WEIGHTS_FILE)
     except (ValidationError, OSError, ValueError, TypeError, SafetensorError):  # TypeError: numpy does not know bf16
         raise UnsupportedModelError from None
     if any(each.dtype != np.float32 for each in weights.values()):

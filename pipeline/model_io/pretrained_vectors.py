@@ -75,7 +75,7 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
     return words_of(tokenizer), table.float().cpu().numpy()
 
 
-def find_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:
+def read_wanted_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:
     """Read the vectors of the wanted words in a text file, or in the folder of a model.
 
     Args:

@@ -8,14 +8,14 @@ from safetensors import safe_open
 
 from tfm.data.safe_files import open_regular_file
 
-MAX_HEADER = 16 * 2**20
+MAX_HEADER_BYTES = 16 * 2**20
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 def check_header(file: Path) -> None:
     """Raise ValueError for a header larger than any of a model, DataError for anything but a regular file."""
     with open_regular_file(file) as stream:
-        if int.from_bytes(stream.read(8), "little") > MAX_HEADER:
+        if int.from_bytes(stream.read(8), "little") > MAX_HEADER_BYTES:
             raise ValueError("its weights begin with a header larger than any that tfm writes")
 
 

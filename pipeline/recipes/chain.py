@@ -135,7 +135,7 @@ class Stage:
 
 
 # Each stage is imported when it is run: those before it need not wait for torch.
-STAGES = {
+STAGES_BY_NAME = {
     "tokenize": Stage(_run_tokenize, "tokenizer", {}),
     "preprocess": Stage(_run_preprocess, "dataset", {"tokenizer": "tokenize"}),
     "train": Stage(_run_train, "model", {"dataset": "preprocess"}),
@@ -149,17 +149,17 @@ STAGES = {
 def stages_of_recipe(recipe: Recipe) -> list[str]:
     """The stages of a recipe, in order. A task without hypotheses has nothing to translate."""
     without = set() if ABILITIES[recipe.model.task].gives_hypotheses else {"translate"}
-    return [stage for stage in STAGES if stage not in without]
+    return [stage for stage in STAGES_BY_NAME if stage not in without]
 
 
-def run(
+def run_chain(
     recipe: Recipe,
     *,
     root: Path = Path("runs"),
     command: Sequence[str],
     reporter: Reporter,
     before: Callable[[str], None] = lambda stage: None,
-    only: Sequence[str] = tuple(STAGES),
+    only: Sequence[str] = tuple(STAGES_BY_NAME),
     scores: Reporter | None = None,
 ) -> RunPaths:
     """Run the recipe's stages, in order, in root/NAME; each reports whether it is fresh or why it runs.
@@ -182,12 +182,12 @@ def run(
     for number, stage in enumerate(plan := [each for each in stages_of_recipe(recipe) if each in only], start=1):
         reporter.line(f"[{number}/{len(plan)}] {stage}")
 
-        def work(stage: str = stage) -> None:
+        def run_one_stage(stage: str = stage) -> None:
             before(stage)
             shown = scores if stage == "evaluate" and scores is not None else reporter
             run_stage(recipe, stage, root=root, command=command, reporter=shown)
 
-        run_in_sync(work, by_all=stage == "train")
+        run_in_sync(run_one_stage, by_all=stage == "train")
     return get_run_paths(recipe, root)
 
 
@@ -222,10 +222,10 @@ def run_stage(
     place = get_run_paths(recipe, root)
     if stage not in stages_of_recipe(recipe):
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
-    for name, maker in STAGES[stage].reads.items():
+    for name, maker in STAGES_BY_NAME[stage].reads.items():
         folder: Path = getattr(place, name)
         if maker in stages_of_recipe(recipe) and not folder.exists():
             raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=folder)
     if out is None:
-        out = place.folder if stage == "train" else getattr(place, STAGES[stage].makes)
-    STAGES[stage].work(StageJob(recipe, place, out, command, reporter))
+        out = place.folder if stage == "train" else getattr(place, STAGES_BY_NAME[stage].makes)
+    STAGES_BY_NAME[stage].work(StageJob(recipe, place, out, command, reporter))

@@ -13,13 +13,13 @@ from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
-from tfm.pipeline.recipes.recipe_batch import ROOT, load_recipes
+from tfm.pipeline.recipes.recipe_batch import RUNS_FOLDER, load_recipes
 from tfm.pipeline.reports.model_figures import further_scores
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
-STAGES = ("tokenize", "preprocess", "train")
+FOLD_STAGES = ("tokenize", "preprocess", "train")
 """The stages of each fold: no test set is scored."""
-FIGURES = ("loss", "perplexity", "accuracy", "bleu")
+VALIDATION_FIGURES = ("loss", "perplexity", "accuracy", "bleu")
 """Before further scores of validation."""
 
 
@@ -46,7 +46,7 @@ class CrossValidation:
     @property
     def figures(self) -> list[str]:
         """The names of the figures that all folds have."""
-        names = dict.fromkeys([*FIGURES, *(name for fold in self.folds for name in fold.figures)])
+        names = dict.fromkeys([*VALIDATION_FIGURES, *(name for fold in self.folds for name in fold.figures)])
         return [name for name in names if all(name in fold.figures for fold in self.folds)]
 
     def signature(self, figure: str) -> str | None:
@@ -169,7 +169,7 @@ def bleu_tokenizers_problem(recipe: Recipe, num_folds: int) -> str | None:
     return no_mean_reason("bleu", names)
 
 
-def read_folds(name: str, recipes: Sequence[Recipe], root: Path = ROOT) -> CrossValidation:
+def read_folds(name: str, recipes: Sequence[Recipe], root: Path = RUNS_FOLDER) -> CrossValidation:
     """Return the results of the runs of a recipe's folds.
 
     Args:
@@ -189,7 +189,7 @@ def _read_fold(recipe: Recipe, folder: Path) -> FoldResult:
     validation, rows = model.figures["validation"], dataset.figures["rows"]
     if not (isinstance(validation, Mapping) and isinstance(rows, Mapping)):
         raise DataError("its manifest has no figures of validation: train it again", file=folder / "model")
-    figures = {key: float(validation[key]) for key in FIGURES if validation.get(key) is not None}
+    figures = {key: float(validation[key]) for key in VALIDATION_FIGURES if validation.get(key) is not None}
     signatures = {key: str(text) for key in figures if (text := validation.get(f"{key}_signature")) is not None}
     for name, each in further_scores(validation).items():
         figures[name], signatures[name] = each.score, each.signature

@@ -25,7 +25,7 @@ class Origin(NamedTuple):
 Origins: TypeAlias = dict[Key, Origin]
 """By key. The layer of a recipe is 0, of those that it extends less, of the command line 1."""
 
-KINDS = {
+TYPE_DESCRIPTIONS = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
@@ -39,7 +39,7 @@ KINDS = {
     "model_type": "a table of keys",
     "dict_type": "a table of keys",
 }
-BOUNDS = {
+BOUND_DESCRIPTIONS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),
     "less_than": ("less than", "lt"),
@@ -104,11 +104,11 @@ def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple
         return f"{name} is missing"
     if kind == "literal_error":
         return f"{name} = {format_value(error['input'])} is not allowed; it may be {context['expected']}"
-    if kind in BOUNDS:
-        words, limit = BOUNDS[kind]
+    if kind in BOUND_DESCRIPTIONS:
+        words, limit = BOUND_DESCRIPTIONS[kind]
         return f"{name} = {format_value(error['input'])} must be {words} {context[limit]}"
-    if kind in KINDS:
-        return f"{name} = {format_value(error['input'])} must be {KINDS[kind]}"
+    if kind in TYPE_DESCRIPTIONS:
+        return f"{name} = {format_value(error['input'])} must be {TYPE_DESCRIPTIONS[kind]}"
     return f"{name} = {format_value(error['input'])}: {error['msg']}"
 
 

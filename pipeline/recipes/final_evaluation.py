@@ -24,13 +24,13 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import RunPaths, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.recipes.seed_scores import joint_fingerprint, record_ledger_entry, show_seed_scores, test_fingerprints
-from tfm.pipeline.reports.evaluation_report import label
-from tfm.pipeline.reports.run_summary import VALID, read_run
+from tfm.pipeline.reports.evaluation_report import metric_label
+from tfm.pipeline.reports.run_summary import VALID_PREFIX, read_run
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
 from tfm.pipeline.scoring.evaluation.allowlist import check_commands_allowed
 from tfm.pipeline.scoring.evaluation.evaluation import LIKELIHOOD_METRICS, Evaluation
-from tfm.pipeline.scoring.evaluation.scores_json import from_json, raise_scores_file_errors
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_directions
 from tfm.pipeline.stages import evaluate, translate
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -39,7 +39,7 @@ GET_SCORES_ADVICE = 'run `tfm run` with evaluation.tests = "final"'
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateRun:
     """A run that may be chosen: its settings, and the scores of its model on its validation split.
 
     recipe: the name of the group of runs that differ in their seed alone; empty where there are none.
@@ -59,13 +59,13 @@ class Candidate:
 class Selection:
     """The choice of validation: a run, or all seeds of a recipe; the figure, its (mean) value, and of how many such."""
 
-    runs: tuple[Candidate, ...]
+    runs: tuple[CandidateRun, ...]
     figure: str
     score: Score
     count: int
 
     @property
-    def run(self) -> Candidate:
+    def run(self) -> CandidateRun:
         return self.runs[0]
 
     @property
@@ -73,10 +73,10 @@ class Selection:
         return self.run.recipe or str(self.run.folder)
 
     @property
-    def words(self) -> str:
+    def in_words(self) -> str:
         seeds = f", the mean of {len(self.runs)} seeds" if len(self.runs) > 1 else ""
         of = f", the best of {self.count} {'recipes' if seeds else 'runs'}" if self.count > 1 else ""
-        return f"{label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{seeds}{of}"
+        return f"{metric_label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{seeds}{of}"
 
 
 def score_tests_once(
@@ -113,11 +113,11 @@ def score_tests_once(
             a command or folder that the user did not.
     """
     choice = choose_run(read_candidates(distinct_runs(folders)), by)
-    reason = reason or choice.words
+    reason = reason or choice.in_words
     reporter.line(f"{choice.name}: chosen by {reason}")
     for each in choice.runs:
         check_commands_allowed(each.scores, each.evaluation, named, allow=allow_external, reporter=reporter)
-    chosen, several = f"{ledger.FINAL}: {reason}", [each.folder for each in choice.runs]
+    chosen, several = f"{ledger.FINAL_EVALUATION}: {reason}", [each.folder for each in choice.runs]
     if not all(is_already_evaluated(each, RunPaths(each.folder)) for each in choice.runs):
         # what a scoring of these seeds has entered before it was stopped is no use of the tests before
         own = joint_fingerprint(several) if len(several) > 1 else None
@@ -133,7 +133,7 @@ def score_tests_once(
     return show_seed_scores(choice.name, contents, reporter) if len(several) > 1 else contents[several[0].name]
 
 
-def _score_tests(candidate: Candidate, chosen: str | None, **about: Any) -> dict[str, Any]:
+def _score_tests(candidate: CandidateRun, chosen: str | None, **about: Any) -> dict[str, Any]:
     """Translate and score the test sets of one run; the content of scores.json."""
     run, about = RunPaths(candidate.folder), {**about, "seed": candidate.seed}
     if candidate.decoding is not None:
@@ -164,7 +164,7 @@ def run_validation(recipe: Recipe, *, command: Sequence[str], reporter: Reporter
     return run_folder(recipe)
 
 
-def read_candidate(folder: Path) -> Candidate:
+def read_candidate(folder: Path) -> CandidateRun:
     """The run in a folder. Raises DataError where its model has no scores of its validation split."""
     run = RunPaths(folder, "valid")
     if not folder.is_dir():
@@ -182,7 +182,7 @@ def read_candidate(folder: Path) -> Candidate:
         decoding = decoding_without_defaults(made.config["decoding"])
     evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
     validation = read_artifact(run.scores, _validation_scores, must_match=scores.as_input())
-    return Candidate(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
+    return CandidateRun(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
 
 
 def decoding_without_defaults(settings: object) -> DecodingConfig:
@@ -193,20 +193,20 @@ def decoding_without_defaults(settings: object) -> DecodingConfig:
     return DecodingConfig.model_validate(found.model_dump(exclude_defaults=True))
 
 
-def read_candidates(folders: Sequence[Path]) -> list[Candidate]:
+def read_candidates(folders: Sequence[Path]) -> list[CandidateRun]:
     """The runs in some folders; those of them that differ in their seed alone have their recipe's name.
 
     Raises DataError where a model has no scores of its validation split.
     """
     candidates = [read_candidate(folder) for folder in folders]
     by_name = {str(each.folder): each for each in candidates}
-    for row in group_by_seed([read_run(each.folder, name, VALID) for name, each in by_name.items()]):
+    for row in group_by_seed([read_run(each.folder, name, VALID_PREFIX) for name, each in by_name.items()]):
         if len(row.runs) > 1:
             by_name |= {run.name: replace(by_name[run.name], recipe=row.name) for run in row.runs}
     return list(by_name.values())
 
 
-def choose_run(candidates: Sequence[Candidate], by: str | None = None) -> Selection:
+def choose_run(candidates: Sequence[CandidateRun], by: str | None = None) -> Selection:
     """The candidate with the best figure of validation, the first of those that are equal; of candidates of one recipe
     the mean counts, and all are chosen.
 
@@ -231,16 +231,16 @@ def choose_run(candidates: Sequence[Candidate], by: str | None = None) -> Select
     raise RecipeError(f"validation cannot choose: {problems[0]}")
 
 
-def group_seeds(candidates: Sequence[Candidate]) -> list[tuple[Candidate, ...]]:
+def group_seeds(candidates: Sequence[CandidateRun]) -> list[tuple[CandidateRun, ...]]:
     """The candidates of each recipe, in the order of the first of them."""
-    found: dict[str, tuple[Candidate, ...]] = {}
+    found: dict[str, tuple[CandidateRun, ...]] = {}
     for each in candidates:
         name = each.recipe or str(each.folder)
         found[name] = (*found.get(name, ()), each)
     return list(found.values())
 
 
-def comparability_problem(figure: str, candidates: Sequence[Candidate]) -> str | None:
+def comparability_problem(figure: str, candidates: Sequence[CandidateRun]) -> str | None:
     """Why a figure of validation does not compare over all candidates; None where it does."""
     first = candidates[0]
     for each in candidates:
@@ -254,7 +254,7 @@ def comparability_problem(figure: str, candidates: Sequence[Candidate]) -> str |
     return None
 
 
-def is_already_evaluated(chosen: Candidate, run: RunPaths) -> bool:
+def is_already_evaluated(chosen: CandidateRun, run: RunPaths) -> bool:
     """Return whether the scores of the tests are there, made from just this model with these settings."""
     try:
         if chosen.decoding is not None:
@@ -263,7 +263,7 @@ def is_already_evaluated(chosen: Candidate, run: RunPaths) -> bool:
                 return False
         translations = None if chosen.decoding is None else run.translations
         texts = run.model, run.dataset, translations
-        return stale_reason(evaluate.plan(*texts, chosen.evaluation, run.scores, seed=chosen.seed)) is None
+        return stale_reason(evaluate.plan_scores(*texts, chosen.evaluation, run.scores, seed=chosen.seed)) is None
     except DataError:
         return False  # of another model, or damaged: it has to be made
 
@@ -276,10 +276,12 @@ def check_tests_unused(run: RunPaths, *, again: bool, own: str | None = None) ->
         again: whether it may be scored again.
         own: the fingerprint of the models together, whose look may have been entered before they were stopped.
     """
-    looker = ledger.read_evaluated_model(run.model, "", ledger.FINAL)
+    looker = ledger.read_evaluated_model(run.model, "", ledger.FINAL_EVALUATION)
     entries = [] if looker is None else ledger.read_ledger(looker.root)
     for name, texts in test_fingerprints(run).items():
-        looked = (each for each in ledger.select_entries(entries, texts) if each.chosen.startswith(ledger.FINAL))
+        looked = (
+            each for each in ledger.select_entries(entries, texts) if each.chosen.startswith(ledger.FINAL_EVALUATION)
+        )
         before = [each for each in looked if each.model != own]
         if before and not again:
             times = "once" if len(before) == 1 else f"{len(before)} times"
@@ -292,7 +294,7 @@ def check_tests_unused(run: RunPaths, *, again: bool, own: str | None = None) ->
 def _validation_scores(manifest: Manifest) -> Evaluation:
     shown = manifest.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
-        return add_means(from_json(read_json(manifest.folder / "scores.json", shown=shown)))
+        return add_means(evaluations_from_json(read_json(manifest.folder / "scores.json", shown=shown)))
 
 
 def add_means(found: Sequence[Evaluation]) -> Evaluation:

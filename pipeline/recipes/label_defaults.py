@@ -3,7 +3,7 @@
 from typing import Any
 
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.training_config import FIGURES, TrainingConfig
+from tfm.pipeline.training_config import VALIDATION_FIGURES, TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 LEGACY_TOKENIZER_KIND = "word"
@@ -49,7 +49,7 @@ def no_score_reason(task: str, training: TrainingConfig) -> str | None:
     if abilities.translates:
         return None
     asked: dict[str, str] = {f"validation.metrics: {name}": name for name in training.validation.metrics or ()}
-    if (metric := training.early_stopping.metric) not in FIGURES:
+    if (metric := training.early_stopping.metric) not in VALIDATION_FIGURES:
         asked[f'early_stopping.metric = "{metric}"'] = metric
     for said, name in asked.items():
         if abilities.labels is None or name == "bleu":

@@ -35,14 +35,14 @@ from tfm.pipeline.recipes.error_messages import (
 from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import check_names, no_score_reason, set_label_tokenizer
 from tfm.pipeline.recipes.overrides import Setting, parse_settings, set_value
-from tfm.pipeline.recipes.recipe_files import read
+from tfm.pipeline.recipes.recipe_files import read_recipe_file
 from tfm.pipeline.recipes.texts_alone import add_running_text, add_sources, check_sources
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
 from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
-COMMAND_LINE = 1  # the layer of what is said there; a recipe is 0, one that it extends less
+COMMAND_LINE_PRIORITY = 1  # the layer of what is said there; a recipe is 0, one that it extends less
 _Section = TypeVar("_Section", bound=BaseModel)
 
 
@@ -145,7 +145,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
             the allowed values.
     """
     origins: Origins = {}
-    raw = read(path, origins)
+    raw = read_recipe_file(path, origins)
     raw.setdefault("name", path.stem)
     recipe = _validate_section(
         Recipe, raw, parse_settings(overrides, flags or {}), escape_unprintable(str(path)), origins
@@ -177,7 +177,7 @@ def section_from_flags(
     for first, label in {each.key[0]: each.label for each in settings}.items():
         if first not in Recipe.model_fields:
             unknown = {"type": "extra_forbidden", "loc": (first,), "msg": "", "input": None}
-            raise recipe_error([unknown], Recipe, (), {(first,): Origin(label, COMMAND_LINE)}, str)
+            raise recipe_error([unknown], Recipe, (), {(first,): Origin(label, COMMAND_LINE_PRIORITY)}, str)
         if first not in (part, *beside, "seed", "name"):
             takes = ", ".join(sorted([part, *beside]))
             raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
@@ -187,7 +187,7 @@ def section_from_flags(
     return found
 
 
-def schema() -> dict[str, Any]:
+def recipe_schema() -> dict[str, Any]:
     """The JSON schema of recipes, for editors."""
     content = Recipe.model_json_schema()
     content["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -222,7 +222,7 @@ def _validate_section(
     """
     prefix = () if part is None else (part,)
 
-    def content_with(some: Sequence[Setting]) -> Any:
+    def content_with_settings(some: Sequence[Setting]) -> Any:
         raw = copy.deepcopy(dict(said))
         for setting in some:
             set_value(raw, setting, Recipe)
@@ -232,19 +232,21 @@ def _validate_section(
             add_sources(raw)
         return raw if part is None else raw.get(part, {})
 
-    def to_blame(error: Any) -> str:
+    def origin_of_error(error: Any) -> str:
         for setting in settings:  # the one without which there is no such error
             with suppress(RecipeError):
-                if not _has_error(section, content_with([each for each in settings if each is not setting]), error):
+                if not _has_error(
+                    section, content_with_settings([each for each in settings if each is not setting]), error
+                ):
                     return setting.label
         return file
 
-    content = content_with(settings)
-    origins.update({setting.key: Origin(setting.label, COMMAND_LINE) for setting in settings})
+    content = content_with_settings(settings)
+    origins.update({setting.key: Origin(setting.label, COMMAND_LINE_PRIORITY) for setting in settings})
     try:
         found = section.model_validate_json(_section_json(section, content), strict=True)
     except ValidationError as error:
-        raise recipe_error(error.errors(include_url=False), section, prefix, origins, to_blame) from None
+        raise recipe_error(error.errors(include_url=False), section, prefix, origins, origin_of_error) from None
     except ValueError as error:  # a number that is not finite, or what no file says
         found, reason = None, str(error)
     for key, number in _unusable_numbers(content, prefix):

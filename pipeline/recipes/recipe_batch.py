@@ -14,7 +14,7 @@ from tfm.pipeline.recipes.chain import RunPaths
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 
-ROOT = Path("runs")
+RUNS_FOLDER = Path("runs")
 
 
 MAX_SEED = 2**32 - 1
@@ -69,10 +69,10 @@ def run_recipes(
     recipes: Sequence[Recipe],
     *,
     keep_going: bool = False,
-    root: Path = ROOT,
+    root: Path = RUNS_FOLDER,
     command: Sequence[str],
     reporter: Reporter,
-    only: Sequence[str] = tuple(chain.STAGES),
+    only: Sequence[str] = tuple(chain.STAGES_BY_NAME),
     scores: Reporter | None = None,
 ) -> dict[str, Exception]:
     """Run each recipe as `chain.run` does, under its name.
@@ -101,12 +101,20 @@ def run_recipes(
             reporter.line(f"== {recipe.name} ({number} of {len(recipes)})")
         place = RunPaths(run_folder(recipe, root))
 
-        def share(stage: str, recipe: Recipe = recipe, place: RunPaths = place) -> None:
+        def copy_from_siblings(stage: str, recipe: Recipe = recipe, place: RunPaths = place) -> None:
             if earlier and (plan := plan_stage(recipe, stage, place)) is not None:
                 copy_from_sibling(plan, [run.folder / plan.folder.name for run in earlier], command, reporter)
 
         try:
-            chain.run(recipe, root=root, command=command, reporter=reporter, before=share, only=only, scores=scores)
+            chain.run_chain(
+                recipe,
+                root=root,
+                command=command,
+                reporter=reporter,
+                before=copy_from_siblings,
+                only=only,
+                scores=scores,
+            )
         except (Stopped, BrokenPipeError):
             raise
         except (TfmError, OSError) as error:
@@ -136,11 +144,11 @@ def plan_stage(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
     if stage == "tokenize":
         from tfm.pipeline.stages import tokenize
 
-        return tokenize.plan(recipe.tokenizer, recipe.data, place.tokenizer)
+        return tokenize.plan_tokenizer(recipe.tokenizer, recipe.data, place.tokenizer)
     if stage == "preprocess":
         from tfm.pipeline.stages import preprocess
 
-        return preprocess.plan(recipe.data, place.tokenizer, place.dataset)
+        return preprocess.plan_dataset(recipe.data, place.tokenizer, place.dataset)
     return None
 
 

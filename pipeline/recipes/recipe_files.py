@@ -15,12 +15,12 @@ from tfm.pipeline.recipes.error_messages import Key, Origin, Origins
 MAX_BYTES = 2**20
 MAX_DEPTH = 50
 MAX_EXTENDS_DEPTH = 20
-_NAME = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*"""
+_KEY_PATTERN = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*"""
 # tomllib takes time that grows with the square of such a key's length.
-_LONG_KEY = re.compile(rf"^[ \t]*(?:\[+[ \t]*)?(?:{_NAME}\.[ \t]*){{{MAX_DEPTH}}}", re.MULTILINE)
+_DEEP_KEY_PATTERN = re.compile(rf"^[ \t]*(?:\[+[ \t]*)?(?:{_KEY_PATTERN}\.[ \t]*){{{MAX_DEPTH}}}", re.MULTILINE)
 
 
-def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
+def read_recipe_file(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Return a recipe file as nested dicts, merged over the recipe it extends.
 
     Args:
@@ -45,7 +45,7 @@ def read(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> di
     if base is None:
         merged = raw
     elif isinstance(base, str):
-        merged = read(path.parent / base, origins, (*extended_by, path))
+        merged = read_recipe_file(path.parent / base, origins, (*extended_by, path))
         merged.pop("name", None)  # two runs in one folder would undo each other
         _merge_tables(merged, raw)
     else:
@@ -63,7 +63,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
     """
     try:
         text = read_bounded_file(path, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
-        if _LONG_KEY.search(text):
+        if _DEEP_KEY_PATTERN.search(text):
             raise RecursionError
         content = tomllib.loads(text)
     except FileNotFoundError:

@@ -12,11 +12,11 @@ from tfm.pipeline.artifacts.artifact import open_artifact, read_artifact
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.comparison.signatures import comparable_parts
 from tfm.pipeline.recipes.chain import RunPaths
-from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.evaluation.scores_json import from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json
 
 
 def joint_fingerprint(folders: Sequence[Path]) -> str:
@@ -72,12 +72,12 @@ def show_seed_scores(name: str, contents: Mapping[str, Mapping[str, Any]], repor
         The figures by test set and metric, and all contents.
     """
     found: dict[str, Any] = {}
-    for evaluations in zip(*(from_json(each) for each in contents.values()), strict=True):
+    for evaluations in zip(*(evaluations_from_json(each) for each in contents.values()), strict=True):
         figures = _summarize_seeds(evaluations)
         found[evaluations[0].name] = figures
         rows = [
             (
-                label(metric, each["signature"]),
+                metric_label(metric, each["signature"]),
                 f"{each['mean']:.4g} ± {each['deviation']:.2g}",
                 *(f"{value:.4g}" for value in each["values"]),
             )

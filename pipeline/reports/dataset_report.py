@@ -20,7 +20,7 @@ from tfm.data.dataset.unwritable import UnwritableCharacters
 from tfm.data.errors import escape_unprintable, format_count
 from tfm.tokenizer.special import UNK_ID
 
-LENGTH_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
+LENGTH_BIN_EDGES = (0, 1, 6, 11, 16, 21, 31, 41, 51, 76, 101, 151, 201, 301, 501, 1001)
 MAX_CHARACTERS_SHOWN = 8
 Table: TypeAlias = tuple[str, list[str], list[list[object]]]
 
@@ -34,14 +34,14 @@ class SideCount:
         tokens: the number of tokens.
         unknown: the number of unknown tokens.
         longest: tokens of the longest text.
-        histogram: the number of texts of each length, by LENGTH_EDGES.
+        histogram: the number of texts of each length, by LENGTH_BIN_EDGES.
     """
 
     rows: int = 0
     tokens: int = 0
     unknown: int = 0
     longest: int = 0
-    histogram: Ints = field(default_factory=lambda: np.zeros(len(LENGTH_EDGES), np.int64))
+    histogram: Ints = field(default_factory=lambda: np.zeros(len(LENGTH_BIN_EDGES), np.int64))
 
     def add(self, side: EncodedSide) -> None:
         """Count a chunk's side."""
@@ -49,8 +49,8 @@ class SideCount:
         self.tokens += len(side.ids)
         self.unknown += int((side.ids == UNK_ID).sum())
         self.longest = max(self.longest, int(side.lengths.max(initial=0)))
-        bins = np.searchsorted(LENGTH_EDGES, side.lengths, side="right") - 1
-        self.histogram += np.bincount(bins, minlength=len(LENGTH_EDGES))
+        bins = np.searchsorted(LENGTH_BIN_EDGES, side.lengths, side="right") - 1
+        self.histogram += np.bincount(bins, minlength=len(LENGTH_BIN_EDGES))
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry of report.json."""
@@ -194,7 +194,7 @@ def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> 
     }
 
 
-def tables(report: Mapping[str, Any]) -> list[Table]:
+def report_tables(report: Mapping[str, Any]) -> list[Table]:
     """The report as text: tables as (title, columns, rows). A side without any text is omitted."""
     splits = report["splits"]
     sides = [side for side in _SIDES if any(split[side]["tokens"] for split in splits.values())]
@@ -209,7 +209,7 @@ def tables(report: Mapping[str, Any]) -> list[Table]:
     ]
 
 
-def batches_line(report: Mapping[str, Any]) -> str:
+def describe_batches(report: Mapping[str, Any]) -> str:
     """The cost of padding in a sentence. A task of one side has other batches; another seed one more or less."""
     cost, corpora = report["batches"], report["splits"]["train"]["corpora"]
     return (
@@ -244,7 +244,7 @@ def _image_table(splits: Mapping[str, Any]) -> list[Table]:
 def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
     """Lengths in tokens, each bin as shares of the sides."""
     rows: list[list[object]] = []
-    for i in range(len(LENGTH_EDGES)):
+    for i in range(len(LENGTH_BIN_EDGES)):
         counts = [[split[side]["lengths"][_length_bin(i)] for side in sides] for split in splits.values()]
         totals = [split["rows"] for split in splits.values()]
         if any(map(any, counts)):
@@ -304,8 +304,8 @@ _SIDES: Sequence[str] = ("source", "target")
 
 def _length_bin(index: int) -> str:
     """A bin of the length histogram in words: "6-10"."""
-    low = LENGTH_EDGES[index]
-    if index + 1 == len(LENGTH_EDGES):
+    low = LENGTH_BIN_EDGES[index]
+    if index + 1 == len(LENGTH_BIN_EDGES):
         return f"{low}-"
-    high = LENGTH_EDGES[index + 1] - 1
+    high = LENGTH_BIN_EDGES[index + 1] - 1
     return str(low) if low == high else f"{low}-{high}"

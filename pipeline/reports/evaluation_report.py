@@ -7,7 +7,7 @@ from typing import Any
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import escape_html, frame_page, inline_svg, text_as_html
-from tfm.pipeline.reports.evaluation_tables import tables_of
+from tfm.pipeline.reports.evaluation_tables import evaluation_tables
 from tfm.pipeline.scoring.breakdown import Sample
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.metrics.meteor import NO_WORDNET_SIGNATURE
@@ -52,11 +52,11 @@ def score_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     """Name, score and signature of each metric, as tables show them; below an F-score its recall."""
     rows = []
     for name, score in evaluation.scores.items():
-        named = label(name, score.signature)
+        named = metric_label(name, score.signature)
         rows.append((named, format_score(name, score), score.signature))
         if score.recall is not None:
             rows.append((f"{named} recall", f"{score.recall:.2f}", score.signature.replace("-f1*100", "-recall*100")))
-    return rows + [(label(name), "–", why) for name, why in evaluation.missing.items()]
+    return rows + [(metric_label(name), "–", why) for name, why in evaluation.missing.items()]
 
 
 def format_score(name: str, score: Score) -> str:
@@ -68,11 +68,13 @@ def format_score(name: str, score: Score) -> str:
 def mean_tables(evaluations: Sequence[Evaluation]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Means of the scores of test sets in several languages: a title, and names with numbers."""
     for name, scores in means_of(evaluations).items():
-        rows = [(label(metric, score.signature), format_score(metric, score)) for metric, score in scores.items()]
+        rows = [
+            (metric_label(metric, score.signature), format_score(metric, score)) for metric, score in scores.items()
+        ]
         yield f"mean of {name} directions", rows
 
 
-def label(name: str, signature: str = "") -> str:
+def metric_label(name: str, signature: str = "") -> str:
     """A metric's name for people, with an arrow where lower is better.
 
     A METEOR without synonyms has a name of its own, which its signature decides.
@@ -142,7 +144,7 @@ def _means_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
 def _metric_tables(evaluation: Evaluation) -> str:
     """Scores by label, errors by their kind, and confusions."""
     text = ""
-    for title, columns, rows in tables_of(evaluation, MAX_COLUMNS):
+    for title, columns, rows in evaluation_tables(evaluation, MAX_COLUMNS):
         heads = "".join(f'<th class="number">{text_as_html(head)}</th>' for head in columns[1:])
         lines = "".join(
             f"<tr><td>{text_as_html(name)}</td>"
@@ -182,7 +184,7 @@ def _test_heading(name: str, evaluation: Evaluation) -> str:
     """A metric's name over its column of scores by length."""
     signatures = {group.scores[name].signature for group in evaluation.lengths if name in group.scores}
     is_other = name == "bleu" and all("|eff:yes|" in each for each in signatures)
-    return label(name) + (" (effective order)" if is_other else "")
+    return metric_label(name) + (" (effective order)" if is_other else "")
 
 
 def _samples_section(evaluation: Evaluation) -> str:

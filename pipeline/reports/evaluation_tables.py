@@ -7,7 +7,7 @@ from tfm.pipeline.scoring.tables.labels import Table, label_tables
 from tfm.pipeline.scoring.tables.summaries import summary_tables
 
 
-def tables_of(evaluation: Evaluation, widest: int) -> list[Table]:
+def evaluation_tables(evaluation: Evaluation, widest: int) -> list[Table]:
     """The tables in the order in which they are shown; widest: most columns of a confusion matrix."""
     labels = [] if evaluation.labels is None else label_tables(evaluation.labels, widest)
     entities = [] if evaluation.entities is None else entity_tables(evaluation.entities)

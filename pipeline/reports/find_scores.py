@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.manifest import open_artifact
-from tfm.pipeline.scoring.evaluation.scores_json import from_json, raise_scores_file_errors
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 
 
 def find_model_scores(model: Path) -> Mapping[str, Mapping[str, tuple[float, str]]]:
@@ -22,5 +22,5 @@ def find_model_scores(model: Path) -> Mapping[str, Mapping[str, tuple[float, str
         return {}
     file = scores.path / "scores.json"
     with raise_scores_file_errors(file, again="score again"):
-        found = from_json(read_json(scores.folder / "scores.json", shown=file))
+        found = evaluations_from_json(read_json(scores.folder / "scores.json", shown=file))
         return {each.name: {name: (s.score, s.signature) for name, s in each.scores.items()} for each in found}

@@ -10,12 +10,17 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.reports.evaluation_report import mean_tables, render_report, score_rows
-from tfm.pipeline.reports.evaluation_tables import tables_of
+from tfm.pipeline.reports.evaluation_tables import evaluation_tables
 from tfm.pipeline.reports.training_curves import curves_svg, read_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, segment_scores
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, entry_of, from_json, raise_scores_file_errors
+from tfm.pipeline.scoring.evaluation.scores_json import (
+    evaluation_entry,
+    evaluations_as_json,
+    evaluations_from_json,
+    raise_scores_file_errors,
+)
 from tfm.pipeline.scoring.ledger import (
     EvaluatedModel,
     LedgerEntry,
@@ -24,7 +29,7 @@ from tfm.pipeline.scoring.ledger import (
     read_ledger,
     select_entries,
 )
-from tfm.pipeline.scoring.segment_scores import NAME as SEGMENTS
+from tfm.pipeline.scoring.segment_scores import SEGMENTS_FILE as SEGMENTS
 from tfm.pipeline.scoring.segment_scores import write_segments
 
 MAX_TERMINAL_COLUMNS = 12  # of a confusion matrix on a terminal
@@ -55,14 +60,14 @@ def published_scores(
         file = plan.folder / "scores.json"
         with raise_scores_file_errors(file, again="run this again"):
             content = read_json(file)
-            evaluations = from_json(content)
+            evaluations = evaluations_from_json(content)
             _show_scores(evaluations, reporter)
         _warn_of_repeated_test_use(summarize_test_uses(evaluations, looker), reporter)
     else:
         metrics = _training_metrics(training)  # before all work: it may be unreadable
         with publish(plan, command=command) as draft:
             evaluations = work(draft.folder)
-            content = as_json(evaluations)
+            content = evaluations_as_json(evaluations)
             seen = record_test_use(
                 evaluations, looker, reporter
             )  # first: no kill hides a look whose scores are published
@@ -90,7 +95,7 @@ def report_scores(
     seen = record_test_use(evaluations, looker, reporter)
     show_scores(evaluations, reporter)
     _warn_of_repeated_test_use(seen, reporter)
-    return as_json(evaluations)
+    return evaluations_as_json(evaluations)
 
 
 def warn_of_failed_metrics(content: Mapping[str, Any], external: Sequence[str], out: Path, reporter: Reporter) -> None:
@@ -141,7 +146,7 @@ def summarize_test_uses(evaluations: Sequence[Evaluation], looker: EvaluatedMode
 
 def _record_ledger_entries(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[LedgerEntry]:
     return [
-        looker.look(each.name, each.texts, sha256_of_json(to_jsonable(entry_of(each))))
+        looker.ledger_entry(each.name, each.texts, sha256_of_json(to_jsonable(evaluation_entry(each))))
         for each in evaluations
         if each.texts is not None
     ]
@@ -197,7 +202,7 @@ def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     for evaluation in evaluations:
         title = f"{evaluation.name}: {format_count(evaluation.num_segments, 'segment')}"
         reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
-        for named, columns, rows in tables_of(evaluation, MAX_TERMINAL_COLUMNS):
+        for named, columns, rows in evaluation_tables(evaluation, MAX_TERMINAL_COLUMNS):
             reporter.table(f"{evaluation.name}: {named}", columns, rows)
     for title, means in mean_tables(evaluations):
         reporter.table(title, ("metric", "mean"), means)

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline.artifacts.folder_lock import writer
-from tfm.pipeline.artifacts.manifest import NAME, Manifest, open_artifact
+from tfm.pipeline.artifacts.folder_lock import current_writer
+from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, open_artifact
 from tfm.pipeline.artifacts.swap import leftovers_of
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 
-ORDER = ("tokenizer", "dataset", "training", "model", "translations", "scores")
+PART_ORDER = ("tokenizer", "dataset", "training", "model", "translations", "scores")
 TRAINING_FOLDER = re.compile(r"training(\.old-\d+)?")
 DAMAGED_STATUS = "damaged"
 
@@ -47,8 +47,10 @@ class RunPart:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run: no artifact itself, it holds some, or a training."""
-    holds = ((part / NAME).exists() or TRAINING_FOLDER.fullmatch(part.name) for part in _artifact_folders(folder))
-    return not (folder / NAME).exists() and any(holds)
+    holds = (
+        (part / MANIFEST_FILE).exists() or TRAINING_FOLDER.fullmatch(part.name) for part in _artifact_folders(folder)
+    )
+    return not (folder / MANIFEST_FILE).exists() and any(holds)
 
 
 def describe_run(folder: Path) -> list[RunPart]:
@@ -65,9 +67,9 @@ def describe_run(folder: Path) -> list[RunPart]:
             for place in _artifact_folders(folder)]  # fmt: skip
 
 
-def as_json(folder: Path, parts: list[RunPart]) -> dict[str, Any]:
+def run_parts_as_json(folder: Path, parts: list[RunPart]) -> dict[str, Any]:
     """Return the overview as JSON, with drafts and replaced versions, which processes left that were killed."""
-    names = {*ORDER, *(each.name for each in parts)}
+    names = {*PART_ORDER, *(each.name for each in parts)}
     rest = [path for name in sorted(names) for path in leftovers_of(folder / name)]
     return {
         "path": str(folder),
@@ -95,15 +97,15 @@ def _artifact_folders(folder: Path) -> Iterator[Path]:
         names = [entry.name for entry in os.scandir(folder) if entry.is_dir() or entry.is_symlink()]
     except OSError:
         return
-    place = {name: number for number, name in enumerate(ORDER)}
+    place = {name: number for number, name in enumerate(PART_ORDER)}
     shown = [name for name in names if not name.startswith(".")]
-    for name in sorted(shown, key=lambda name: (place.get(name.partition(".")[0], len(ORDER)), name)):
-        if name in ORDER or TRAINING_FOLDER.fullmatch(name) or (folder / name / NAME).exists():
+    for name in sorted(shown, key=lambda name: (place.get(name.partition(".")[0], len(PART_ORDER)), name)):
+        if name in PART_ORDER or TRAINING_FOLDER.fullmatch(name) or (folder / name / MANIFEST_FILE).exists():
             yield folder / name
 
 
 def _describe_artifact(path: Path, found: Manifest | str, made: dict[str, Manifest]) -> RunPart:
-    num_bytes, at_work = count_bytes(Path(os.path.realpath(path))), writer(path)
+    num_bytes, at_work = count_bytes(Path(os.path.realpath(path))), current_writer(path)
     if isinstance(found, str):
         return RunPart(path.name, DAMAGED_STATUS, f"damaged: {found}", num_bytes, writer=at_work)
     others = [
@@ -128,4 +130,4 @@ def _describe_training(place: Path) -> RunPart:
     names = (path.name.removeprefix("step-") for path in (place / "checkpoints").glob("step-*"))
     steps = sorted(int(name) for name in names if name.isdecimal())
     aside = "set aside; remove it where it is not needed" if place.name != "training" else "work in progress"
-    return RunPart(place.name, "training", aside, count_bytes(place), steps=steps, writer=writer(place))
+    return RunPart(place.name, "training", aside, count_bytes(place), steps=steps, writer=current_writer(place))

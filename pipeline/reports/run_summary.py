@@ -16,7 +16,7 @@ from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS
+from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS_KEY
 from tfm.pipeline.reports.model_figures import (
     SHORT_FINGERPRINT_LENGTH,
     describe_machine,
@@ -28,11 +28,11 @@ from tfm.pipeline.reports.model_figures import (
 )
 from tfm.pipeline.reports.training_curves import curve_points, read_metrics
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
-from tfm.pipeline.scoring.evaluation.scores_json import from_json, raise_scores_file_errors
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import DEFAULT_TASK
 
-VALID = "valid"  # no test set may have this name
+VALID_PREFIX = "valid"  # no test set may have this name
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     Args:
         folder: of the run or the model.
         name: of the run.
-        test: the test set whose scores are read; None: the main one; VALID: the validation split.
+        test: the test set whose scores are read; None: the main one; VALID_PREFIX: the validation split.
 
     Raises:
         DataError: there is no model.
@@ -123,7 +123,7 @@ def _changed_settings(model: Manifest) -> list[str]:
     return [f"settings changed during its training: {'; '.join(words)}"] if words else []
 
 
-def name_of(folder: Path) -> str:
+def run_name(folder: Path) -> str:
     """The name of a run, by its folder or that of its model."""
     whole = Path(os.path.abspath(folder))  # a link's target would be a version of it
     return whole.parent.name if whole.name == "model" and whole.parent.name else whole.name
@@ -131,7 +131,7 @@ def name_of(folder: Path) -> str:
 
 def scores_suffix(test: str | None) -> str:
     """The ending of the names of scores/ and translations/ that are of the validation split."""
-    return "-valid" if test == VALID else ""
+    return "-valid" if test == VALID_PREFIX else ""
 
 
 def _find_scores(run: Path, model: Manifest, ending: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
@@ -159,7 +159,9 @@ def _test_scores(
     """The scores of one test set; the fingerprints of its texts are part of their signatures."""
     shown = scores.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
-        found = {each.name: each for each in from_json(read_json(scores.folder / "scores.json", shown=shown))}
+        found = {
+            each.name: each for each in evaluations_from_json(read_json(scores.folder / "scores.json", shown=shown))
+        }
         if test is not None and test not in found:
             notes.append(f"was not scored on {test}, but on {format_names(found)}")
             return {}
@@ -176,7 +178,7 @@ def _text_fingerprints(test: str, scores: Manifest, translations: Manifest | Non
         while entry := translations.files.get(f"{test}.reference.{number}.txt"):
             kinds[f"reference_{number}"], number = entry, number + 1
         found = {kind: entry.sha256[:SHORT_FINGERPRINT_LENGTH] for kind, entry in kinds.items() if entry is not None}
-        contents = get_table(translations.figures, test).get(IMAGE_CONTENTS)
+        contents = get_table(translations.figures, test).get(IMAGE_CONTENTS_KEY)
         if isinstance(contents, str):  # of images, whose sources are names
             found = {
                 "images": contents[:SHORT_FINGERPRINT_LENGTH],

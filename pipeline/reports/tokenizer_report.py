@@ -13,11 +13,11 @@ from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import ClustersTrainer, LabelTrainer, TokenizerTrainer
 
-NUM_LONGEST = 20
+NUM_LONGEST_PIECES = 20
 
 
 @dataclass
-class Measure:
+class TextMeasure:
     """Statistics of a tokenizer on text.
 
     Args:
@@ -69,8 +69,8 @@ class Measure:
 class SideStatistics:
     """Statistics of the tokenizer of a side on all its texts, and on those of each language that is named."""
 
-    all: Measure = field(default_factory=Measure)
-    languages: dict[str, Measure] = field(default_factory=dict)
+    all: TextMeasure = field(default_factory=TextMeasure)
+    languages: dict[str, TextMeasure] = field(default_factory=dict)
 
     def add(self, texts: Sequence[str], tokenizer: Tokenizer, language: str | None) -> None:
         """Count some more texts.
@@ -82,7 +82,7 @@ class SideStatistics:
         """
         self.all.add(texts, tokenizer)
         if language is not None:
-            self.languages.setdefault(language, Measure()).add(texts, tokenizer)
+            self.languages.setdefault(language, TextMeasure()).add(texts, tokenizer)
 
 
 def tokenizer_statistics(tokenizer: Tokenizer, measured: SideStatistics) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def tokenizer_statistics(tokenizer: Tokenizer, measured: SideStatistics) -> dict
     return {
         "vocabulary_size": tokenizer.vocab_size,
         **measured.all.as_json(),
-        "longest_pieces": tokenizer.longest_pieces(NUM_LONGEST),
+        "longest_pieces": tokenizer.longest_pieces(NUM_LONGEST_PIECES),
         **({"languages": languages} if languages else {}),
     }
 
@@ -123,8 +123,10 @@ def show_statistics(
     if of_languages:
         heads = ["language", "tokenizer", "words", "tokens a word", "unknown tokens"]
         reporter.table("the same by language", heads, of_languages)
-    found = [[piece.replace(" ", "␣") for piece in each.longest_pieces(NUM_LONGEST)] for each in tokenizers.values()]
-    title = f"the {NUM_LONGEST} longest pieces, ␣ for a space"
+    found = [
+        [piece.replace(" ", "␣") for piece in each.longest_pieces(NUM_LONGEST_PIECES)] for each in tokenizers.values()
+    ]
+    title = f"the {NUM_LONGEST_PIECES} longest pieces, ␣ for a space"
     reporter.table(title, [*tokenizers], list(zip_longest(*found, fillvalue="")))
 
 

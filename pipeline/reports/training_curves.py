@@ -32,7 +32,7 @@ _OPTIONAL_PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "accuracy": (("validation", "valid", "accuracy"),),
 }
 _COLOURS = {"train, smoothed": "#9ecae1", "train": "#3182bd", "validation": "#e6550d", "learning rate": "#31a354"}
-STYLE = {
+PLOT_STYLE = {
     "svg.hashsalt": "tfm",  # ids are otherwise drawn at random: the same metrics must give the same bytes
     "svg.fonttype": "none",
     "font.size": 9.0,
@@ -73,7 +73,7 @@ def curves_svg(metrics: Sequence[Mapping[str, object]]) -> str:
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 6), layout="constrained")
         panels = [*_PANELS.items(), *_validation_panels(metrics)]
         for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, panels, strict=False):

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from tfm.pipeline.errors import Stopped, TfmError, told_here
+from tfm.pipeline.errors import Stopped, TfmError, mark_as_local
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.torchrun import local_rank, rank_and_size, rendezvous_store
 
@@ -105,7 +105,7 @@ class World:
                 raise
             reason = str(error).partition("\n")[0].rpartition("] ")[2]
             gone = Stopped(f"another process of this training has ended ({reason}); the same command resumes it")
-            raise told_here(gone) from error
+            raise mark_as_local(gone) from error
 
 
 @contextmanager
@@ -123,7 +123,9 @@ def init_world(device: torch.device) -> Iterator[World]:
         dist.init_process_group(backend, store=rendezvous_store(), rank=rank, world_size=size)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise told_here(Stopped(f"the processes of this training could not connect ({reason}); try again")) from error
+        raise mark_as_local(
+            Stopped(f"the processes of this training could not connect ({reason}); try again")
+        ) from error
     try:
         yield World(rank, size, device)
     finally:

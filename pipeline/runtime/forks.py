@@ -12,27 +12,29 @@ from threading import RLock
 
 import torch
 
-_LOCK = RLock()
+_COMPUTE_LOCK = RLock()
 
 
 @contextmanager
-def one_at_a_time() -> Iterator[None]:
+def exclude_other_threads() -> Iterator[None]:
     """Exclude other threads from computing with a model, and from forking this process, while the body runs.
 
     The precision of products and the compiled loops are those of the whole process, and torch has locks of its own.
     """
-    with _LOCK:
+    with _COMPUTE_LOCK:
         yield
 
 
 @cache
 def prepare_for_forks() -> None:
     """Let each later fork wait until no model computes, and give the process that it starts one thread for torch."""
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_reset_after_fork)
+    os.register_at_fork(
+        before=_COMPUTE_LOCK.acquire, after_in_parent=_COMPUTE_LOCK.release, after_in_child=_reset_after_fork
+    )
 
 
 def _reset_after_fork() -> None:
     with suppress(RuntimeError):  # a signal kept the parent process from waiting
-        _LOCK.release()
+        _COMPUTE_LOCK.release()
     torch.set_num_threads(1)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else they turn it off themselves, with a long warning

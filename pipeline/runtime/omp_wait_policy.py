@@ -30,16 +30,16 @@ class PassiveWaiting:
         self._end: threading.Event | None = None
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Whether threads sleep at once."""
         return self._end is not None
 
-    def turn(self, on: bool) -> None:
+    def switch(self, on: bool) -> None:
         """Let threads sleep at once, or spin."""
         if on and self._end is None:
             began, self._end = threading.Event(), threading.Event()
             threads = torch.get_num_threads()
-            threading.Thread(target=_run_extra_team, args=(threads, began, self._end), daemon=True).start()
+            threading.Thread(target=_occupy_extra_team, args=(threads, began, self._end), daemon=True).start()
             weakref.finalize(self, self._end.set)
             began.wait()
         elif not on and self._end is not None:
@@ -47,7 +47,7 @@ class PassiveWaiting:
             self._end = None
 
 
-def _run_extra_team(threads: int, began: threading.Event, end: threading.Event) -> None:
+def _occupy_extra_team(threads: int, began: threading.Event, end: threading.Event) -> None:
     """Keep so many threads, beside those that compute, that libgomp has one more of them than processors.
 
     libgomp frees them with the thread that made them.

@@ -16,15 +16,15 @@ import torch
 from tfm.pipeline.runtime.cpu import num_processors
 from tfm.pipeline.runtime.omp_wait_policy import PassiveWaiting
 
-STAT = Path("/proc/stat")
-CGROUP = Path("/sys/fs/cgroup")
+STAT_FILE = Path("/proc/stat")
+CGROUP_FOLDER = Path("/sys/fs/cgroup")
 START_SAMPLE_SECONDS = 0.3
 LOAD_WATCH_SECONDS = 2.0
 MIN_IDLE_SHARE = 0.25
 """Share of one processor: with more than that idle there is room."""
 CONTENTION_THRESHOLD = 0.45
 """Share of one processor: a program that would take all of it, and has to share it with a thread, gets half."""
-TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class CpuSample:
 
 
 @dataclass(frozen=True)
-class Load:
+class CpuLoad:
     """The number of processors that were busy over some time, and the number that other programs kept busy."""
 
     busy: float
@@ -58,25 +58,25 @@ def cpu_seconds() -> float:
 def read_cpu_sample() -> CpuSample | None:
     """Read the clocks; None where the system does not tell."""
     try:
-        lines = STAT.read_text("ascii").splitlines()
+        lines = STAT_FILE.read_text("ascii").splitlines()
         mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     except (OSError, ValueError, AttributeError):
         return None
     counts = [[int(each) for each in line.split()[1:9]] for line in lines if line.partition(" ")[0] in mine]
     ticks = sum(sum(each) - each[3] - each[4] for each in counts)  # all but idle, and idle while a disk is waited for
-    return CpuSample(time.monotonic(), ticks / TICKS, cpu_seconds())
+    return CpuSample(time.monotonic(), ticks / TICKS_PER_SECOND, cpu_seconds())
 
 
-def load_between(before: CpuSample, after: CpuSample) -> Load:
+def load_between(before: CpuSample, after: CpuSample) -> CpuLoad:
     """The mean load between two readings."""
     seconds = after.clock - before.clock
     busy, own = (after.busy - before.busy) / seconds, (after.own - before.own) / seconds
-    return Load(busy, max(busy - own, 0.0))
+    return CpuLoad(busy, max(busy - own, 0.0))
 
 
 def cpu_quota(folder: Path | None = None) -> float:
     """The number of processors' time that a container may take."""
-    folder = folder or CGROUP
+    folder = folder or CGROUP_FOLDER
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
             taken, period = " ".join((folder / file).read_text("ascii") for file in files).split()
@@ -115,7 +115,7 @@ def choose_num_threads(device: torch.device) -> int:
     return min(limit, available_threads(load_between(before, after).others, processors, of_container))
 
 
-class LoadWatch:
+class CpuLoadWatch:
     """Lets the threads of a training sleep while they wait for each other, for as long as other programs take their
     processors.
 
@@ -144,7 +144,7 @@ class LoadWatch:
             return
         self._next = self._before.clock + self._seconds
         load, processors = load_between(before, self._before), num_processors()
-        full = load.busy > processors - MIN_IDLE_SHARE or self.waits.on  # threads that sleep leave some of it idle
+        full = load.busy > processors - MIN_IDLE_SHARE or self.waits.is_on  # threads that sleep leave some of it idle
         room = max(1, int(min(cpu_quota(), processors - load.others)))
         crowded = load.others > CONTENTION_THRESHOLD and full and room < self.threads
         if crowded and not self._said:
@@ -153,4 +153,4 @@ class LoadWatch:
                 f"other programs use {load.others:.1f} of the {processors} processors: until they end, the "
                 f"{self.threads} threads of this training sleep while they wait for each other"
             )
-        self.waits.turn(on=crowded)
+        self.waits.switch(on=crowded)

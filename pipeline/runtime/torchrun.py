@@ -11,12 +11,12 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from tfm.pipeline.errors import RecipeError, Stopped, TfmError, told_here
+from tfm.pipeline.errors import RecipeError, Stopped, TfmError, mark_as_local
 
-SECONDS_BETWEEN_LOOKS = 0.1
+POLL_INTERVAL_SECONDS = 0.1
 ACK_TIMEOUT = 5.0  # for the others to have heard how it ended
 _stores: dict[tuple[str | None, str | None], Any] = {}
-_calls = count()
+_collective_call_numbers = count()
 
 # torch is imported where there is more than one process
 
@@ -48,10 +48,12 @@ def rendezvous_store() -> Any:
         if place not in _stores:
             rank, size = rank_and_size()
             _stores[place], _, _ = next(iter(rendezvous("env://", rank, size)))
-        return PrefixStore(f"tfm/{next(_calls)}", _stores[place])
+        return PrefixStore(f"tfm/{next(_collective_call_numbers)}", _stores[place])
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise told_here(Stopped(f"the processes of this training could not connect ({reason}); try again")) from error
+        raise mark_as_local(
+            Stopped(f"the processes of this training could not connect ({reason}); try again")
+        ) from error
 
 
 def run_in_sync(work: Callable[[], None], *, by_all: bool = False) -> None:
@@ -80,7 +82,7 @@ def _publish_outcome(store: Any, size: int, outcome: dict[str, Any]) -> None:
     with suppress(RuntimeError):  # all are gone
         store.set("outcome", json.dumps(outcome))
         while store.add("heard", 0) < size - 1 and time.monotonic() < until:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_INTERVAL_SECONDS)
 
 
 def _wait_for_rank_zero(store: Any, work: Callable[[], None] | None) -> None:
@@ -102,8 +104,8 @@ def _collect_outcomes(store: Any) -> dict[str, Any]:
     """Wait for the outcome of the first process. Looks again and again: stages take hours."""
     try:
         while not store.check(["outcome"]):
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_INTERVAL_SECONDS)
         found: dict[str, Any] = json.loads(store.get("outcome"))
         return found
     except RuntimeError as error:
-        raise told_here(Stopped("the first process has ended; the same command resumes")) from error
+        raise mark_as_local(Stopped("the first process has ended; the same command resumes")) from error

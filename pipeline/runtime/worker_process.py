@@ -20,7 +20,7 @@ import torch
 from tfm.data.errors import DataError
 
 WorkerConnection: TypeAlias = "Connection[Any, Any]"
-Work: TypeAlias = Callable[[Any, Callable[[Any], None]], Any]
+WorkFunction: TypeAlias = Callable[[Any, Callable[[Any], None]], Any]
 """Function that answers a question; on the way it may tell its progress."""
 
 
@@ -30,7 +30,7 @@ def can_fork() -> bool:
 
 
 @contextmanager
-def fork_worker(work: Work, at_start: Callable[[], None] = lambda: None) -> Iterator[WorkerConnection]:
+def fork_worker(work: WorkFunction, at_start: Callable[[], None] = lambda: None) -> Iterator[WorkerConnection]:
     """Fork a process that answers, in a tuple, each question that is sent to it, by the result of `work`.
 
     Its other messages are those that `work` tells on the way, or the error that it raised. The process has one thread.
@@ -82,7 +82,7 @@ def receive_from_worker(line: WorkerConnection, if_killed: str) -> Any:
     return answer
 
 
-def _serve_requests(line: WorkerConnection, work: Work, at_start: Callable[[], None]) -> None:
+def _serve_requests(line: WorkerConnection, work: WorkFunction, at_start: Callable[[], None]) -> None:
     # A signal may be meant for the whole group of processes: the one that was started decides what follows.
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

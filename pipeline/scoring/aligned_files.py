@@ -8,7 +8,7 @@ from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import EvalSplit
-from tfm.pipeline.inference.translation_records import reference_file
+from tfm.pipeline.inference.translation_records import reference_file_name
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def read_translations(dataset: Path, translations: Path, scored: EvalSplit) -> l
     for name, split in scored_splits(data, scored).items():
         numbers = range(1, 2 + len(split.further_references()))
         files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
-        files |= {f"reference {number}": reference_file(name, number) for number in numbers}
+        files |= {f"reference {number}": reference_file_name(name, number) for number in numbers}
         lines = read_aligned_files({kind: translations / file for kind, file in files.items()})
         references = [lines[f"reference {number}"] for number in numbers]
         directions = data.directions.get(name, ())

@@ -16,13 +16,13 @@ from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.lines import open_lines
 from tfm.data.synthetic import registry
 
-Kind: TypeAlias = Literal["choices", "contrast"]
+AlternativeKind: TypeAlias = Literal["choices", "contrast"]
 Row: TypeAlias = Mapping[str, Any]
 MAX_CHARACTERS_SHOWN = 40  # characters of a value in an error
 
 
 @dataclass(frozen=True)
-class Item:
+class AlternativeItem:
     """A context and two or more texts, of which one is right.
 
     Args:
@@ -47,14 +47,14 @@ class AlternativeSet:
     """The items of a file, or of a built-in corpus, by its name."""
 
     name: str
-    items: tuple[Item, ...]
+    items: tuple[AlternativeItem, ...]
 
 
 class _InvalidItemError(Exception):
     """Problem with a line."""
 
 
-def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:
+def read_alternatives(file: Path, kind: AlternativeKind) -> AlternativeSet:
     """The items of a file of JSON lines. Raises DataError naming file, line and value where one is none."""
     items = tuple(_read_items(file, kind))
     if not items:
@@ -62,7 +62,7 @@ def read_alternatives(file: Path, kind: Kind) -> AlternativeSet:
     return AlternativeSet(str(file), items)
 
 
-def is_built_in(source: str, kind: Kind) -> bool:
+def is_built_in(source: str, kind: AlternativeKind) -> bool:
     """Whether a name is that of a built-in contrast set; where a file has that name, it is the file."""
     return kind == "contrast" and source in registry.GENERATORS_WITH_CONTRASTS and not Path(source).exists()
 
@@ -75,7 +75,7 @@ def built_in_sets(name: str) -> list[AlternativeSet]:
     ]
 
 
-def parse_item(row: Row, line: int, kind: Kind) -> Item:
+def parse_item(row: Row, line: int, kind: AlternativeKind) -> AlternativeItem:
     """Return the item of a line.
 
     Args:
@@ -86,7 +86,7 @@ def parse_item(row: Row, line: int, kind: Kind) -> Item:
     Raises:
         _InvalidItemError: the object is no item.
     """
-    context, alternatives, answer = READ[kind](row)
+    context, alternatives, answer = ROW_PARSERS[kind](row)
     for number, text in enumerate(alternatives):
         if text in alternatives[:number]:
             raise _InvalidItemError(f"{_format_value(text)} comes twice among its texts: no model can tell them apart")
@@ -94,11 +94,11 @@ def parse_item(row: Row, line: int, kind: Kind) -> Item:
     if isinstance(identity, bool) or not isinstance(identity, str | int | None):
         raise _InvalidItemError(f'"id" is {_format_value(identity)}, not a text or a whole number')
     category = None if row.get("category") is None else _get_text(row, "category") or None
-    known = {name: row[name] for name in KEYS[kind] if row.get(name) is not None}
-    return Item(line, context, alternatives, answer, category, known)
+    known = {name: row[name] for name in ROW_KEYS[kind] if row.get(name) is not None}
+    return AlternativeItem(line, context, alternatives, answer, category, known)
 
 
-def _read_items(file: Path, kind: Kind) -> Iterator[Item]:
+def _read_items(file: Path, kind: AlternativeKind) -> Iterator[AlternativeItem]:
     for number, line in enumerate(open_lines(file), 1):
         if not line.strip():
             continue
@@ -134,11 +134,11 @@ def _parse_contrast(row: Row) -> tuple[str, tuple[str, ...], int]:
     return source, (_get_text(row, "right"), *wrong), 0
 
 
-READ: Mapping[Kind, Callable[[Row], tuple[str, tuple[str, ...], int]]] = {
+ROW_PARSERS: Mapping[AlternativeKind, Callable[[Row], tuple[str, tuple[str, ...], int]]] = {
     "choices": _parse_question,
     "contrast": _parse_contrast,
 }
-KEYS: Mapping[Kind, tuple[str, ...]] = {
+ROW_KEYS: Mapping[AlternativeKind, tuple[str, ...]] = {
     "choices": ("id", "category", "context", "choices", "answer"),
     "contrast": ("id", "category", "source", "right", "wrong"),
 }

@@ -17,12 +17,12 @@ from statistics import NormalDist, mean
 from typing import Any
 
 from tfm.data.errors import format_share
-from tfm.pipeline.scoring.alternative_files import AlternativeSet, Item, Kind
+from tfm.pipeline.scoring.alternative_files import AlternativeItem, AlternativeKind, AlternativeSet
 
-LEVEL = 0.95
-MIN_WILSON = 5  # of fewer the exact interval is given
+CONFIDENCE_LEVEL = 0.95
+MIN_COUNT_FOR_WILSON = 5  # of fewer the exact interval is given
 RULE_SIGNATURES = {"sum": "log-p", "mean": "log-p-a-piece", "difference": "log-p-less-log-p-alone"}
-LABELS = {"sum": "sum", "mean": "mean a piece", "difference": "difference from log p alone"}
+RULE_LABELS = {"sum": "sum", "mean": "mean a piece", "difference": "difference from log p alone"}
 NO_UNCONDITIONAL_REASON = "a translation has no probability without its source"
 
 
@@ -38,7 +38,7 @@ class ScoredItem:
         is_pseudo: whether these are pseudo-log-likelihoods, each piece given all others.
     """
 
-    item: Item
+    item: AlternativeItem
     log_probs: tuple[float, ...]
     pieces: tuple[int, ...]
     alone: tuple[float, ...] | None = None
@@ -60,12 +60,12 @@ class InputWarnings:
     word_joins: list[str] = field(default_factory=list)
 
     @property
-    def cut(self) -> int:
+    def num_cut(self) -> int:
         """The number of contexts that were cut."""
         return len(self.cut_lines)
 
     @property
-    def unknown(self) -> int:
+    def num_unknown(self) -> int:
         """The number of items with an unknown piece."""
         return len(self.unknown_lines)
 
@@ -78,7 +78,7 @@ SCORING_RULES: Mapping[str, Callable[[ScoredItem], Sequence[float]]] = {
 
 
 @dataclass(frozen=True)
-class Share:
+class PercentWithInterval:
     """A share in percent with the limits of its 95 % interval.
 
     Args:
@@ -100,7 +100,7 @@ def tie_split_accuracy(values: Sequence[float], answer: int) -> float:
     return 1 / sum(value == best for value in values) if values[answer] == best else 0.0
 
 
-def wilson(successes: float, count: int, level: float = LEVEL) -> tuple[float, float]:
+def wilson_interval(successes: float, count: int, level: float = CONFIDENCE_LEVEL) -> tuple[float, float]:
     """Return the limits of Wilson's score interval (1927) of a share.
 
         (p + z² / 2n ± z √(p (1 - p) / n + z² / 4n²)) / (1 + z² / n)
@@ -125,25 +125,27 @@ def proportion_interval(successes: float, count: int) -> tuple[float, float]:
     """
     from scipy.special import betaincinv, gammaincinv
 
-    failures, half = count - successes, (1 - LEVEL) / 2
-    if count < MIN_WILSON:
+    failures, half = count - successes, (1 - CONFIDENCE_LEVEL) / 2
+    if count < MIN_COUNT_FOR_WILSON:
         low = 0.0 if successes == 0 else float(betaincinv(successes, failures + 1, half))
         return low, 1.0 if failures == 0 else float(betaincinv(successes + 1, failures, 1 - half))
-    low, high = wilson(successes, count)
+    low, high = wilson_interval(successes, count)
     few = 2 if count <= 50 else 3
     if 0 < successes <= few:
-        low = float(gammaincinv(successes, 1 - LEVEL)) / count
+        low = float(gammaincinv(successes, 1 - CONFIDENCE_LEVEL)) / count
     if 0 < failures <= few:
-        high = 1 - float(gammaincinv(failures, 1 - LEVEL)) / count
+        high = 1 - float(gammaincinv(failures, 1 - CONFIDENCE_LEVEL)) / count
     return low, high
 
 
 def proportion_interval_name(count: int) -> str:
     """The name of `proportion_interval` in a signature."""
-    return f"{'exact' if count < MIN_WILSON else 'modified-wilson'}-{100 * LEVEL:.0f}"
+    return f"{'exact' if count < MIN_COUNT_FOR_WILSON else 'modified-wilson'}-{100 * CONFIDENCE_LEVEL:.0f}"
 
 
-def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: InputWarnings) -> dict[str, Any]:
+def alternatives_as_json(
+    of: AlternativeSet, kind: AlternativeKind, scored: Sequence[ScoredItem], told: InputWarnings
+) -> dict[str, Any]:
     """Return all that is known of a set: shares in percent by rule, the same by category, and items missed by the sum.
 
     Args:
@@ -159,8 +161,8 @@ def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: 
         "name": of.name,
         **_score_part(scored, rules, kind, told),
         "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NO_UNCONDITIONAL_REASON},
-        "cut": told.cut,
-        "unknown": told.unknown,
+        "cut": told.num_cut,
+        "unknown": told.num_unknown,
         "categories": {name: _score_part(each, rules, kind, told) for name, each in by_category.items()},
         "failures": [
             _failure_json(each)
@@ -170,14 +172,16 @@ def as_json(of: AlternativeSet, kind: Kind, scored: Sequence[ScoredItem], told: 
     }
 
 
-def _scoring_rules(kind: Kind, scored: Sequence[ScoredItem]) -> list[str]:
+def _scoring_rules(kind: AlternativeKind, scored: Sequence[ScoredItem]) -> list[str]:
     """The rules that apply: a contrast set is judged by the sum alone."""
     if kind == "contrast":
         return ["sum"]
     return ["sum", "mean"] if scored[0].alone is None else list(SCORING_RULES)
 
 
-def _score_part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, told: InputWarnings) -> dict[str, Any]:
+def _score_part(
+    scored: Sequence[ScoredItem], rules: Sequence[str], kind: AlternativeKind, told: InputWarnings
+) -> dict[str, Any]:
     """The shares of some items by each rule; their signature counts the items that were not read as they are."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
     read = "end:no" if scored[0].is_pseudo else "end:counted"
@@ -196,7 +200,7 @@ def _score_part(scored: Sequence[ScoredItem], rules: Sequence[str], kind: Kind, 
             RULE_SIGNATURES[name].replace("log-p", "pseudo-log-p") if scored[0].is_pseudo else RULE_SIGNATURES[name]
         )
         signature = f"{kind}|compared:{compared}|{shared}"
-        shares[name] = asdict(Share(100 * right / len(scored), 100 * low, 100 * high, signature))
+        shares[name] = asdict(PercentWithInterval(100 * right / len(scored), 100 * low, 100 * high, signature))
     return {"count": len(scored), "chance": chance, "accuracy": shares}
 
 
@@ -229,7 +233,7 @@ def score_rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
     parts: list[tuple[str | None, Mapping[str, Any]]] = [(None, found), *found["categories"].items()]
     return [
         (
-            LABELS[rule] if category is None else f"{LABELS[rule]}: {category}",
+            RULE_LABELS[rule] if category is None else f"{RULE_LABELS[rule]}: {category}",
             part["count"],
             f"{part['chance']:.2f}",
             f"{share['score']:.2f}",
@@ -244,17 +248,17 @@ def score_rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
 COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signature")
 
 
-def input_warnings(told: InputWarnings, items: Sequence[Item]) -> list[str]:
+def input_warnings(told: InputWarnings, items: Sequence[AlternativeItem]) -> list[str]:
     """Messages to the user on how the items were read."""
     said, num = [], len(items)
-    if told.cut:
-        were = "was" if told.cut == 1 else "were"
-        longer = format_share(told.cut, num, "context", "is", "are")
+    if told.num_cut:
+        were = "was" if told.num_cut == 1 else "were"
+        longer = format_share(told.num_cut, num, "context", "is", "are")
         said.append(f"{longer} longer than the model reads, and {were} cut")
-    if told.unknown:
+    if told.num_unknown:
         said.append(
-            f"{format_share(told.unknown, num, 'item', 'has', 'have')} a text with pieces that the tokenizer does not "
-            "know"
+            f"{format_share(told.num_unknown, num, 'item', 'has', 'have')} a text with pieces that the tokenizer does "
+            "not know"
         )
     if told.word_joins:
         ends = format_share(len(told.word_joins), num, "context", "ends", "end")

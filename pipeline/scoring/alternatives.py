@@ -30,19 +30,19 @@ from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.alternative_files import AlternativeSet, Item, Kind
+from tfm.pipeline.scoring.alternative_files import AlternativeItem, AlternativeKind, AlternativeSet
 from tfm.pipeline.scoring.alternative_scores import InputWarnings, ScoredItem
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import EOS_ID, UNK_ID
 
-CHUNK = 256  # texts between two moves of the progress bar
+REQUESTS_PER_CHUNK = 256  # texts between two moves of the progress bar
 Pieces: TypeAlias = tuple[int, ...]
 Request: TypeAlias = tuple[Pieces, Pieces]
 """The pieces that are read first, and the pieces after them whose probability is asked for."""
 
 
 def score_alternatives(
-    loaded: LoadedModel, items: AlternativeSet, kind: Kind, reporter: Reporter
+    loaded: LoadedModel, items: AlternativeSet, kind: AlternativeKind, reporter: Reporter
 ) -> tuple[list[ScoredItem], InputWarnings]:
     """Compute log p of every text of every item, in nats; equal pieces have equal figures.
 
@@ -82,14 +82,14 @@ def score_alternatives(
     return scored, told
 
 
-def _joins_context(loaded: LoadedModel, kind: Kind) -> bool:
+def _joins_context(loaded: LoadedModel, kind: AlternativeKind) -> bool:
     """Whether context and text are one text, so that the text can be scored by itself as well."""
     return kind == "choices" and not ABILITIES[loaded.config.task].translates
 
 
 def _make_request_builder(
-    loaded: LoadedModel, items: AlternativeSet, kind: Kind, told: InputWarnings
-) -> Callable[[Item], list[Request]]:
+    loaded: LoadedModel, items: AlternativeSet, kind: AlternativeKind, told: InputWarnings
+) -> Callable[[AlternativeItem], list[Request]]:
     """Return the function that turns an item of a set into requests to a model."""
     if ABILITIES[loaded.config.task].translates:
         return _Seq2SeqRequests(loaded, items.name, told).requests
@@ -99,7 +99,7 @@ def _make_request_builder(
     else:
         prompts = PromptEncoder(loaded)
         reader = _TextRequests(prompts.encode, prompts.context, (EOS_ID,), items.name, told)
-    return reader.requests_after_context if _joins_context(loaded, kind) else reader.whole
+    return reader.requests_after_context if _joins_context(loaded, kind) else reader.requests_of_whole_texts
 
 
 class _Seq2SeqRequests:
@@ -109,7 +109,7 @@ class _Seq2SeqRequests:
         loaded.check_reads_text("questions and contrast sets are of texts")
         self._loaded, self._name, self._told = loaded, name, told
 
-    def requests(self, item: Item) -> list[Request]:
+    def requests(self, item: AlternativeItem) -> list[Request]:
         limit = self._loaded.model.max_length - 1
         source = self._loaded.source_tokenizer.encode(item.context)
         if not source:
@@ -137,7 +137,7 @@ class _TextRequests:
         self._encode, self._limit, self._end = encode, limit, end
         self._name, self._told = name, told
 
-    def whole(self, item: Item) -> list[Request]:
+    def requests_of_whole_texts(self, item: AlternativeItem) -> list[Request]:
         """Each text, with its end where it is predicted, after nothing."""
         if item.context:
             problem = f"a language model has no source, and here is one ({_shorten(item.context)}): leave it out"
@@ -147,7 +147,7 @@ class _TextRequests:
         _count_problems(self._told, item, cut=False, texts=texts)
         return [((), (*text, *self._end)) for text in texts]
 
-    def requests_after_context(self, item: Item) -> list[Request]:
+    def requests_after_context(self, item: AlternativeItem) -> list[Request]:
         """The pieces that each choice adds to the context; then each choice by itself."""
         own = self._encode(item.context)
         wholes = [self._encode(item.context + text) for text in item.alternatives]
@@ -164,13 +164,13 @@ class _TextRequests:
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
 
 
-def _count_problems(told: InputWarnings, item: Item, *, cut: bool, texts: Sequence[Sequence[int]]) -> None:
+def _count_problems(told: InputWarnings, item: AlternativeItem, *, cut: bool, texts: Sequence[Sequence[int]]) -> None:
     """Note whether the context of an item was cut, and whether one of its texts has an unknown piece."""
     told.cut_lines |= {item.line} if cut else set()
     told.unknown_lines |= {item.line} if any(UNK_ID in text for text in texts) else set()
 
 
-def _check_item(item: Item, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:
+def _check_item(item: AlternativeItem, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:
     """Raise DataError for a text that has no probability."""
     for text, pieces in zip(item.alternatives, texts, strict=True):
         if not pieces:
@@ -180,7 +180,7 @@ def _check_item(item: Item, name: str, texts: Sequence[Sequence[int]], limit: in
             raise _item_error(problem, name, item)
 
 
-def _item_error(problem: str, name: str, item: Item) -> DataError:
+def _item_error(problem: str, name: str, item: AlternativeItem) -> DataError:
     return DataError(problem, file=name, line=item.line)
 
 
@@ -188,7 +188,7 @@ def _shorten(text: str) -> str:
     return f'"{escape_unprintable(text[:40])}"'
 
 
-def _word_across_boundary(item: Item) -> str | None:
+def _word_across_boundary(item: AlternativeItem) -> str | None:
     """The word that a text makes with the end of the context, in a script with spaces between words; None: none."""
     for text in item.alternatives:
         if _is_word_character(item.context[-1:]) and _is_word_character(text[:1]):
@@ -209,8 +209,8 @@ def _log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Repor
     wanted = sorted(set(requests), key=lambda each: (len(each[0]) + len(each[1]), each))
     found: dict[Request, float] = {}
     with reporter.bar("scoring", len(wanted), "texts") as bar:
-        for first in range(0, len(wanted), CHUNK):
-            some = wanted[first : first + CHUNK]
+        for first in range(0, len(wanted), REQUESTS_PER_CHUNK):
+            some = wanted[first : first + REQUESTS_PER_CHUNK]
             found.update(zip(some, map(float, score(some)), strict=True))
             bar.advance(len(some))
     return found

@@ -24,8 +24,8 @@ from tfm.pipeline.runtime.progress import Reporter
 if TYPE_CHECKING:
     from tfm.data.dataset.split import Split
 
-NAME = "ledger.jsonl"
-FINAL = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
+LEDGER_FILE = "ledger.jsonl"
+FINAL_EVALUATION = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
 JOINT_RUN_MARK = "+"  # between the digests of a fingerprint
 RUN_SEPARATOR = ", "  # seeds of one recipe, which look together
 MAX_FIELD_LENGTH = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
@@ -71,7 +71,7 @@ class EvaluatedModel:
     run: str
     chosen: str
 
-    def look(self, test: str, texts: str, seen: str = "") -> LedgerEntry:
+    def ledger_entry(self, test: str, texts: str, seen: str = "") -> LedgerEntry:
         return LedgerEntry(texts, test, self.model, self.run, self.chosen, seen=seen)
 
 
@@ -88,14 +88,14 @@ def texts_fingerprint(texts: Iterable[str], sources: Iterable[str] | None = None
         texts: the references.
         sources: one for each; None where they are not known.
     """
-    lines = [_normalized(text) for text in texts]
+    lines = [_normalize_text(text) for text in texts]
     if sources is not None and 2 * len(set(lines)) <= len(lines):
-        lines = [b"%b\t%b" % pair for pair in zip(map(_normalized, sources), lines, strict=True)]
+        lines = [b"%b\t%b" % pair for pair in zip(map(_normalize_text, sources), lines, strict=True)]
     lines = [line + b"\n" for line in lines]
     return JOINT_RUN_MARK.join(hashlib.sha256(b"".join(each)).hexdigest() for each in (lines, sorted(lines)))
 
 
-def _normalized(text: str) -> bytes:
+def _normalize_text(text: str) -> bytes:
     return " ".join(text.split()).encode("utf-8", "surrogatepass")
 
 
@@ -173,14 +173,14 @@ def append_entries(root: Path, entries: Sequence[LedgerEntry], reporter: Reporte
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        with open_file_below(root, root / NAME, "a+b", buffering=0) as stream:
+        with open_file_below(root, root / LEDGER_FILE, "a+b", buffering=0) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)
             for look in entries:
                 _append_line(stream.fileno(), _serialize_entry({**asdict(look), "when": now}))
             os.fsync(stream.fileno())
     except (OSError, CannotWrite) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        reporter.warn(f"{root / NAME}: this look at the test set could not be entered: {reason}")
+        reporter.warn(f"{root / LEDGER_FILE}: this look at the test set could not be entered: {reason}")
 
 
 def read_ledger(root: Path) -> list[LedgerEntry]:
@@ -189,7 +189,7 @@ def read_ledger(root: Path) -> list[LedgerEntry]:
     A line that a crash has left unfinished is passed over: its scores were never shown.
     """
     try:
-        return [look for line in read_log(root / NAME) if (look := _parse_entry(line)) is not None]
+        return [look for line in read_log(root / LEDGER_FILE) if (look := _parse_entry(line)) is not None]
     except (OSError, DataError):
         return []
 

@@ -29,12 +29,12 @@ from tfm.pipeline.scoring.ledger import split_fingerprint
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of_unknown
-from tfm.pipeline.scoring.token_scores import token_scores, windows_over
+from tfm.pipeline.scoring.token_scores import make_windows, token_scores
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.abilities import ABILITIES, TaskSpec
 from tfm.pipeline.tasks.language_model import running_text
-from tfm.pipeline.tasks.masked_language_model import HIDDEN, RANDOM
+from tfm.pipeline.tasks.masked_language_model import MASK_TOKEN_SHARE, RANDOM_TOKEN_SHARE
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training_config import TrainingConfig
@@ -69,7 +69,7 @@ def score_likelihood(
     config, tokenizers = loaded.config, (loaded.source_tokenizer, loaded.target_tokenizer)
     task = task_of(TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
     split, num_long = _drop_long_texts(split, loaded, name, reporter)
-    batches, device = task.ordered(split, batch_tokens), next(loaded.model.parameters()).device
+    batches, device = task.ordered_batches(split, batch_tokens), next(loaded.model.parameters()).device
     with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
         validator = Validator(task, split, batches, None)
         nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), bar.advance)
@@ -89,7 +89,7 @@ def score_likelihood(
     return _make_evaluation(name, split, {"perplexity": perplexity, **shares})
 
 
-def split_of(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:
+def split_from_lines(lines: Sequence[str], source: Tokenizer, target: Tokenizer) -> Split:
     """Return lines as the split of a dataset, on both sides, since tasks differ in the side that they read.
 
     Half a character is U+FFFD, as tokenizers read it.
@@ -115,7 +115,7 @@ def _score_language_model(
         raise RecipeError(reason)
     if not len(split):
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
-    windows = windows_over(lines if config.block is None else lines.sum(keepdims=True), longest, stride or longest)
+    windows = make_windows(lines if config.block is None else lines.sum(keepdims=True), longest, stride or longest)
     overlap, num_long = windows.contexts.any(), int((lines > longest).sum()) if config.block is None else 0
     if num_long:
         apart = f"each {stride} after the one before" if overlap else "each by itself (--stride gives them context)"
@@ -189,7 +189,7 @@ def _likelihood_signature(config: ModelConfig, count: float, num_draws: int = 1)
         spans = f"{config.span_corruption.share:g}-in-spans-of-{config.span_corruption.mean_length:g}"
         return f"unit:{unit}|count:{count:.0f}|end:counted|sentinels:counted|hidden:{spans}{draws}"
     if abilities.hides_pieces:
-        shown = f"hidden:{HIDDEN:g}|random:{RANDOM:g}"
+        shown = f"hidden:{MASK_TOKEN_SHARE:g}|random:{RANDOM_TOKEN_SHARE:g}"
         return f"unit:{unit}|count:{count:.0f}|end:none|context:line|chosen:each-once{draws}|{shown}"
     context = "line" if config.block is None else f"windows-of-{config.block}"
     return f"unit:{unit}|count:{count:.0f}|end:counted|context:{context}"

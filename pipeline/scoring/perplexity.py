@@ -24,7 +24,7 @@ from tfm.tokenizer.special import UNK_ID
 _CHUNK_TEXTS = 256  # pairs between two moves of the progress bar
 
 
-class Pair(NamedTuple):
+class SourceReferencePair(NamedTuple):
     """A source and one of its references.
 
     Args:
@@ -147,7 +147,7 @@ def perplexity(
     limit = loaded.model.max_length - 1  # one row is the end token's
     images = sources if isinstance(sources, RowImages) else None
     source_ids = [[]] * len(sources) if isinstance(sources, RowImages) else _source_ids(loaded, sources, directions)
-    pairs: list[Pair] = []
+    pairs: list[SourceReferencePair] = []
     num_empty = num_long = 0
     for reference in references:
         targets = loaded.target_tokenizer.encode_batch(reference)
@@ -158,7 +158,7 @@ def perplexity(
             elif len(target) > limit:
                 num_long += 1
             else:
-                pairs.append(Pair(row, source, target, text))
+                pairs.append(SourceReferencePair(row, source, target, text))
     if not pairs:
         raise DataError(
             f"no reference has a perplexity: empty are {num_empty}, longer than the model's {limit} pieces {num_long}"
@@ -180,7 +180,7 @@ def perplexity(
     return perplexity_scores(likelihoods.total, counts, loaded.target_tokenizer.vocab_size), likelihoods
 
 
-def _sum_by_segment(count: int, scored: Iterable[tuple[Pair, float]]) -> Likelihoods:
+def _sum_by_segment(count: int, scored: Iterable[tuple[SourceReferencePair, float]]) -> Likelihoods:
     """The log probabilities of the pairs of each of `count` segments, added up."""
     found: list[list[float]] = [[] for _ in range(count)]
     pieces, words = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -193,8 +193,8 @@ def _sum_by_segment(count: int, scored: Iterable[tuple[Pair, float]]) -> Likelih
 
 
 def _log_probs(
-    loaded: LoadedModel, pairs: Iterable[Pair], images: RowImages | None, reporter: Reporter
-) -> Iterator[tuple[Pair, float]]:
+    loaded: LoadedModel, pairs: Iterable[SourceReferencePair], images: RowImages | None, reporter: Reporter
+) -> Iterator[tuple[SourceReferencePair, float]]:
     """log p(target, end | source) of each pair; sentences of like length share a batch."""
     device = next(loaded.model.parameters()).device
     score = forced_log_probs_by_steps if isinstance(loaded.model, Ensemble) else target_log_probs

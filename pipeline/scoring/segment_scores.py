@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NAME = "segments.jsonl"
+SEGMENTS_FILE = "segments.jsonl"
 
 
 @dataclass(frozen=True)

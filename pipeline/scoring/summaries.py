@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 
-ORDERS = (1, 2, 3, 4)
+NGRAM_ORDERS = (1, 2, 3, 4)
 NOVELTY_ORDER = 2  # of the n-grams whose novelty is the figure in the table of scores
 SUMMARY_METRICS = ("length", "compression", "novelty")
 """Figures of [evaluation] that need sources, and of which neither the lower nor the higher is better."""
@@ -43,7 +43,7 @@ def summary_statistics(sources: Sequence[str], texts: Sequence[str]) -> SummaryS
     return SummaryStatistics(
         sum(len(text) for _, text in pairs) / max(len(pairs), 1),
         math.fsum(ratios) / len(ratios) if ratios else None,
-        {order: _novelty_share(pairs, order) for order in ORDERS},
+        {order: _novelty_share(pairs, order) for order in NGRAM_ORDERS},
     )
 
 

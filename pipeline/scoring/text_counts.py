@@ -10,7 +10,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.tokenizer import Tokenizer
 
-WORD = re.compile(f"[^{WHITE_SPACE}]+")
+WORD_PATTERN = re.compile(f"[^{WHITE_SPACE}]+")
 MAX_UNKNOWN_RATE = 0.01
 
 
@@ -54,7 +54,7 @@ class CharacterCounts:
 
 def num_words(text: str) -> int:
     """The number of stretches without white space in a text: its words, whatever a tokenizer makes of them."""
-    return sum(1 for _ in WORD.finditer(text))
+    return sum(1 for _ in WORD_PATTERN.finditer(text))
 
 
 def warn_of_unknown(what: str, unknown: int, pieces: int, reporter: Reporter) -> None:

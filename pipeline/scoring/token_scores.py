@@ -27,7 +27,7 @@ from tfm.pipeline.runtime.progress import Reporter
 
 
 @dataclass(frozen=True)
-class Windows:
+class ScoringWindows:
     """Windows of a running text.
 
     Args:
@@ -53,7 +53,7 @@ class TokenScores:
         return np.add.reduceat(self.log_probs, np.cumsum(texts) - texts)
 
 
-def windows_over(texts: Ints, longest: int, stride: int) -> Windows:
+def make_windows(texts: Ints, longest: int, stride: int) -> ScoringWindows:
     """Place windows over texts that lie end to end, so that every token is predicted once.
 
     A text's first window begins with it, each further one `stride` tokens after the one before, up to that which
@@ -69,11 +69,11 @@ def windows_over(texts: Ints, longest: int, stride: int) -> Windows:
     number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     begins, within = np.repeat(np.cumsum(texts) - texts, counts), stride * number
     lengths = np.minimum(np.repeat(texts, counts) - within, longest)
-    return Windows(begins + within, lengths, np.where(number > 0, longest - stride, 0))
+    return ScoringWindows(begins + within, lengths, np.where(number > 0, longest - stride, 0))
 
 
 def token_scores(
-    model: Any, text: Ids, windows: Windows, *, name: str, batch_tokens: int, reporter: Reporter
+    model: Any, text: Ids, windows: ScoringWindows, *, name: str, batch_tokens: int, reporter: Reporter
 ) -> TokenScores:
     """Score each token of a text (N,) under a decoder-only model in eval(), by windows that hold them all.
 
@@ -107,7 +107,7 @@ def token_scores(
 
 def _score_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Log-probability (n,) of each token of a batch that counts, and whether none is likelier (n,)."""
-    hidden = model.read(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))[counted]
+    hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))[counted]
     log_probs, right = [], []
     # the output layer in pieces: logits (n, V) of a whole batch need not fit into memory
     for part, wanted in zip(

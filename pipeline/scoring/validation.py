@@ -17,7 +17,7 @@ from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.inference.translation_records import one_line
+from tfm.pipeline.inference.translation_records import join_to_one_line
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error, too_large_message
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer, tokenizer_of
@@ -89,7 +89,7 @@ class Translator(Scorer):
             self.sources, columns = each.images, [each.texts()[1], *each.further_references()]
         if before is not None:
             evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of(before)})
-        super().__init__([[one_line(text) for text in column] for column in columns], evaluation, metrics)
+        super().__init__([[join_to_one_line(text) for text in column] for column in columns], evaluation, metrics)
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
     def scores(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Score]:
@@ -114,7 +114,7 @@ class Translator(Scorer):
         texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
         hypotheses = [""] * len(self.sources)
         for rank, part in enumerate(world.all_gather_object(texts)):
-            hypotheses[rank :: world.size] = map(one_line, part)
+            hypotheses[rank :: world.size] = map(join_to_one_line, part)
         return self.score(hypotheses)
 
 
@@ -229,7 +229,7 @@ class Validator:
         return nll, correct, count, unknown
 
     def _too_large_message(self, rows: Rows) -> str:
-        return too_large_message(self.task.what(self.split, rows), "validation")
+        return too_large_message(self.task.describe_batch(self.split, rows), "validation")
 
 
 class DirectionsValidator:

@@ -1,6 +1,7 @@
 """A server from its start to its end: it listens, reloads what is published anew, drains, and leaves nothing behind."""
 
 import asyncio
+import gc
 import ipaddress
 import logging
 import signal
@@ -131,6 +132,7 @@ async def _run(options: ServerOptions, make_backend: Callable[[], Backend], list
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         limit_concurrency=MAX_CONNECTIONS,
     )
+    gc.freeze()  # what lives on is not looked through again and again
     server = GracefulServer(config)
     renewal = Renewal(backend, options)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renewal.request)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

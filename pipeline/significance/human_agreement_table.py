@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-ACCURACIES = (50, 55, 60, 65, 70, 75, 80, 85, 90, 95)
+AGREEMENT_PERCENTAGES = (50, 55, 60, 65, 70, 75, 80, 85, 90, 95)
 """The columns of the paper's table 2, in percent."""
-THRESHOLDS: Mapping[str, Sequence[float]] = {
+DIFFERENCE_THRESHOLDS: Mapping[str, Sequence[float]] = {
     "bleu": (0.27, 0.52, 0.78, 1.06, 1.39, 1.79, 2.34, 3.35),
     "chrf": (0.14, 0.33, 0.54, 0.76, 1.00, 1.28, 1.63, 2.12, 3.05),
     "comet22": (0.03, 0.10, 0.18, 0.26, 0.35, 0.45, 0.56, 0.71, 0.94, 1.53),
 }
 """The difference of each column; BLEU never reaches 90 %, nor chrF 95 %. COMET's scores are in 0..100 here."""
-SOURCE = "Kocmi et al. 2024, Navigating the Metrics Maze, table 2"
+TABLE_SOURCE = "Kocmi et al. 2024, Navigating the Metrics Maze, table 2"
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ def agreement_with_people(metric: str, difference: float) -> Agreement | None:
     BLEU and chrF say little of systems that are not variants of one another (+2 BLEU: about 55 %). The table's systems
     are production systems; the table knows nothing of the size of the test set, which the significance tests do.
     """
-    thresholds = THRESHOLDS.get(metric)
+    thresholds = DIFFERENCE_THRESHOLDS.get(metric)
     if thresholds is None or np.isnan(difference):
         return None
     size = abs(difference)
     if size < thresholds[0]:
-        return Agreement(ACCURACIES[0], "<")
+        return Agreement(AGREEMENT_PERCENTAGES[0], "<")
     if size > thresholds[-1]:
-        return Agreement(ACCURACIES[len(thresholds) - 1], ">")
-    return Agreement(float(np.interp(size, thresholds, ACCURACIES[: len(thresholds)])))
+        return Agreement(AGREEMENT_PERCENTAGES[len(thresholds) - 1], ">")
+    return Agreement(float(np.interp(size, thresholds, AGREEMENT_PERCENTAGES[: len(thresholds)])))

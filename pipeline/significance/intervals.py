@@ -12,20 +12,20 @@ from tfm.data.errors import format_count
 from tfm.pipeline.scoring.alternative_scores import proportion_interval
 from tfm.pipeline.significance.resampling import percentile_interval
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
-from tfm.pipeline.significance.shares import MIN_SHARED, newcombe
+from tfm.pipeline.significance.shares import MIN_SHARED_SUCCESSES, newcombe_interval
 
-MIN_SEGMENTS, MIN_APART = 100, 20
+MIN_SEGMENTS, MIN_DIFFERING_SEGMENTS = 100, 20
 """Fewest segments of which percentiles of the bootstrap are given, and fewest that differ between two systems: below,
 they hold the true figure in fewer than 93 of 100 cases where few segments make most of it."""
 MIN_LABEL_SEGMENTS = 20
 """Fewest segments with the rarest label of which macro F1 has an interval: a rare label is in some draws not at all."""
 RARE_LABEL_REASON = "its rarest label is in {}, and it needs {}"
-ONE_SEGMENT = "one segment alone: there is nothing to resample"
+ONE_SEGMENT_REASON = "one segment alone: there is nothing to resample"
 TOO_FEW_SEGMENTS_REASON = "{}, and it needs {}"
 IDENTICAL_DRAWS_REASON = "every draw of the segments gives the same"
 INFINITE_DRAWS_REASON = "some draws of the segments are infinite"
 TOO_FEW_DIFFERENCES_REASON = "the systems differ in {}, and it needs {}"
-ROUNDING = 1e-12  # of the scores: what varies by less does not vary
+ROUNDING_TOLERANCE = 1e-12  # of the scores: what varies by less does not vary
 Interval: TypeAlias = tuple[str | None, float | None, float | None]
 """The reason why there is no interval, or None; its ends, or None."""
 
@@ -33,11 +33,11 @@ Interval: TypeAlias = tuple[str | None, float | None, float | None]
 def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
     """The interval of a score, of which there are draws: of a share `proportion_interval`, else percentiles."""
     if len(system) == 1:
-        return ONE_SEGMENT, None, None
+        return ONE_SEGMENT_REASON, None, None
     if system.is_share:
         right, count = (int(each) for each in system.rows.sum(0))
-        if count < MIN_SHARED:
-            return TOO_FEW_SEGMENTS_REASON.format(format_count(count, "segment"), MIN_SHARED), None, None
+        if count < MIN_SHARED_SUCCESSES:
+            return TOO_FEW_SEGMENTS_REASON.format(format_count(count, "segment"), MIN_SHARED_SUCCESSES), None, None
         low, high = proportion_interval(right, count)
         return None, 100 * low, 100 * high
     if system.rarest is not None and system.rarest < MIN_LABEL_SEGMENTS:
@@ -58,17 +58,23 @@ def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, 
         return IDENTICAL_DRAWS_REASON, None, None
     if baseline.is_share and system.is_share and (baseline.rows[:, 1] == system.rows[:, 1]).all():
         return _proportion_difference_interval(baseline, system)
-    if len(system) >= MIN_SEGMENTS and apart.sum() < MIN_APART:
-        return TOO_FEW_DIFFERENCES_REASON.format(format_count(int(apart.sum()), "segment"), MIN_APART), None, None
+    if len(system) >= MIN_SEGMENTS and apart.sum() < MIN_DIFFERING_SEGMENTS:
+        return (
+            TOO_FEW_DIFFERENCES_REASON.format(format_count(int(apart.sum()), "segment"), MIN_DIFFERING_SEGMENTS),
+            None,
+            None,
+        )
     return _percentile_interval(len(system), drawn)
 
 
 def _proportion_difference_interval(baseline: SegmentStatistics, system: SegmentStatistics) -> Interval:
     counted = system.rows[:, 1] > 0
     one, other = system.rows[counted, 0] > 0, baseline.rows[counted, 0] > 0
-    if len(one) < MIN_SHARED:
-        return TOO_FEW_SEGMENTS_REASON.format(format_count(len(one), "segment"), MIN_SHARED), None, None
-    low, high = newcombe(*(int(each.sum()) for each in (one & other, one & ~other, ~one & other, ~one & ~other)))
+    if len(one) < MIN_SHARED_SUCCESSES:
+        return TOO_FEW_SEGMENTS_REASON.format(format_count(len(one), "segment"), MIN_SHARED_SUCCESSES), None, None
+    low, high = newcombe_interval(
+        *(int(each.sum()) for each in (one & other, one & ~other, ~one & other, ~one & ~other))
+    )
     return None, 100 * low, 100 * high
 
 
@@ -77,6 +83,6 @@ def _percentile_interval(num_segments: int, drawn: Array) -> Interval:
         return TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), MIN_SEGMENTS), None, None
     if not np.isfinite(drawn).all():
         return INFINITE_DRAWS_REASON, None, None
-    if np.ptp(drawn) <= ROUNDING * np.abs(drawn).max():
+    if np.ptp(drawn) <= ROUNDING_TOLERANCE * np.abs(drawn).max():
         return IDENTICAL_DRAWS_REASON, None, None
     return None, *percentile_interval(drawn)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tfm.data.errors import DataError
-from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
 from tfm.pipeline.significance.intervals import difference_interval, score_interval
 from tfm.pipeline.significance.resampling import (
     RESAMPLES,
@@ -21,7 +21,7 @@ from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistic
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """A system's score less the baseline's, in the units of the metric.
 
     Args:
@@ -53,11 +53,11 @@ class Difference:
     @property
     def is_significant(self) -> bool:
         """Whether the difference is significant at 5 % after correction."""
-        return self.p_holm < LEVEL
+        return self.p_holm < SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True)
-class Result:
+class SystemResult:
     """A system's score by one metric.
 
     Args:
@@ -77,7 +77,7 @@ class Result:
     high: float | None
     mean: float
     half_width: float | None
-    versus: Difference | None = None
+    versus: PairedDifference | None = None
     no_interval_reason: str | None = None
 
 
@@ -87,7 +87,7 @@ def compare_systems(
     resamples: int = RESAMPLES,
     trials: int = TRIALS,
     on_done: Callable[[], None] | None = None,
-) -> list[Result]:
+) -> list[SystemResult]:
     """Score systems on the same segments, and test each against the first, the baseline.
 
     The statistics of sacrebleu's metrics are tested by its own `PairedTest`, others by the same two tests
@@ -130,13 +130,13 @@ def compare_systems(
     return _correct_p_values(results)
 
 
-def _score_result(system: SegmentStatistics, drawn: Array) -> Result:
+def _score_result(system: SegmentStatistics, drawn: Array) -> SystemResult:
     """The score of a system and its interval, where it has one."""
     reason, low, high = score_interval(system, drawn)
     with np.errstate(invalid="ignore"):  # infinite perplexities
         mean = float(drawn.mean())
     half_width = None if low is None or high is None else 0.5 * (high - low)
-    return Result(system.value, low, high, mean, half_width, no_interval_reason=reason)
+    return SystemResult(system.value, low, high, mean, half_width, no_interval_reason=reason)
 
 
 def _make_difference(
@@ -146,7 +146,7 @@ def _make_difference(
     p_bootstrap: float,
     trials: int,
     seed: int | None,
-) -> Difference:
+) -> PairedDifference:
     difference = system.value - baseline.value
     num_apart = int((baseline.rows != system.rows).any(-1).sum())
     p = p_randomisation = randomisation_p(baseline, system, trials=trials, seed=seed)
@@ -156,10 +156,10 @@ def _make_difference(
         p_randomisation = sacrebleu_randomisation(baseline, system, trials)
     better = None if not difference or np.isnan(difference) else (difference > 0) == system.higher_is_better
     reason, low, high = difference_interval(baseline, system, drawn)
-    return Difference(difference, low, high, p_bootstrap, p_randomisation, num_apart, p, p, better, reason)
+    return PairedDifference(difference, low, high, p_bootstrap, p_randomisation, num_apart, p, p, better, reason)
 
 
-def _correct_p_values(results: Sequence[Result]) -> list[Result]:
+def _correct_p_values(results: Sequence[SystemResult]) -> list[SystemResult]:
     """The results with Holm's correction over all systems that were tested."""
     corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
     return [

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tfm.data.errors import DataError
-from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
 
 MIN_SEGMENTS = 20
@@ -55,7 +55,7 @@ class SeedDifference:
     @property
     def is_significant(self) -> bool:
         """Whether the difference is significant at 5 % after correction."""
-        return self.p_holm < LEVEL
+        return self.p_holm < SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 import math
 
-from tfm.pipeline.scoring.alternative_scores import wilson
+from tfm.pipeline.scoring.alternative_scores import wilson_interval
 
-MIN_SHARED = 5
+MIN_SHARED_SUCCESSES = 5
 """Fewest segments of which a share has an interval in a comparison."""
 
 
-def newcombe(both: int, first: int, second: int, neither: int) -> tuple[float, float]:
+def newcombe_interval(both: int, first: int, second: int, neither: int) -> tuple[float, float]:
     """The limits, in -1..1, of the difference of two shares of the same segments: method 10 of Newcombe 1998.
 
     With Wilson's limits l, u of the two shares p, q, and φ their correlation (corrected for continuity):
@@ -22,7 +22,7 @@ def newcombe(both: int, first: int, second: int, neither: int) -> tuple[float, f
     """
     count = both + first + second + neither
     p, q = (both + first) / count, (both + second) / count
-    (low_p, high_p), (low_q, high_q) = wilson(both + first, count), wilson(both + second, count)
+    (low_p, high_p), (low_q, high_q) = wilson_interval(both + first, count), wilson_interval(both + second, count)
     product = both * neither - first * second
     corrected = max(product - count / 2, 0) if product > 0 else product
     margins = (both + first) * (second + neither) * (both + second) * (first + neither)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 
-def plan(
+def plan_scores(
     model: Path,
     dataset: Path,
     translations: Path | None,
@@ -114,9 +114,9 @@ def evaluate_tests(
     """
     config = task_evaluation_config(task_of(open_artifact(model, "train")), config)
     check_metrics(config)
-    stage_plan = plan(model, dataset, translations, config, out, seed=seed, scored=scored)
+    stage_plan = plan_scores(model, dataset, translations, config, out, seed=seed, scored=scored)
 
-    def work(folder: Path | None) -> list[Evaluation]:
+    def score_tests(folder: Path | None) -> list[Evaluation]:
         if translations is None:
             from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
 
@@ -147,7 +147,7 @@ def evaluate_tests(
         if scored == "tests" and chosen
         else None
     )
-    content = published_scores(stage_plan, work, training, command, reporter, looker)
+    content = published_scores(stage_plan, score_tests, training, command, reporter, looker)
     if scored == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)

@@ -13,13 +13,19 @@ from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json, to_jsona
 from tfm.pipeline.config import Device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.alternative_files import (
+    AlternativeKind,
     AlternativeSet,
-    Kind,
     built_in_sets,
     is_built_in,
     read_alternatives,
 )
-from tfm.pipeline.scoring.alternative_scores import COLUMNS, as_json, input_warnings, item_as_json, score_rows
+from tfm.pipeline.scoring.alternative_scores import (
+    COLUMNS,
+    alternatives_as_json,
+    input_warnings,
+    item_as_json,
+    score_rows,
+)
 from tfm.pipeline.scoring.evaluation.scores_json import raise_scores_file_errors
 from tfm.pipeline.scoring.ledger import (
     append_entries,
@@ -30,13 +36,13 @@ from tfm.pipeline.scoring.ledger import (
     texts_fingerprint,
 )
 
-SCORES, LINES = "scores.json", "items.jsonl"
+SCORES_FILE, ITEMS_FILE = "scores.json", "items.jsonl"
 MAX_BYTES = 2**30  # of a scores.json, which has every item that was missed
-TITLES: Mapping[Kind, str] = {"choices": "questions", "contrast": "contrasts"}
+TITLES: Mapping[AlternativeKind, str] = {"choices": "questions", "contrast": "contrasts"}
 
 
 def evaluate_alternatives(
-    kind: Kind,
+    kind: AlternativeKind,
     source: str,
     *,
     model: Path,
@@ -74,18 +80,19 @@ def evaluate_alternatives(
     models = [open_artifact(each, "train") for each in (model, *ensemble)]
     looker = evaluated_model_from_manifests(models, "files")
 
-    def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def score_all_sets() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         found, lines = _score_sets(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
         if looker is not None:
             seen = [sha256_of_json(to_jsonable(each)) for each in found["sets"]]
             entries = [
-                looker.look(each.name, _texts_fingerprint(each, kind), of) for each, of in zip(sets, seen, strict=True)
+                looker.ledger_entry(each.name, _texts_fingerprint(each, kind), of)
+                for each, of in zip(sets, seen, strict=True)
             ]
             append_entries(looker.root, entries, reporter)
         return found, lines
 
     if out is None:
-        found, _ = work()
+        found, _ = score_all_sets()
         _show_scores(found, reporter)
     else:
         inputs = {f"model {n}" if n > 1 else "model": each.as_input() for n, each in enumerate(models, 1)}
@@ -95,7 +102,7 @@ def evaluate_alternatives(
         languages = {"to": to, "from": source_language}
         config: dict[str, JSON] = {"kind": kind, **{key: code for key, code in languages.items() if code is not None}}
         plan = Plan(stage=kind, folder=out, config=config, inputs=inputs, seed=None)
-        found = _publish_scores(plan, work, command, reporter)
+        found = _publish_scores(plan, score_all_sets, command, reporter)
     entries = [] if looker is None else read_ledger(looker.root)
     for each in sets:
         if how_often := describe_test_uses(select_entries(entries, _texts_fingerprint(each, kind))):
@@ -103,7 +110,7 @@ def evaluate_alternatives(
     return found
 
 
-def _texts_fingerprint(of: AlternativeSet, kind: Kind) -> str:
+def _texts_fingerprint(of: AlternativeSet, kind: AlternativeKind) -> str:
     """A set as the ledger knows it: by its right texts, as a test set by its references; those of questions, which may
     be short and the same elsewhere, with their contexts."""
     contexts = [item.context if kind == "choices" else "" for item in of.items]
@@ -119,7 +126,7 @@ def _publish_scores(
     reporter: Reporter,
 ) -> dict[str, Any]:
     """Return the result of `work`, published unless it is there already, and shown."""
-    file = plan.folder / SCORES
+    file = plan.folder / SCORES_FILE
     if is_fresh(plan, reporter):
         with raise_scores_file_errors(file, again="run this again"):
             found = parse_json(read_bounded_file(file, max_bytes=MAX_BYTES))
@@ -128,9 +135,9 @@ def _publish_scores(
     with publish(plan, command=command) as draft:
         found, lines = work()
         text = json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
-        (draft.folder / SCORES).write_text(text + "\n", encoding="utf-8")
+        (draft.folder / SCORES_FILE).write_text(text + "\n", encoding="utf-8")
         each_line = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
-        (draft.folder / LINES).write_text(each_line, encoding="utf-8", newline="\n")
+        (draft.folder / ITEMS_FILE).write_text(each_line, encoding="utf-8", newline="\n")
         for each in found["sets"]:
             draft.figures[each["name"]] = {rule: share["score"] for rule, share in each["accuracy"].items()}
     _show_scores(found, reporter)
@@ -139,7 +146,7 @@ def _publish_scores(
 
 
 def _score_sets(
-    kind: Kind,
+    kind: AlternativeKind,
     sets: Sequence[AlternativeSet],
     models: Sequence[Path],
     device: Device,
@@ -157,7 +164,7 @@ def _score_sets(
         scored, told = score_alternatives(loaded, each, kind, reporter)
         for warning in input_warnings(told, each.items):
             reporter.warn(f"{each.name}: {warning}")
-        found.append(as_json(each, kind, scored, told))
+        found.append(alternatives_as_json(each, kind, scored, told))
         lines += [{"set": each.name, **item_as_json(item)} for item in scored]
     return {"kind": kind, "sets": found}, lines
 

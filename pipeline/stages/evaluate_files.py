@@ -101,7 +101,7 @@ def evaluate_files(
             raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")
         lines["source"] = mistyped_lines(lines["source"], noise, seed)
 
-    def work(folder: Path | None) -> list[Evaluation]:
+    def score_files(folder: Path | None) -> list[Evaluation]:
         # without a source the model has nothing to do
         loaded = None
         if model is not None and source is not None:
@@ -134,7 +134,7 @@ def evaluate_files(
         )
     looker = evaluated_model_of_files(members, hypotheses)
     if out is None:
-        return report_scores(work(None), reporter, looker)
+        return report_scores(score_files(None), reporter, looker)
     inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config)
@@ -142,7 +142,7 @@ def evaluate_files(
     given |= {"decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
     resolved = resolve_config(config) | {name: value for name, value in given.items() if value is not None}
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    content = published_scores(plan, work, None, command, reporter, looker)
+    content = published_scores(plan, score_files, None, command, reporter, looker)
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
 

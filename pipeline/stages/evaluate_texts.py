@@ -65,25 +65,27 @@ def evaluate_texts(
         if not lines[name]:
             raise DataError("is empty: there is nothing to score", file=file)
 
-    def work(_: Path | None) -> list[Evaluation]:
+    def score_texts_of_files(_: Path | None) -> list[Evaluation]:
         from tfm.pipeline.model_io.loaded_model import load_model
-        from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_of
+        from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_from_lines
 
         loaded, batch_tokens = load_model(model, device, known=made.as_input()), DataConfig().batch_tokens
         tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
         return [
-            score_likelihood(loaded, name, split_of(each, *tokenizers), batch_tokens, reporter, stride=config.stride)
+            score_likelihood(
+                loaded, name, split_from_lines(each, *tokenizers), batch_tokens, reporter, stride=config.stride
+            )
             for name, each in lines.items()
         ]
 
     looker = read_evaluated_model(made.path, made.fingerprint, "files")
     if out is None:
-        return report_scores(work(None), reporter, looker)
+        return report_scores(score_texts_of_files(None), reporter, looker)
     inputs = {"model": made.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
     resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
     resolved["texts"] = list(names)  # in their order, as the first is the main one
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    return published_scores(plan, work, None, command, reporter, looker)
+    return published_scores(plan, score_texts_of_files, None, command, reporter, looker)
 
 
 def _system_name(file: Path, others: Sequence[Path]) -> str:

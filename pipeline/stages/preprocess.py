@@ -41,9 +41,9 @@ from tfm.pipeline.reports.dataset_report import (
     MAX_CHARACTERS_SHOWN,
     CorpusCount,
     SplitCount,
-    batches_line,
+    describe_batches,
     make_report,
-    tables,
+    report_tables,
 )
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.languages import match_languages
@@ -54,7 +54,7 @@ TOKENIZER_MAKERS = ("tokenize", "train")
 """A model has a tokenizer too: one that was imported has it from elsewhere."""
 
 
-def plan(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
+def plan_dataset(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     """Return the plan of `preprocess`.
 
     Args:
@@ -92,7 +92,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         DataError: a corpus is not in order, before any work; or a training pair that was not dropped exceeds
             `data.batch_tokens`.
     """
-    stage_plan = plan(data, tokenizer, out)
+    stage_plan = plan_dataset(data, tokenizer, out)
     if is_fresh(stage_plan, reporter):
         return
     splits = resolve_splits(data)
@@ -145,10 +145,10 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         unknown = _unseen_labels(draft.folder, [*splits.all()], tokenizers[1])
     for remark in remarks:
         reporter.line(remark)
-    for table in tables(report):
+    for table in report_tables(report):
         reporter.table(*table)
     if data.images is None:
-        reporter.line(batches_line(report))
+        reporter.line(describe_batches(report))
     for refused in counts["train"].images["refused"]["first"][:MAX_CHARACTERS_SHOWN] if counts["train"].images else ():
         reporter.warn(f"an image of the training data was dropped: {refused}")
     if cut := {name: count.cut for name, count in counts.items() if count.cut}:

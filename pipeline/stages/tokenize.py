@@ -36,11 +36,11 @@ from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 from tfm.tokenizer.train import ClustersTrainer, LabelTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
-HELD_OUT_EVERY = 100
+HELD_OUT_INTERVAL = 100
 TOKENIZER_MAKERS = ("tokenize", "train")
 
 
-def plan(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
+def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
     """Return the plan of `tokenize`.
 
     Args:
@@ -87,7 +87,7 @@ def tokenize(
     Raises:
         DataError: nothing can be learned.
     """
-    stage_plan = plan(config, data, out)
+    stage_plan = plan_tokenizer(config, data, out)
     if is_fresh(stage_plan, reporter):
         return
     splits = resolve_splits(data)
@@ -156,12 +156,12 @@ def tokenize_files(
         )
         tokenizers = taken or _train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(show_trainers(trainers, reporter))
-        where = f"every {HELD_OUT_EVERY}th line"
+        where = f"every {HELD_OUT_INTERVAL}th line"
         measures = measure_tokenizers(tokenizers, _text_lines(files, held_out=None if taken else True), reporter)
         if taken:
             where = "all lines"
         elif not measures["shared"].all.num_words:
-            where = f"the training text, as less than {HELD_OUT_EVERY} lines leave none to hold out"
+            where = f"the training text, as less than {HELD_OUT_INTERVAL} lines leave none to hold out"
             measures = measure_tokenizers(tokenizers, _text_lines(files, held_out=False), reporter)
         _write_tokenizers(draft, tokenizers, measures, where, reporter)
     reporter.line(f"tokenizer: {out}")
@@ -284,7 +284,7 @@ def _text_lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:
     """The lines of all files that are held out, or those that are not; None: all."""
     lines = (line for file in files for line in open_lines(file))
     numbered = enumerate(lines, 1)
-    return [(((line,) for number, line in numbered if held_out in (None, number % HELD_OUT_EVERY == 0)), (None,))]
+    return [(((line,) for number, line in numbered if held_out in (None, number % HELD_OUT_INTERVAL == 0)), (None,))]
 
 
 def _file_input(file: Path) -> Input:

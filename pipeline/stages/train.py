@@ -47,7 +47,7 @@ METRIC_SETTINGS: Mapping[str, tuple[str, ...]] = {
 # torch is imported where it is needed: a stage that is up to date reports so without it
 
 
-def plan(
+def plan_model(
     config: TrainingConfig,
     model: ModelConfig,
     decoding: DecodingConfig,
@@ -176,9 +176,11 @@ def train(
     if first is not None:
         model = config_from_pretrained(first, model)
         check_adapter_fits(first, model, config.lora)
-    stage_plan = plan(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
+    stage_plan = plan_model(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
     if is_fresh(stage_plan, talk):
         return
-    from tfm.pipeline.training.session import make_model
+    from tfm.pipeline.training.session import train_and_publish
 
-    make_model(stage_plan, config, model, decoding, evaluation, dataset, command=command, reporter=talk, heard=heard)
+    train_and_publish(
+        stage_plan, config, model, decoding, evaluation, dataset, command=command, reporter=talk, heard=heard
+    )

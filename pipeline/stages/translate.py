@@ -20,11 +20,11 @@ from tfm.pipeline.config import DecodingConfig, Device, EvalSplit
 from tfm.pipeline.inference.image_files import decode_images
 from tfm.pipeline.inference.translation import translate_images, translate_lines
 from tfm.pipeline.inference.translation_records import (
-    IMAGE_CONTENTS,
-    IMAGES,
+    IMAGE_CONTENTS_KEY,
+    IMAGES_UNIT,
     Translation,
-    one_line,
-    reference_file,
+    join_to_one_line,
+    reference_file_name,
     write_translations,
 )
 from tfm.pipeline.runtime.progress import Reporter
@@ -141,14 +141,16 @@ def translate_tests(
         for name, split in scored_splits(data, scored).items():
             sources, references = split.texts()
             for number, column in enumerate((references, *split.further_references()), 1):
-                with open(draft.folder / reference_file(name, number), "w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(one_line(reference) + "\n" for reference in column)
+                with open(
+                    draft.folder / reference_file_name(name, number), "w", encoding="utf-8", newline="\n"
+                ) as file:
+                    file.writelines(join_to_one_line(reference) + "\n" for reference in column)
             with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
                 if split.images is not None:
                     shown = partial(_translate_images, loaded, split.images, config, bar.advance)
-                    contents = {} if (known := split.images.store.contents) is None else {IMAGE_CONTENTS: known}
+                    contents = {} if (known := split.images.store.contents) is None else {IMAGE_CONTENTS_KEY: known}
                     named = f"{name}.source"
-                    write_translations(draft, name, named, sources, shown, reporter, what=IMAGES, more=contents)
+                    write_translations(draft, name, named, sources, shown, reporter, what=IMAGES_UNIT, more=contents)
                     continue
                 found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
                 directed = partial(_translate_directions, found, loaded, data.directions.get(name, ()))
@@ -159,7 +161,7 @@ def _translate_images(
     loaded: "LoadedModel", images: RowImages, config: DecodingConfig, on_done: Callable[[int], None], _: Iterable[str]
 ) -> Iterator[list[Translation]]:
     """The captions or labels of a split's images."""
-    images = images.with_image_transform(loaded.preparation())
+    images = images.with_image_transform(loaded.require_image_transform())
     rows = range(0, len(images), CHUNK_IMAGES)
     portions = (images.select(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
     return translate_images(loaded, portions, config, on_done=on_done)
@@ -298,12 +300,12 @@ def translate_image_files(
 
     with publish(plan, command=command) as draft:
         loaded = load_ensemble([model, *ensemble], device)
-        shown = decode_images(files, loaded.preparation())
+        shown = decode_images(files, loaded.require_image_transform())
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", len(files), "images") as bar:
 
-            def found(_: Iterable[str]) -> Iterator[list[Translation]]:
+            def translate_all(_: Iterable[str]) -> Iterator[list[Translation]]:
                 return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
 
             names = (escape_control_characters(str(file), keep="") for file in files)
-            write_translations(draft, "hypotheses", "source", names, found, reporter, what=IMAGES)
+            write_translations(draft, "hypotheses", "source", names, translate_all, reporter, what=IMAGES_UNIT)

@@ -18,7 +18,7 @@ from tfm.pipeline.tasks.task import (
     best_labels,
     check_known_labels,
     check_sources,
-    counts_of_labels,
+    count_correct_labels,
 )
 
 
@@ -40,7 +40,7 @@ class Classification(PairTask):
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the labels."""
-        return counts_of_labels(model.output(_hidden_states(model, batch)), _label_tensor(batch))
+        return count_correct_labels(model.output(_hidden_states(model, batch)), _label_tensor(batch))
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
         """Return the `n_best` likeliest labels of each source, best first.

@@ -26,14 +26,14 @@ class Predictions:
     row_mask: Tensor | None = None
 
 
-Predict = Callable[[], Predictions]
+PredictFunction = Callable[[], Predictions]
 """One pass of a model over a batch; each call draws other dropout."""
 
 
 class Criterion(Protocol):
     """Loss of predictions, summed, by an output layer."""
 
-    def loss(self, output: OutputLayer, predict: Predict) -> Loss: ...
+    def loss(self, output: OutputLayer, predict: PredictFunction) -> Loss: ...
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class CrossEntropy:
 
     smoothing: float
 
-    def loss(self, output: OutputLayer, predict: Predict) -> Loss:
+    def loss(self, output: OutputLayer, predict: PredictFunction) -> Loss:
         """Return the cross-entropy, summed over predictions."""
         found = predict()
         total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, row_mask=found.row_mask)
@@ -60,7 +60,7 @@ class RDrop:
     smoothing: float
     alpha: float
 
-    def loss(self, output: OutputLayer, predict: Predict) -> Loss:
+    def loss(self, output: OutputLayer, predict: PredictFunction) -> Loss:
         """Return the loss, summed over predictions, each of which counts once; -log p is the mean of both passes."""
         first, second = predict(), predict()
         total, nll = two_pass_loss(

@@ -17,7 +17,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import Counts, Epochs, Loss, PairTask, Rows, TaskContext
-from tfm.pipeline.tasks.translation import counts_of, flat_rows, real_row_mask
+from tfm.pipeline.tasks.translation import count_correct_tokens, flat_rows, real_row_mask
 
 _WINDOW_STREAM = 3
 
@@ -51,10 +51,10 @@ class LanguageModel(PairTask):
     def evaluate(self, model: Any, batch: TextBatch) -> Counts:
         """-log p and accuracy of the tokens, without smoothing."""
         layout = Layout.from_lengths(batch.lengths, batch.tokens_in.device)
-        return counts_of(model.output(model.read(batch.tokens_in, layout)), batch.tokens_out)
+        return count_correct_tokens(model.output(model.hidden_states(batch.tokens_in, layout)), batch.tokens_out)
 
     def _predictions(self, model: Any, batch: TextBatch, layout: AnyLayout) -> Predictions:
-        hidden, count, real = model.read(batch.tokens_in, layout), batch.num_tokens, None
+        hidden, count, real = model.hidden_states(batch.tokens_in, layout), batch.num_tokens, None
         if self.flat_rows is not None:
             real = real_row_mask(self.flat_rows, count, hidden)
         return Predictions(hidden, batch.tokens_out, count, real)
@@ -105,7 +105,7 @@ class RunningText(LanguageModel):
 
         return Epochs(epoch, num_batches)
 
-    def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
+    def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]:
         return self._cut_batches(np.arange(0, len(self._token_stream(split)), self.block), budget)
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
@@ -121,13 +121,13 @@ class RunningText(LanguageModel):
                     "model.block reads the text once an epoch: each corpus has weight 1, and none has `epochs`"
                 )
 
-    def longest(self, split: Split, budget: int) -> Rows:
-        return self.ordered(split, budget)[0]
+    def largest_batch(self, split: Split, budget: int) -> Rows:
+        return self.ordered_batches(split, budget)[0]
 
     def num_tokens(self, split: Split, rows: Rows) -> int:
         return len(rows) * self.block
 
-    def what(self, split: Split, rows: Rows) -> str:
+    def describe_batch(self, split: Split, rows: Rows) -> str:
         return f"a batch of {format_count(len(rows), 'window')} x {format_count(self.block, 'token')}"
 
     def _token_stream(self, split: Split) -> Ids:

@@ -24,15 +24,15 @@ from tfm.data.batching.example_keys import (
 from tfm.data.dataset.split import Split
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, TaskContext, total
-from tfm.pipeline.tasks.translation import counts_of
+from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, TaskContext, sum_counts
+from tfm.pipeline.tasks.translation import count_correct_tokens
 from tfm.tokenizer.sampled import Keys
 from tfm.tokenizer.special import PAD_ID, SPECIAL_TOKENS
 
-CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1
+PREDICTED_SHARE, MASK_TOKEN_SHARE, RANDOM_TOKEN_SHARE = 0.15, 0.8, 0.1
 MASKED_TOKEN_ID = PAD_ID
 """The token that replaces a hidden one: the token of an empty place, which no text has."""
-_CHOICE, _FATE, _PIECE = 0, 1, 2
+_POSITION_STREAM, _REPLACEMENT_STREAM, _RANDOM_PIECE_STREAM = 0, 1, 2
 
 
 class MaskedLanguageModel(PairTask):
@@ -49,7 +49,7 @@ class MaskedLanguageModel(PairTask):
         """The task as a recipe has it."""
         return cls(make_criterion(context.config))
 
-    def predictions(self, split: Split) -> Ints:
+    def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of tokens of each text that may be chosen: those before its end token."""
         return split.source_lengths
 
@@ -72,7 +72,7 @@ class MaskedLanguageModel(PairTask):
         lengths = batch.source_lengths.numpy()
         keys = text_rng_keys(batch.source.cpu().numpy(), lengths)
         passes = partition_positions(lengths, keys, self.num_draws)
-        return total(
+        return sum_counts(
             [
                 _masked_prediction_counts(model, batch, chosen, keys)
                 for chosen in passes
@@ -83,7 +83,7 @@ class MaskedLanguageModel(PairTask):
 
 def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> Counts:
     hidden, wanted = _masked_predictions(model, batch, chosen, keys)
-    return counts_of(model.output(hidden), wanted)
+    return count_correct_tokens(model.output(hidden), wanted)
 
 
 def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> tuple[Tensor, Tensor]:
@@ -103,10 +103,10 @@ def draw_masked_positions(lengths: Ints, keys: Keys) -> Ints:
         lengths: (B,) the tokens of each text with its end token, which is never chosen.
         keys: (B,) those of the texts.
     """
-    draws = rng_keys_to_uniform(token_rng_keys(keys, lengths, _CHOICE))
+    draws = rng_keys_to_uniform(token_rng_keys(keys, lengths, _POSITION_STREAM))
     draws[np.cumsum(lengths) - 1] = 1.0
     least = np.minimum.reduceat(draws, np.cumsum(lengths) - lengths)
-    found: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(least, CHOSEN), lengths)) & (draws < 1))
+    found: Ints = np.flatnonzero((draws <= np.repeat(np.maximum(least, PREDICTED_SHARE), lengths)) & (draws < 1))
     return found
 
 
@@ -118,7 +118,7 @@ def partition_positions(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints
         keys: (B,) those of the texts, which say who gets what.
         num_passes: A text with fewer tokens has none in the last passes.
     """
-    draws, text = token_rng_keys(keys, lengths, _CHOICE), np.repeat(np.arange(len(lengths)), lengths)
+    draws, text = token_rng_keys(keys, lengths, _POSITION_STREAM), np.repeat(np.arange(len(lengths)), lengths)
     is_end = np.zeros(len(text), np.bool_)
     is_end[np.cumsum(lengths) - 1] = True
     turn = np.empty(len(text), np.int64)
@@ -135,8 +135,10 @@ def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tu
         vocab: number of pieces.
         keys: (B,), of the draws of each text.
     """
-    fate = rng_keys_to_uniform(token_rng_keys(keys, lengths, _FATE))[chosen]
+    fate = rng_keys_to_uniform(token_rng_keys(keys, lengths, _REPLACEMENT_STREAM))[chosen]
     first = min(len(SPECIAL_TOKENS), vocab - 1)
-    pieces = first + (token_rng_keys(keys, lengths, _PIECE)[chosen] % np.uint64(vocab - first)).astype(np.int64)
-    changed = fate < HIDDEN + RANDOM
-    return chosen[changed], np.where(fate < HIDDEN, MASKED_TOKEN_ID, pieces)[changed]
+    pieces = first + (token_rng_keys(keys, lengths, _RANDOM_PIECE_STREAM)[chosen] % np.uint64(vocab - first)).astype(
+        np.int64
+    )
+    changed = fate < MASK_TOKEN_SHARE + RANDOM_TOKEN_SHARE
+    return chosen[changed], np.where(fate < MASK_TOKEN_SHARE, MASKED_TOKEN_ID, pieces)[changed]

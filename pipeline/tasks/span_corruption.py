@@ -25,12 +25,12 @@ from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
 from tfm.pipeline.tasks.criteria import Criterion, make_criterion
-from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, total
+from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, sum_counts
 from tfm.pipeline.tasks.translation import Translation, flat_rows
 from tfm.tokenizer.sampled import Keys, hash_numbers
 from tfm.tokenizer.special import BOS_ID
 
-_SPANS, _GAPS = np.array([0]), np.array([1])
+_SPAN_STREAM, _GAP_STREAM = np.array([0]), np.array([1])
 
 
 class SpanCorruption(PairTask):
@@ -67,7 +67,7 @@ class SpanCorruption(PairTask):
         hidden, spans = num_noise_tokens(split.target_lengths, self.spans)
         return split.target_lengths - hidden + spans + 1, hidden + spans + 1
 
-    def predictions(self, split: Split) -> Ints:
+    def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of hidden tokens of each text."""
         return num_noise_tokens(split.target_lengths, self.spans)[0]
 
@@ -83,7 +83,7 @@ class SpanCorruption(PairTask):
         """-log p and accuracy of the targets of several draws, each of which follows from the text and its number."""
         keys = text_rng_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
         draws = (hash_numbers(keys, np.array([number])) for number in range(self.num_draws))
-        return total([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
+        return sum_counts([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
@@ -150,8 +150,8 @@ def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tupl
     part = np.arange(len(parts)) - np.searchsorted(parts, parts)
     is_span = part % 2 == 1
     sizes = np.empty(len(parts), np.int64)
-    sizes[is_span] = draw_compositions(hidden, spans, hash_numbers(keys, _SPANS))
-    sizes[~is_span] = draw_compositions(lengths - 1 - hidden + 2, spans + 1, hash_numbers(keys, _GAPS))
+    sizes[is_span] = draw_compositions(hidden, spans, hash_numbers(keys, _SPAN_STREAM))
+    sizes[~is_span] = draw_compositions(lengths - 1 - hidden + 2, spans + 1, hash_numbers(keys, _GAP_STREAM))
     sizes -= part == 0
     text, within = np.repeat(parts, sizes), np.repeat(np.arange(len(parts)), sizes)
     is_hidden, is_end = is_span[within], np.zeros(len(text), np.bool_)

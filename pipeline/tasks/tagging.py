@@ -26,7 +26,7 @@ from tfm.pipeline.tasks.task import (
     TaskContext,
     best_label,
     check_known_labels,
-    counts_of_labels,
+    count_correct_labels,
 )
 from tfm.tokenizer.special import EOS_ID
 
@@ -46,7 +46,7 @@ class Tagging(PairTask):
         self.criterion, self._begins_word = criterion, begins_word
 
     @cached_property
-    def begins(self) -> Tensor:
+    def begins_word(self) -> Tensor:
         """Return (V,) whether a source piece begins a word."""
         return torch.tensor(self._begins_word())
 
@@ -57,14 +57,14 @@ class Tagging(PairTask):
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Return the loss of the tags, summed."""
-        tags = _tags(batch)
+        tags = _tag_tensor(batch)
         return self.criterion.loss(
             model.output, lambda: Predictions(self._hidden_states(model, batch), tags, len(tags))
         )
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the tags: a share of words."""
-        return counts_of_labels(model.output(self._hidden_states(model, batch)), _tags(batch))
+        return count_correct_labels(model.output(self._hidden_states(model, batch)), _tag_tensor(batch))
 
     def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
         """Return the likeliest tag of each word of each source: one tagging of each, whatever `n_best`.
@@ -80,7 +80,7 @@ class Tagging(PairTask):
         parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)
         return [[Labels(of_sentence.tolist(), float(found.sum()))] for of_sentence, found in parts]
 
-    def predictions(self, split: Split) -> Ints:
+    def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of tags of each sentence."""
         return split.target_lengths
 
@@ -106,7 +106,7 @@ class Tagging(PairTask):
         if split.words is not None:
             return split.words.lengths
         ids, lengths = split.source.take(np.arange(len(split)))
-        begins = self.begins.numpy()[ids]
+        begins = self.begins_word.numpy()[ids]
         first = np.zeros(len(ids), np.bool_)
         first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
         sentence = np.repeat(np.arange(len(split)), lengths)
@@ -118,7 +118,7 @@ class Tagging(PairTask):
             return batch.word_starts
         source, device = batch.source, batch.source.device
         firsts = (batch.source_lengths.cumsum(0) - batch.source_lengths).to(device)
-        begins = self.begins.to(device)[source].index_fill(0, firsts, True)
+        begins = self.begins_word.to(device)[source].index_fill(0, firsts, True)
         return (begins & (source != EOS_ID)).nonzero().squeeze(1)
 
     def _hidden_states(self, model: Any, batch: PairBatch) -> Tensor:
@@ -127,7 +127,7 @@ class Tagging(PairTask):
         return hidden
 
 
-def _tags(batch: PairBatch) -> Tensor:
+def _tag_tensor(batch: PairBatch) -> Tensor:
     """The target without its end tokens (n,)."""
     tags = torch.ones(len(batch.target_out), dtype=torch.bool)
     tags[batch.target_lengths.cumsum(0) - 1] = False

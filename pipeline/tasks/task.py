@@ -59,7 +59,7 @@ class Counts:
         )
 
 
-def total(counts: Sequence[Counts]) -> Counts:
+def sum_counts(counts: Sequence[Counts]) -> Counts:
     """The sums of all these, of which there is one at least."""
     return reduce(Counts.__add__, counts)
 
@@ -86,7 +86,7 @@ def best_labels(logits: Tensor, count: int) -> list[list[Labels]]:
     return [[Labels([label + len(SPECIAL_TOKENS)], p) for label, p in zip(*each, strict=True)] for each in pairs]
 
 
-def counts_of_labels(logits: Tensor, labels: Tensor) -> Counts:
+def count_correct_labels(logits: Tensor, labels: Tensor) -> Counts:
     """-log p and accuracy of labels (n,) under logits (n, V), by the labels that would be given."""
     known = (labels != UNK_ID).nonzero().squeeze(1)
     nll = F.cross_entropy(logits[known], labels[known], reduction="sum")
@@ -165,14 +165,14 @@ class Task(Protocol):
             seed: seed of the order.
         """
 
-    def ordered(self, split: Split, budget: int) -> Sequence[Rows]: ...
+    def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]: ...
     def check(self, data: Dataset, model: ModelConfig) -> None: ...
     def begin(self, model: Any, data: Dataset) -> None: ...
     def loss(self, model: Any, batch: Any) -> Loss: ...
     def evaluate(self, model: Any, batch: Any) -> Counts: ...
-    def longest(self, split: Split, budget: int) -> Rows: ...
+    def largest_batch(self, split: Split, budget: int) -> Rows: ...
     def num_tokens(self, split: Split, rows: Rows) -> int: ...
-    def what(self, split: Split, rows: Rows) -> str: ...
+    def describe_batch(self, split: Split, rows: Rows) -> str: ...
 
 
 class PairTask:
@@ -197,7 +197,7 @@ class PairTask:
             return np.full(len(split), self.image_tokens), split.target_lengths + 1
         return split.source_lengths + 1, split.target_lengths + 1
 
-    def predictions(self, split: Split) -> Ints:
+    def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of predictions in the loss of each example; those with none are in no batch."""
         return split.target_lengths + 1
 
@@ -210,7 +210,7 @@ class PairTask:
             seed: seed of the order.
         """
         lengths = self.lengths(split)
-        split = replace(split, weights=split.weights * (self.predictions(split) > 0))
+        split = replace(split, weights=split.weights * (self.num_predictions(split) > 0))
 
         def epoch(number: int) -> Sequence[Rows]:
             found = make_batches(
@@ -230,16 +230,16 @@ class PairTask:
 
         return Epochs(epoch, num_batches)
 
-    def ordered(self, split: Split, budget: int) -> Sequence[Rows]:
+    def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]:
         """Every example once of which something is predicted, in batches for validation."""
-        rows = np.flatnonzero(self.predictions(split))
+        rows = np.flatnonzero(self.num_predictions(split))
         source, target = self.lengths(split)
         return [rows[batch] for batch in ordered_batches(source[rows], target[rows], budget=budget)]
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError where an example is longer than the model can read, or a split has nothing to predict."""
         for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
-            if not self.predictions(split).any():
+            if not self.num_predictions(split).any():
                 raise DataError(f"the {name} split has {self.empty_message}; make the dataset again with more data")
         for name, split in (("train", data.train), ("valid", data.valid)):
             lengths = self.lengths(split)
@@ -256,7 +256,7 @@ class PairTask:
     def begin(self, model: Any, data: Dataset) -> None:
         """Give a model whose training begins the facts of the data that it needs; most know it by learning."""
 
-    def longest(self, split: Split, budget: int) -> Rows:
+    def largest_batch(self, split: Split, budget: int) -> Rows:
         """The longest examples, as many as a batch may hold: none takes more for attention."""
         larger = np.maximum(*self.lengths(split))
         return np.argsort(larger, kind="stable")[-max(1, budget // int(larger.max())) :]
@@ -265,7 +265,7 @@ class PairTask:
         """The tokens of a batch, both sides together."""
         return sum(int(lengths[rows].sum()) for lengths in self.lengths(split))
 
-    def what(self, split: Split, rows: Rows) -> str:
+    def describe_batch(self, split: Split, rows: Rows) -> str:
         """A batch in words, for a message that it does not fit in memory."""
         longest = max(int(lengths[rows].max()) for lengths in self.lengths(split))
         return f"a batch of {format_count(len(rows), 'row')} x {format_count(longest, 'token')}"

@@ -42,7 +42,7 @@ class Translation(PairTask):
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the reference tokens, without smoothing."""
-        return counts_of(model.output(_hidden_states(model, batch)), batch.target_out)
+        return count_correct_tokens(model.output(_hidden_states(model, batch)), batch.target_out)
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is nothing to translate."""
@@ -76,7 +76,7 @@ def real_row_mask(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:
     return (torch.arange(num_rows) < num_tokens).to(like.device, like.dtype, non_blocking=True)
 
 
-def counts_of(logits: Tensor, targets: Tensor) -> Counts:
+def count_correct_tokens(logits: Tensor, targets: Tensor) -> Counts:
     """-log p and accuracy of targets (n,) under logits (n, V)."""
     nll = F.cross_entropy(logits, targets, reduction="sum")
     return Counts(nll, (logits.argmax(-1) == targets).sum(), len(targets))

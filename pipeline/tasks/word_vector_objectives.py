@@ -14,7 +14,7 @@ from torch import Tensor
 from tfm.data.batching.example_keys import rng_keys_to_uniform
 from tfm.pipeline.tasks.losses import CHUNK_ROWS, linear_cross_entropy
 from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss
-from tfm.pipeline.tasks.translation import counts_of
+from tfm.pipeline.tasks.translation import count_correct_tokens
 from tfm.tokenizer.sampled import Keys, hash_numbers
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
@@ -83,7 +83,7 @@ class Softmax:
         """
         # a few rows at a time: there are several predictions a token, each with as many logits as there are words
         parts = zip(torch.split(hidden, CHUNK_ROWS), torch.split(targets, CHUNK_ROWS), strict=True)
-        found = [counts_of(model.output(rows), words) for rows, words in parts]
+        found = [count_correct_tokens(model.output(rows), words) for rows, words in parts]
         zero = hidden.new_zeros(())
         return Counts(
             sum((each.nll for each in found), zero), sum((each.correct for each in found), zero), len(targets)

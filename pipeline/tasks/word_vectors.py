@@ -22,14 +22,14 @@ from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.word_vectors import neighbour_pairs
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext, total
+from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext, sum_counts
 from tfm.pipeline.tasks.word_vector_objectives import MakeKeys, NegativeSampling, Objective, Softmax
 from tfm.tokenizer.sampled import Keys, hash_numbers
 from tfm.tokenizer.special import SPECIAL_TOKENS
 
-ROWS_AT_ONCE = 1 << 15
+ROWS_PER_CHUNK = 1 << 15
 
-_KEPT, _REACH, _NOISE = 0, 1, 2
+_SUBSAMPLING_STREAM, _WINDOW_STREAM, _NOISE_STREAM = 0, 1, 2
 
 
 class WordVectorTask(PairTask):
@@ -56,7 +56,7 @@ class WordVectorTask(PairTask):
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return make_text_batch(split.target, rows)
 
-    def predictions(self, split: Split) -> Ints:
+    def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of words of each text that have neighbors."""
         found = num_words(split)
         return found * (found > 1)
@@ -67,13 +67,15 @@ class WordVectorTask(PairTask):
         kept = is_word(batch.tokens_out)
         if self.config.subsample is not None:
             chance = keep_probability(model.frequencies, self.config.subsample)[batch.tokens_out]
-            draws = torch.from_numpy(rng_keys_to_uniform(token_rng_keys(keys, lengths, _KEPT)))
+            draws = torch.from_numpy(rng_keys_to_uniform(token_rng_keys(keys, lengths, _SUBSAMPLING_STREAM)))
             drawn = kept & (draws < chance.cpu()).to(kept.device)
             # of a batch of which nothing was left nothing would be learned: it is read whole
             kept = drawn if self._has_predictions(batch, drawn) else kept
         reach = torch.full_like(batch.tokens_out, self.config.window)
         if self.config.shrink:
-            drawn_reach = 1 + (token_rng_keys(keys, lengths, _REACH) % np.uint64(self.config.window)).astype(np.int64)
+            drawn_reach = 1 + (token_rng_keys(keys, lengths, _WINDOW_STREAM) % np.uint64(self.config.window)).astype(
+                np.int64
+            )
             reach = torch.from_numpy(drawn_reach).to(reach.device, non_blocking=True)
         return self.objective.loss(model, *self._predictions(model, batch, kept, reach, keys))
 
@@ -88,11 +90,11 @@ class WordVectorTask(PairTask):
             reach = torch.full_like(batch.tokens_out, number + 1 if self.config.shrink else self.config.window)
             predictions = self._predictions(model, batch, kept, reach, hash_numbers(keys, np.array([number])))
             passes.append(self.objective.counts(model, *predictions))
-        return total(passes)
+        return sum_counts(passes)
 
     def begin(self, model: Any, data: Dataset) -> None:
         """Tell the model how frequent each word is in training."""
-        model.frequencies.copy_(torch.from_numpy(frequencies(data.train, len(model.frequencies))))
+        model.frequencies.copy_(torch.from_numpy(word_frequencies(data.train, len(model.frequencies))))
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is no noise word to tell a word from."""
@@ -126,7 +128,7 @@ class WordVectorTask(PairTask):
         )
 
         def keys_of_predictions() -> Keys:
-            tokens = token_rng_keys(keys, batch.lengths.numpy(), _NOISE)[kept.cpu().numpy()]
+            tokens = token_rng_keys(keys, batch.lengths.numpy(), _NOISE_STREAM)[kept.cpu().numpy()]
             # by places among the words that are kept, which follow from the text as these words do
             return hash_numbers(tokens[centres.cpu().numpy()], (said - centres).cpu().numpy())
 
@@ -145,7 +147,7 @@ def keep_probability(frequencies: Tensor, threshold: float) -> Tensor:
     return (threshold / frequencies.clamp_min(threshold)).sqrt()
 
 
-def frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
+def word_frequencies(split: Split, vocab: int) -> NDArray[np.float64]:
     """Return (V,) the share of each word among all words of an epoch; of control tokens 0."""
     found = np.zeros(vocab)
     for rows, ids, lengths in iterate_chunks(split):
@@ -166,8 +168,8 @@ def num_words(split: Split) -> Ints:
 
 def iterate_chunks(split: Split) -> Iterator[tuple[Rows, Ids, Ints]]:
     """Yield rows of a split, the ids of their targets and the length of each, so few that their size is no matter."""
-    for begin in range(0, len(split), ROWS_AT_ONCE):
-        rows = np.arange(begin, min(begin + ROWS_AT_ONCE, len(split)))
+    for begin in range(0, len(split), ROWS_PER_CHUNK):
+        rows = np.arange(begin, min(begin + ROWS_PER_CHUNK, len(split)))
         yield rows, *split.target.take(rows)
 
 

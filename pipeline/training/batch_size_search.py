@@ -18,9 +18,9 @@ SEARCHABLE_DEVICES = ("cuda",)
 """Devices that say when their memory is full. A computer's own would slow down first, or kill the training."""
 MEMORY_MARGIN = 0.05
 """The share of memory that is left free, for other allocations: fragments, validation, other batches' shapes."""
-LAUNCH_ERROR = "invalid configuration argument"
+LAUNCH_ERROR_MESSAGE = "invalid configuration argument"
 """The error message of a GPU for more rows than a kernel can be started with."""
-STATE_COPIES = 3
+OPTIMIZER_STATE_COPIES = 3
 """Copies of the weights that an optimizer and an average may keep."""
 
 
@@ -56,12 +56,12 @@ def find_largest_budget(
     def fits(budget: int) -> bool:
         reporter.line(f"training: do batches of {budget:,} tokens fit?")
         task = make_task(budget)
-        fullest = max(task.ordered(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
+        fullest = max(task.ordered_batches(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
         of_update = Gradients(model, task, split, config, seed, world)
-        return _fits_memory(of_update, [fullest, task.longest(split, budget)])
+        return _fits_memory(of_update, [fullest, task.largest_batch(split, budget)])
 
     def holds_all(budget: int) -> bool:
-        return len(make_task(budget).ordered(split, budget)) == 1
+        return len(make_task(budget).ordered_batches(split, budget)) == 1
 
     with _preserve_state(model):
         found: int = min(world.all_gather_object(search_maximum(fits, minimum, holds_all)))
@@ -96,7 +96,7 @@ def _fits_memory(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
     try:
         _simulate_update(gradients, largest_batches)
     except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error) and LAUNCH_ERROR not in str(error):
+        if not is_out_of_memory(error) and LAUNCH_ERROR_MESSAGE not in str(error):
             raise
         return False
     finally:
@@ -108,7 +108,7 @@ def _fits_memory(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
 def _simulate_update(gradients: Gradients, batches: Sequence[Rows]) -> None:
     """Take as much memory as an optimizer and an average, the margin, and gradients of these batches."""
     device = gradients.world.device
-    taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(STATE_COPIES)]
+    taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(OPTIMIZER_STATE_COPIES)]
     if device.type == "cuda":
         total = torch.cuda.get_device_properties(device).total_memory
         taken.append(torch.empty(int(MEMORY_MARGIN * total), dtype=torch.uint8, device=device))

@@ -28,10 +28,10 @@ from tfm.pipeline.runtime.worker_process import (
 )
 from tfm.pipeline.tasks.task import Rows
 
-ALIGNMENT = 64
-MIN_TOKENS = 384
+ALIGNMENT_BYTES = 64
+MIN_TOKENS_PER_WORKER = 384
 """A share of fewer tokens takes more time than it saves."""
-MAX_WIDTH = 512
+MAX_MODEL_WIDTH = 512
 """Layers of this width make products that threads share well."""
 HELPER_KILLED_MESSAGE = (
     "training: a process that computed a part of the gradient was killed; if memory ran out, lower data.batch_tokens. "
@@ -65,8 +65,13 @@ def workers_pay_off(model: ModelConfig, threads: int, update_tokens: int) -> boo
         threads: number of threads or processes.
         update_tokens: tokens of an update.
     """
-    of_enough_tokens = update_tokens >= MIN_TOKENS * threads
-    return threads > 1 and of_enough_tokens and model.width < MAX_WIDTH and model.architecture not in PREDICTION_RULES
+    of_enough_tokens = update_tokens >= MIN_TOKENS_PER_WORKER * threads
+    return (
+        threads > 1
+        and of_enough_tokens
+        and model.width < MAX_MODEL_WIDTH
+        and model.architecture not in PREDICTION_RULES
+    )
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class BatchShard:
     repeats: Rows | None = None
 
 
-def shard(
+def shard_batches(
     batches: Sequence[tuple[int, Rows]], count: int, repeats: Sequence[Rows] | None = None
 ) -> list[list[BatchShard]]:
     """Return for each of `count` processes its shares of the batches, as equal as can be; a row is in one of them.
@@ -97,11 +102,13 @@ def shard(
         repeats: For each place how often its rows occurred before in the update; none: never.
     """
 
-    def share(place: int, rows: Rows, number: int) -> BatchShard:
+    def make_shard(place: int, rows: Rows, number: int) -> BatchShard:
         some = None if repeats is None else repeats[place][number::count]
         return BatchShard(place, rows[number::count], number, count, some)
 
-    return [[share(place, rows, number) for place, rows in batches if len(rows) > number] for number in range(count)]
+    return [
+        [make_shard(place, rows, number) for place, rows in batches if len(rows) > number] for number in range(count)
+    ]
 
 
 class GradientSource(Protocol):
@@ -196,7 +203,7 @@ def start_gradient_workers(gradients: GradientSource, count: int) -> Iterator[Gr
 
 def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return zeros of the shapes and types of these, in memory that forked processes share."""
-    sizes = [-(-each.nbytes // ALIGNMENT) * ALIGNMENT for each in tensors]
+    sizes = [-(-each.nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES for each in tensors]
     memory = mmap.mmap(-1, sum(sizes))
     return [
         torch.frombuffer(memory, dtype=each.dtype, count=each.numel(), offset=start).view(each.shape)

@@ -13,7 +13,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import split_adapters
 from tfm.model.word_vectors import embedding_table
 from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, load_model, remove_ties
-from tfm.pipeline.model_io.pretrained_vectors import find_vectors, vector_paths
+from tfm.pipeline.model_io.pretrained_vectors import read_wanted_vectors, vector_paths
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.training.checkpoints.train_state import TrainState
@@ -22,7 +22,7 @@ from tfm.tokenizer.growth.extension import old_segmentations
 from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
-ENCODER = ("embedding", "encoder", "encoder_norm")
+ENCODER_MODULES = ("embedding", "encoder", "encoder_norm")
 
 
 def initialize(state: TrainState, task: Task, context: TaskContext, data: Dataset, reporter: Reporter) -> None:
@@ -44,7 +44,7 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
         table = embedding_table(state.model, side)
         assert isinstance(table, nn.Embedding)  # adaptive inputs are refused when the recipe is read
         num_found = load_word_vectors(
-            table, tokenizer, find_vectors(place, side, table.embedding_dim, word_pieces(tokenizer))
+            table, tokenizer, read_wanted_vectors(place, side, table.embedding_dim, word_pieces(tokenizer))
         )
         if not num_found:
             raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
@@ -137,7 +137,7 @@ def encoder_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of a model's encoder and of the embedding that it reads, as a model with an encoder alone names them;
     a decoder's and a head's are left out."""
     named = {name.removeprefix("source_"): weight for name, weight in weights.items()}
-    return {name: weight for name, weight in named.items() if name.partition(".")[0] in ENCODER}
+    return {name: weight for name, weight in named.items() if name.partition(".")[0] in ENCODER_MODULES}
 
 
 def word_pieces(tokenizer: Tokenizer) -> set[str]:

@@ -18,9 +18,9 @@ from tfm.data.images.preparation import read_image_transform
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import merge_adapters, merge_saved_adapters, split_adapters
-from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_place, lock, publish, read_artifact
+from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_output_place, lock, publish, read_artifact
 from tfm.pipeline.artifacts.files import raise_cannot_write, write_bytes_atomically
-from tfm.pipeline.artifacts.no_symlinks import check_tree, make_folder_below, remove_path_below
+from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, make_folder_below, remove_path_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
 from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
@@ -45,7 +45,7 @@ from tfm.pipeline.training_config import TrainingConfig
 SIGNAL_ECHO_SECONDS = 2.0
 
 
-def make_model(
+def train_and_publish(
     plan: Plan,
     config: TrainingConfig,
     model: ModelConfig,
@@ -74,15 +74,15 @@ def make_model(
         CannotWrite: anything in the folder of the training is a link or special file; raised before any work.
     """
     with init_world(resolve_device(config.device)) as world, ExitStack() as held:
-        world.run_on_rank_zero(lambda: check_tree(training_folder(plan)))
+        world.run_on_rank_zero(lambda: check_tree_has_no_symlinks(training_folder(plan)))
         data = read_artifact(dataset, lambda _: read_data(dataset), must_match=plan.inputs["dataset"])
         session = Session(plan, config, model, decoding, evaluation, data, reporter, world, heard)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.run_on_rank_zero(lambda: held.enter_context(lock(session.folder)))
-        world.run_on_rank_zero(lambda: check_place(plan))
+        world.run_on_rank_zero(lambda: check_output_place(plan))
         step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, plan, config, reporter))
-        session = replace(session, data=keep_image_statistics(session))
-        world.run_on_rank_zero(lambda: keep_tokenizer(session, dataset))
+        session = replace(session, data=normalize_like_pretrained(session))
+        world.run_on_rank_zero(lambda: save_tokenizer(session, dataset))
         session = replace(session, data=replace(session.data, tokenizer_folder=session.folder / TOKENIZER_FOLDER))
         with raise_oom_as_data_error(
             lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
@@ -91,7 +91,7 @@ def make_model(
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
             catch_stop_signals(echo=echo, talk=world.is_main_process) as stop,
-            start_gradient_workers(trainer.gradients, trainer.state.progress.settings.helpers) as helpers,
+            start_gradient_workers(trainer.gradients, trainer.state.progress.settings.num_helpers) as helpers,
         ):
             trainer.stop, trainer.gradients.helpers = stop, helpers
             trainer.run()
@@ -107,7 +107,7 @@ def read_data(dataset: Path) -> Dataset:
     return data
 
 
-def keep_image_statistics(session: Session) -> Dataset:
+def normalize_like_pretrained(session: Session) -> Dataset:
     """The dataset, its images normalized by the means and deviations of the model that training starts from, whose
     weights learned to read numbers of this size; `training.image_statistics` may ask for those of the dataset."""
     if "image_statistics" not in session.todo.config:
@@ -124,7 +124,7 @@ def keep_image_statistics(session: Session) -> Dataset:
     return session.data.with_image_transform(preparation)
 
 
-def keep_tokenizer(session: Session, dataset: Path) -> None:
+def save_tokenizer(session: Session, dataset: Path) -> None:
     """Copy the dataset's tokenizer to the work in progress: the model gets this one, whatever becomes of the dataset
     meanwhile, and a checkpoint can be asked for translations. Images are read as the session has them."""
     preparation = session.data.preparation

@@ -31,7 +31,7 @@ class Timetable:
     def should_validate(self) -> bool:
         """Return whether the clock says so (or this is the end), and it has not been done."""
         progress = self.state.progress
-        return progress.step not in (0, progress.validated) and (self.is_validation_step() or self.is_over())
+        return progress.step not in (0, progress.last_validated_step) and (self.is_validation_step() or self.is_over())
 
     def is_validation_step(self) -> bool:
         """Return whether the clock has a validation after this update, wherever the training ends."""

@@ -20,7 +20,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large_message
 from tfm.pipeline.runtime.progress import Bar
 from tfm.pipeline.tasks.task import Rows, Task
-from tfm.pipeline.training.helpers import BatchShard, GradientWorkers, shard
+from tfm.pipeline.training.helpers import BatchShard, GradientWorkers, shard_batches
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -191,7 +191,7 @@ class Gradients:
 
         An error is not raised yet: the other processes wait for the sums of this one, and have to know.
         """
-        own, *others = shard(self.world.share(group), 1 + len(self.helpers), count_earlier_occurrences(group))
+        own, *others = shard_batches(self.world.share(group), 1 + len(self.helpers), count_earlier_occurrences(group))
         self.helpers.dispatch(others, step)
         problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
         if problems == (None, None):
@@ -215,7 +215,7 @@ class Gradients:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                return too_large_message(self.task.what(self.split, share.rows), f"step {step}")
+                return too_large_message(self.task.describe_batch(self.split, share.rows), f"step {step}")
         return None
 
     def _backward_shard(self, share: BatchShard, step: int, sums: Tensor) -> None:
@@ -225,7 +225,7 @@ class Gradients:
         the update and the example, whatever its batch.
         """
         for number, batch in enumerate(self._iterate_shard_batches(share, step)):
-            self.model.dropout_rng.begin(self.seed, step, share.place, share.number + share.count * number)
+            self.model.dropout_rng.seed_batch(self.seed, step, share.place, share.number + share.count * number)
             loss = self.task.loss(self.model, batch.to(self.world.device))
             loss.sum.backward()  # type: ignore[no-untyped-call]
             sums[0] += loss.sum.detach()

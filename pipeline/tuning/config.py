@@ -15,8 +15,8 @@ from tfm.pipeline.recipes.error_messages import recipe_error
 from tfm.pipeline.recipes.recipe_files import parse_toml
 from tfm.pipeline.training_config import Metric
 
-Value: TypeAlias = bool | int | float | str
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
+ParameterValue: TypeAlias = bool | int | float | str
+StudyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 Method = Literal["grid", "random", "window", "evolution", "tpe", "gp"]
 Pruner = Literal["none", "median", "hyperband"]
@@ -27,14 +27,14 @@ class ParameterConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    values: tuple[Value, ...] | None = Field(None, min_length=1, description="in order: neighbours are alike")
-    choices: tuple[Value, ...] | None = Field(None, min_length=1, description="without order")
+    values: tuple[ParameterValue, ...] | None = Field(None, min_length=1, description="in order: neighbours are alike")
+    choices: tuple[ParameterValue, ...] | None = Field(None, min_length=1, description="without order")
     low: FiniteFloat | None = None
     high: FiniteFloat | None = None
     step: FiniteFloat | None = Field(None, gt=0, description="low, low + step, ...; none: any number in between")
     factor: FiniteFloat | None = Field(None, gt=1, description="low, low * factor, ...; none: any number in between")
     log: bool = Field(False, description="draw by the logarithm: as many between 1 and 10 as between 10 and 100")
-    only_if: dict[str, Value] = Field({}, description="other keys of the space, and what they must be")
+    only_if: dict[str, ParameterValue] = Field({}, description="other keys of the space, and what they must be")
 
     @model_validator(mode="after")
     def _check_one_kind(self) -> "ParameterConfig":
@@ -95,7 +95,7 @@ class SearchConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    name: Name = Field(description="the search is in runs/NAME; default: the file's name without .toml")
+    name: StudyName = Field(description="the search is in runs/NAME; default: the file's name without .toml")
     base: str = Field(description="the recipe that is varied, relative to this file")
     space: dict[str, ParameterConfig] = Field(min_length=1, description="by dotted key of the recipe")
     metric: Metric = Field("loss", description="of validation, of the best checkpoint")

@@ -22,11 +22,11 @@ from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_file_belo
 from tfm.pipeline.errors import DataError, TfmError
 
 MAX_BYTES = 2**30
-MAX_LINE = 4 * 2**20
+MAX_LINE_BYTES = 4 * 2**20
 MAX_TRIALS = 100_000
 MAX_STUDIES = 100
 NUM_OPERATIONS = 11
-CREATE_STUDY, CREATE_TRIAL = 0, 4
+CREATE_STUDY_OPERATION, CREATE_TRIAL_OPERATION = 0, 4
 REMEDY = "move that folder away, or remove what is wrong there"
 
 
@@ -62,11 +62,11 @@ class JournalFile(BaseJournalBackend):
             if (size := os.fstat(stream.fileno()).st_size) > MAX_BYTES:
                 raise DataError(f"has {size:,} bytes, and tfm reads {MAX_BYTES:,}; {REMEDY}", file=self.file)
             stream.seek(self._offset)
-            while line := stream.readline(MAX_LINE):
+            while line := stream.readline(MAX_LINE_BYTES):
                 if not line.endswith(b"\n"):
-                    if len(line) == MAX_LINE:
+                    if len(line) == MAX_LINE_BYTES:
                         self.line += 1
-                        raise self.line_error(f"has more than {MAX_LINE:,} bytes")
+                        raise self.line_error(f"has more than {MAX_LINE_BYTES:,} bytes")
                     return
                 self._offset, self.line = self._offset + len(line), self.line + 1
                 yield self._parse_operation(line)
@@ -79,7 +79,7 @@ class JournalFile(BaseJournalBackend):
         code, name = found.get("op_code"), found.get("study_name")
         if type(code) is not int or not 0 <= code < NUM_OPERATIONS:
             raise self.line_error(f"op_code: {code!r:.60} is no operation of Optuna's")
-        if code == CREATE_STUDY:
+        if code == CREATE_STUDY_OPERATION:
             if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) < 1000:
                 raise self.line_error(f"study_name: {name!r:.60} is no name")
             self._studies.add(name)
@@ -89,7 +89,7 @@ class JournalFile(BaseJournalBackend):
                 raise self.line_error(f"{key}: {number!r:.60} is none that stands before")
         if not isinstance(found.get("worker_id"), str):
             raise self.line_error(f"worker_id: {found.get('worker_id')!r:.60} is no name")
-        self._num_trials += code == CREATE_TRIAL
+        self._num_trials += code == CREATE_TRIAL_OPERATION
         if self._num_trials > MAX_TRIALS or len(self._studies) > MAX_STUDIES:
             raise self.line_error(f"has more than {MAX_TRIALS:,} trials, or {MAX_STUDIES} studies")
         return found
@@ -114,7 +114,7 @@ class JournalFile(BaseJournalBackend):
 def _cut_torn_line(stream: Any) -> None:
     """Remove a last line without its end, and stand there."""
     size = stream.seek(0, os.SEEK_END)
-    begin = stream.seek(max(0, size - MAX_LINE))
+    begin = stream.seek(max(0, size - MAX_LINE_BYTES))
     end = stream.read().rfind(b"\n") + 1
     stream.seek(begin + end)
     stream.truncate()

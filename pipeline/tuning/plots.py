@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tfm.pipeline.reports.training_curves import STYLE, escape_label
+from tfm.pipeline.reports.training_curves import PLOT_STYLE, escape_label
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
-from tfm.pipeline.tuning.config import Value
+from tfm.pipeline.tuning.config import ParameterValue
 from tfm.pipeline.tuning.results import Results, TrialResult
 from tfm.pipeline.tuning.space import Parameter
 
@@ -25,7 +25,7 @@ def _render_svg(draw: Callable[["Figure"], None], width: float, height: float) -
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure)
         buffer = io.StringIO()
@@ -59,7 +59,7 @@ def _trial_seconds(results: Results) -> list[tuple[TrialResult, float]]:
     return list(zip(results.trials, accumulate(each.seconds for each in results.trials), strict=True))
 
 
-def _axis_place(parameter: Parameter, value: Value) -> float:
+def _axis_place(parameter: Parameter, value: ParameterValue) -> float:
     """Return the coordinate of a value on the axis of its key: its index in the list, or the number itself."""
     if parameter.values is None:
         assert isinstance(value, (int, float))
@@ -138,7 +138,7 @@ def _draw_trial(axes: "Axes", trial: TrialResult, parameters: Sequence[Parameter
     axes.plot(xs, ys, **look)  # type: ignore[arg-type]
 
 
-def _axis_height(parameter: Parameter, value: Value) -> float:
+def _axis_height(parameter: Parameter, value: ParameterValue) -> float:
     """A value's place from 0 to 1 on the axis of its key."""
     if parameter.values is not None:
         return _axis_place(parameter, value) / max(1, len(parameter.values) - 1)
@@ -149,7 +149,7 @@ def _axis_height(parameter: Parameter, value: Value) -> float:
 
 
 def _axis_marks(parameter: Parameter) -> list[tuple[str, float]]:
-    values: Sequence[Value] = (parameter.low, parameter.high) if parameter.values is None else parameter.values
+    values: Sequence[ParameterValue] = (parameter.low, parameter.high) if parameter.values is None else parameter.values
     shown = values if len(values) <= 8 else (values[0], values[-1])
     return [
         (f"{each:.4g}" if isinstance(each, float) else escape_label(str(each)), _axis_height(parameter, each))

@@ -10,7 +10,7 @@ from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.results import Results, TrialResult, comparable_trials
 from tfm.pipeline.tuning.space import Parameter
 
-METHODS = {
+METHOD_DESCRIPTIONS = {
     "grid": "grid search",
     "random": "random search (Bergstra and Bengio 2012)",
     "window": "random search in shifting windows (rounds of {window.trials_a_round} trials, windows of {window.size} "
@@ -27,7 +27,7 @@ PRUNER_DESCRIPTIONS = {
 }
 UNTRAINED_LABELS = {"impossible": "could not be trained", "waiting": "not begun"}
 """The words for trials without a training, by how they ended."""
-PAIRED_TEST = (
+PAIRED_TEST_DESCRIPTION = (
     "the one-sided paired t-test over folds, its variance corrected as trainings share data (Nadeau and Bengio 2003; "
     "no estimate of it is unbiased: Bengio and Grandvalet 2004)"
 )
@@ -42,7 +42,7 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
         results: the results of the search.
     """
     space = "; ".join(f"{each.key}: {each.in_words()}{_describe_condition(each)}" for each in parameters)
-    method = METHODS[config.method].format(window=config.window, evolution=config.evolution)
+    method = METHOD_DESCRIPTIONS[config.method].format(window=config.window, evolution=config.evolution)
     if config.method == "grid" and not any(each.ended == "waiting" for each in results.trials):
         method += " over every configuration"
     seeds = f"{config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "one seed each"
@@ -61,7 +61,7 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
         return text + " With one seed each, nothing is said about whether the next ones are worse."
     if not (others := comparable_trials(results.ranked)):
         return text + " No other trial has the figures for a test of whether it is worse."
-    test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED_TEST
+    test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED_TEST_DESCRIPTION
     return f"{text} By {test}, {_verdict_sentence(others, results.not_worse[1:])} at p < 0.05."
 
 

@@ -14,7 +14,7 @@ from tfm.pipeline.tuning.study import Trials
 from tfm.pipeline.tuning.trial_records import DUPLICATE_OF, attributes_of
 
 SIGNIFICANCE_LEVEL = 0.05
-MAX_SQUARED = 1e100
+MAX_SQUARABLE_FIGURE = 1e100
 """Figures up to this can be squared and summed."""
 OPEN_STATES = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
 
@@ -134,7 +134,7 @@ def equally_good_trials(ranked: Sequence[TrialResult], metric: str, folds: int |
 def _p_value(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:
     """Return p of the other trial not being worse than the best; the unit of the figures makes no difference to it."""
     largest = max(map(abs, (*best, *other)))
-    if largest > MAX_SQUARED:  # the perplexity of a training that diverges
+    if largest > MAX_SQUARABLE_FIGURE:  # the perplexity of a training that diverges
         best, other = ([each / largest for each in values] for values in (best, other))
     if folds is None:
         return worse_p_value(best, other, metric)

@@ -13,7 +13,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
 from tfm.pipeline.artifacts.files import raise_cannot_write
-from tfm.pipeline.artifacts.no_symlinks import check_tree, remove_path_below
+from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, remove_path_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import bleu_tokenizers_problem, empty_fold_problem
@@ -113,7 +113,7 @@ def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
 
 def _refuse_run(folder: Path) -> None:
     """Raise CannotWrite where a folder holds a run, beside whose artifacts a search would lie."""
-    made = [each.makes for each in chain.STAGES.values() if (folder / each.makes).exists()]
+    made = [each.makes for each in chain.STAGES_BY_NAME.values() if (folder / each.makes).exists()]
     if made and not (folder / "trials").exists():
         raise CannotWrite(f"{folder}: holds a run ({', '.join(made)}); give the search another name (search.name)")
 
@@ -164,13 +164,13 @@ def _is_run_of_other_recipe(recipe: Recipe, run: chain.RunPaths) -> bool:
         made = open_artifact(run.model, "train")
         shared = [plan for stage in ("tokenize", "preprocess") if (plan := plan_stage(recipe, stage, run)) is not None]
         settings = recipe.training, recipe.model, recipe.decoding
-        plan = train.plan(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
+        plan = train.plan_model(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
     except DataError:
         return False
     return any(map(stale_reason, shared)) or (made.config, made.seed) != (to_jsonable(plan.config), plan.seed)
 
 
-def mean_words(config: SearchConfig) -> str:
+def describe_mean(config: SearchConfig) -> str:
     """The words that say of which runs a trial's figure is the mean; "" where it is of one run."""
     sizes = [(config.folds or 1, "fold"), (config.repeats, "seed")]
     of = " and ".join(format_count(number, name) for number, name in sizes if number > 1)
@@ -195,14 +195,14 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
-    mean = mean_words(search.config)
+    mean = describe_mean(search.config)
     counted = format_count(len(found.ranked), "trial")
     reason = f"{search.config.metric} {best.value:.4g} of validation{mean}, the best of {counted}"
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation{mean}")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = make_trial_recipe(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
     check_inputs(search.trials, recipe, best.configuration)
-    made = search.trials.place(best.number)
+    made = search.trials.trial_folder(best.number)
     recipes = make_run_recipes(recipe, None, search.config.repeats)
     root = search.folder.parent
     for each in recipes:
@@ -214,7 +214,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
             if (root / each.name / "model").exists():
                 check_tests_unused(chain.RunPaths(root / each.name), again=False)
     for each in recipes:
-        chain.run(each, root=root, command=command, reporter=reporter)
+        chain.run_chain(each, root=root, command=command, reporter=reporter)
     targets = [root / each.name for each in recipes]
     score_tests_once(
         targets,
@@ -233,7 +233,7 @@ def _copy_trial(trial: Path, target: Path) -> None:
     if target.exists() or not (trial / "model").exists():
         return
     draft = target.with_name(f".{target.name}.draft")
-    check_tree(trial)
+    check_tree_has_no_symlinks(trial)
     with raise_cannot_write(target):
         remove_path_below(draft.parent, draft)
         shutil.copytree(trial, draft)

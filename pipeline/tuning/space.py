@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tfm.data.errors import format_names
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.tuning.config import ParameterConfig, Value
+from tfm.pipeline.tuning.config import ParameterConfig, ParameterValue
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import Trial
 
-Configuration: TypeAlias = dict[str, Value]
+Configuration: TypeAlias = dict[str, ParameterValue]
 """By dotted key of the recipe, those that have a value."""
 MAX_VALUES = 10_000
 
@@ -29,18 +29,18 @@ class Parameter:
     """
 
     key: str
-    values: tuple[Value, ...] | None
+    values: tuple[ParameterValue, ...] | None
     ordered: bool
     low: float = 0.0
     high: float = 0.0
     log: bool = False
-    only_if: tuple[tuple[str, Value], ...] = ()
+    only_if: tuple[tuple[str, ParameterValue], ...] = ()
 
-    def has_value(self, others: Mapping[str, Value]) -> bool:
+    def has_value(self, others: Mapping[str, ParameterValue]) -> bool:
         """Return whether the key has a value beside those of the keys before it."""
         return all(key in others and others[key] == value for key, value in self.only_if)
 
-    def suggest(self, trial: "Trial") -> Value:
+    def suggest(self, trial: "Trial") -> ParameterValue:
         """The value that a trial of Optuna has for this key, drawn by its sampler where it has none yet."""
         if self.values is None:
             return trial.suggest_float(self.key, self.low, self.high, log=self.log)
@@ -80,7 +80,7 @@ class Parameter:
         return f"{'' if self.ordered else 'one of '}{', '.join(map(_format_value, self.values))}"
 
 
-def _format_value(value: Value) -> str:
+def _format_value(value: ParameterValue) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -90,7 +90,7 @@ def make_parameters(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ..
     Raises RecipeError naming a key that never has a value, or that has too many.
     """
     found = {key: _make_parameter(key, config) for key, config in space.items()}
-    needs: dict[str, dict[str, Value]] = {}
+    needs: dict[str, dict[str, ParameterValue]] = {}
     for key, each in found.items():
         needs[key] = dict(each.only_if)
         for other, value in each.only_if:
@@ -108,7 +108,7 @@ def make_parameters(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ..
     return tuple(found.values())
 
 
-def in_draw_order(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+def sort_for_drawing(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
     """The keys by name, each after those of its condition: draws in this order do not depend on that of a file."""
     rest, found = sorted(parameters, key=lambda each: each.key), dict[str, Parameter]()
     while rest:
@@ -130,7 +130,7 @@ def _make_parameter(key: str, config: ParameterConfig) -> Parameter:
     return Parameter(key, tuple(_grid_values(key, config, config.low, config.high)), True, only_if=condition)
 
 
-def _grid_values(key: str, config: ParameterConfig, low: float, high: float) -> list[Value]:
+def _grid_values(key: str, config: ParameterConfig, low: float, high: float) -> list[ParameterValue]:
     """Return low, low + step, ... or low, low * factor, ... up to high; whole numbers where all of them are."""
     if config.step is not None:
         count = math.floor((high - low) / config.step + 1e-9) + 1

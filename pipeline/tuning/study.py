@@ -27,7 +27,7 @@ from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.samplers.registry import PRUNERS, make_sampler
 from tfm.pipeline.tuning.space import Configuration, Parameter
 from tfm.pipeline.tuning.storage import raise_storage_errors
-from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF, attributes_of, check_trials
+from tfm.pipeline.tuning.trial_records import CONFIGURATION_ATTR, DUPLICATE_OF, attributes_of, check_trials
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -65,7 +65,7 @@ class Trials:
     shares_folder: bool
     source: str = "the study"
 
-    def place(self, number: int) -> Path:
+    def trial_folder(self, number: int) -> Path:
         """The folder of a trial."""
         return self.folder / "trials" / f"{number:04}"
 
@@ -134,11 +134,11 @@ class Trials:
         self._reset_samplers(left.number)
         trial = Trial(self.study, left._trial_id)
         self._replay_draws(trial, left)
-        return ClaimedTrial(trial, self.place(left.number), dict(left.user_attrs))
+        return ClaimedTrial(trial, self.trial_folder(left.number), dict(left.user_attrs))
 
     def _is_free(self, number: int, stack: ExitStack) -> bool:
         """Return whether this worker could take a trial, whose lock it now has until `stack` ends."""
-        place = self.place(number)
+        place = self.trial_folder(number)
         check_no_symlinks(self.folder, place)
         here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
         return here and _try_lock(place, stack)
@@ -150,7 +150,7 @@ class Trials:
 
     def _replay_draws(self, trial: Trial, left: FrozenTrial) -> None:
         """Bring the sampler's generator to the place at which a worker died between two keys of a trial."""
-        if CONFIGURATION in left.user_attrs:
+        if CONFIGURATION_ATTR in left.user_attrs:
             return
         for each in self.parameters:
             of = left.distributions.get(each.key)
@@ -164,7 +164,7 @@ class Trials:
             make_folder_below(self.folder, self.folder / "trials")
         self._reset_samplers(len(self.all()))
         trial = self.study.ask()
-        place = self.place(trial.number)
+        place = self.trial_folder(trial.number)
         check_no_symlinks(self.folder, place)
         if not _try_lock(place, stack):
             raise CannotWrite(f"{place}: another search writes there; give this one another name")
@@ -182,7 +182,7 @@ def _try_lock(path: Path, stack: ExitStack) -> bool:
     return True
 
 
-def same_as(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
+def find_duplicate(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
     """Return an earlier trial of just this configuration that was finished; None where there is none.
 
     Args:
@@ -191,4 +191,4 @@ def same_as(trials: Trials, number: int, configuration: Configuration) -> Frozen
         configuration: its values of the keys that vary.
     """
     able = (each for each in trials.all() if each.number != number and each.state == TrialState.COMPLETE)
-    return next((each for each in able if each.user_attrs.get(CONFIGURATION) == configuration), None)
+    return next((each for each in able if each.user_attrs.get(CONFIGURATION_ATTR) == configuration), None)

@@ -16,7 +16,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.journal import REMEDY, wait_for_lock
-from tfm.pipeline.tuning.space import Configuration, Parameter, in_draw_order, list_configurations
+from tfm.pipeline.tuning.space import Configuration, Parameter, list_configurations, sort_for_drawing
 from tfm.pipeline.tuning.storage import hide_password, open_storage, raise_storage_errors
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
 
@@ -53,7 +53,7 @@ def open_trials(
         storage = open_storage(folder, url, create=create)
         study = None if storage is None else _find_study(storage, config, url)
         before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW_TRIAL)
-    said, parameters = json.loads(json.dumps(about)), in_draw_order(parameters)
+    said, parameters = json.loads(json.dumps(about)), sort_for_drawing(parameters)
     if isinstance(said.get("space"), dict):
         said["space"] = {each.key: said["space"][each.key] for each in parameters}
     if storage is None or (not create and (study is None or before is NEW_TRIAL)):

@@ -28,20 +28,20 @@ from tfm.pipeline.stages.train import train
 from tfm.pipeline.tuning.checks.inputs import check_base, check_inputs
 from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
-from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, same_as
+from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, find_duplicate
 from tfm.pipeline.tuning.trial_progress import TrialLog, TrialProgress, TrialPruned
-from tfm.pipeline.tuning.trial_records import CONFIGURATION, DUPLICATE_OF
+from tfm.pipeline.tuning.trial_records import CONFIGURATION_ATTR, DUPLICATE_OF
 
-FINISHED, PRUNED, IMPOSSIBLE, FAILED = "finished", "pruned", "impossible", "failed"
+FINISHED_STATUS, PRUNED_STATUS, IMPOSSIBLE_STATUS, FAILED_STATUS = "finished", "pruned", "impossible", "failed"
 
 
-TEXT_PARTS = ("nrefs", "count", "labels", "documents", "without-words", "blank")
+TEXT_SIGNATURE_PARTS = ("nrefs", "count", "labels", "documents", "without-words", "blank")
 """Parts of signatures that say how many texts of which kind there are: they differ between folds, and between outputs,
 and by all of them trials have the same folds."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """The end of a trial: how it ended, the reason in words, and its figure of validation."""
 
     ended: str
@@ -50,12 +50,12 @@ class Outcome:
 
     @property
     def state(self) -> TrialState:
-        return {FINISHED: TrialState.COMPLETE, PRUNED: TrialState.PRUNED}.get(self.ended, TrialState.FAIL)
+        return {FINISHED_STATUS: TrialState.COMPLETE, PRUNED_STATUS: TrialState.PRUNED}.get(self.ended, TrialState.FAIL)
 
 
 def run_trial(
     trials: Trials, claimed: ClaimedTrial, base: Path, sets: Sequence[str], *, command: Sequence[str], log: TrialLog
-) -> Outcome:
+) -> TrialOutcome:
     """Run a trial to its end and tell the study; of several seeds and folds the mean counts.
 
     Args:
@@ -71,16 +71,16 @@ def run_trial(
             same holds for errors that have nothing to do with the configuration (no data, a full disk).
     """
     configuration = suggest_configuration(trials.parameters, claimed.trial)
-    claimed.trial.set_user_attr(CONFIGURATION, configuration)
-    earlier = same_as(trials, claimed.number, configuration)
+    claimed.trial.set_user_attr(CONFIGURATION_ATTR, configuration)
+    earlier = find_duplicate(trials, claimed.number, configuration)
     if earlier is not None:
         claimed.trial.set_user_attr(DUPLICATE_OF, earlier.number)
-        outcome = Outcome(FINISHED, f"the same configuration as trial {earlier.number}", earlier.value)
+        outcome = TrialOutcome(FINISHED_STATUS, f"the same configuration as trial {earlier.number}", earlier.value)
     else:
         outcome = _run_configuration(trials, claimed, configuration, base, sets, command, log)
     claimed.trial.set_user_attr("ended", outcome.ended)
     claimed.trial.set_user_attr("reason", outcome.reason)
-    trials.study.tell(claimed.trial, outcome.value if outcome.ended == FINISHED else None, state=outcome.state)
+    trials.study.tell(claimed.trial, outcome.value if outcome.ended == FINISHED_STATUS else None, state=outcome.state)
     prune_artifacts(trials)
     return outcome
 
@@ -117,7 +117,7 @@ def _run_configuration(
     sets: Sequence[str],
     command: Sequence[str],
     log: TrialLog,
-) -> Outcome:
+) -> TrialOutcome:
     """Train the configuration on each fold with each seed."""
     if SEARCH_ATTR in trials.study.user_attrs:
         check_base(trials, base, sets)
@@ -125,7 +125,7 @@ def _run_configuration(
         recipe = make_trial_recipe(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
         reason = str(error).splitlines()[0].removeprefix("flags: ")  # the configuration is given as those are
-        return Outcome(IMPOSSIBLE, reason, None)
+        return TrialOutcome(IMPOSSIBLE_STATUS, reason, None)
     check_inputs(trials, recipe, configuration)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
     account = TrialProgress(trials, claimed)
@@ -136,7 +136,7 @@ def _run_configuration(
             _prepare_dataset(trials, one, command, log)
         except DataError as error:
             if any(key.split(".")[0] in ("tokenizer", "data") for key in configuration):
-                return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
+                return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
             raise  # no fault of what is tried
         account.begin(one.name, is_first=number == 0)
         try:
@@ -144,22 +144,24 @@ def _run_configuration(
             values.append(value)
             signatures[one.name] = signature_definition(signature)
         except TrialPruned:
-            return Outcome(PRUNED, f"behind the others after {format_count(account.updates, 'update')}", None)
+            return TrialOutcome(
+                PRUNED_STATUS, f"behind the others after {format_count(account.updates, 'update')}", None
+            )
         except RecipeError as error:  # what is seen only when the model is built
-            return Outcome(IMPOSSIBLE, str(error).splitlines()[0], None)
+            return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
         except DataError as error:
-            return Outcome(FAILED, str(error).splitlines()[0], None)
+            return TrialOutcome(FAILED_STATUS, str(error).splitlines()[0], None)
         if (why := no_mean_reason(trials.config.metric, signatures)) is not None:
             raise DataError(why, file=trials.folder)  # no fault of what is tried
         if not math.isfinite(values[-1]):
-            return Outcome(FAILED, f"its {trials.config.metric} of validation is {values[-1]}", None)
+            return TrialOutcome(FAILED_STATUS, f"its {trials.config.metric} of validation is {values[-1]}", None)
     claimed.trial.set_user_attr("values", values)
-    return Outcome(FINISHED, "", math.fsum(values) / len(values))
+    return TrialOutcome(FINISHED_STATUS, "", math.fsum(values) / len(values))
 
 
 def signature_definition(signature: str) -> str:
     """A signature without what it counts of the texts of a fold."""
-    return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in TEXT_PARTS)
+    return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in TEXT_SIGNATURE_PARTS)
 
 
 def make_run_recipes(recipe: Recipe, folds: int | None, repeats: int) -> list[Recipe]:
@@ -248,7 +250,7 @@ def prune_artifacts(trials: Trials) -> None:
         trained = [each.number for each in trials.finished_trials() if DUPLICATE_OF not in each.user_attrs]
         for each in trials.all():
             if each.state.is_finished() and each.number not in trained[: trials.config.keep]:
-                place = trials.place(each.number)
+                place = trials.trial_folder(each.number)
                 for folder in (place, *place.parent.glob(f"{place.name}-*")):
                     for name in BULKY_FOLDERS:
                         remove_path_below(trials.folder, folder / name)

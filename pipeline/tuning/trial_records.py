@@ -8,10 +8,10 @@ from optuna.trial import FrozenTrial, TrialState
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfm.data.errors import escape_unprintable, format_count
-from tfm.pipeline.tuning.config import FiniteFloat, Value
+from tfm.pipeline.tuning.config import FiniteFloat, ParameterValue
 from tfm.pipeline.tuning.space import Configuration, Parameter
 
-CONFIGURATION = "configuration"
+CONFIGURATION_ATTR = "configuration"
 """The attribute of a trial that has all its settings, written when all are drawn."""
 DUPLICATE_OF = "same_as"
 """The attribute of a trial that says which earlier one had its configuration, so that it was not trained again."""
@@ -30,7 +30,7 @@ class TrialAttributes(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
-    configuration: dict[str, Value] | None = None
+    configuration: dict[str, ParameterValue] | None = None
     same_as: Count | None = None
     began: Seconds | None = None
     ended: Literal["finished", "pruned", "impossible", "failed"] | None = None
@@ -80,9 +80,9 @@ def _check_attributes(trial: FrozenTrial, parameters: Sequence[Parameter], num_r
     if len(known.values) not in (0, num_runs):
         raise ValueError(f"values: has {format_count(len(known.values), 'figure')}; its trainings are {num_runs:,}")
     if known.configuration is not None and (problem := configuration_problem(known.configuration, parameters)):
-        raise ValueError(f"{CONFIGURATION}: {problem}")
+        raise ValueError(f"{CONFIGURATION_ATTR}: {problem}")
     if trial.state == TrialState.COMPLETE and known.configuration is None and known.ended is not None:
-        raise ValueError(f"{CONFIGURATION}: is missing")
+        raise ValueError(f"{CONFIGURATION_ATTR}: is missing")
 
 
 def configuration_problem(configuration: Configuration, parameters: Sequence[Parameter]) -> str | None:

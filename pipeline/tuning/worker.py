@@ -18,10 +18,10 @@ from tfm.pipeline.errors import Stopped, TfmError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
-from tfm.pipeline.tuning.trial import Outcome, prune_artifacts, run_trial
+from tfm.pipeline.tuning.trial import TrialOutcome, prune_artifacts, run_trial
 from tfm.pipeline.tuning.trial_progress import TrialLog
 
-SECONDS_BETWEEN_LOOKS = 0.5
+POLL_INTERVAL_SECONDS = 0.5
 PROGRESS_LABEL = "searching"
 
 
@@ -39,7 +39,7 @@ class WorkerJob:
 def run_worker(of: WorkerJob) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
     done = sum(each.state.is_finished() for each in of.trials.all())
-    total = num_trials(of.trials.config.trials, done)
+    total = num_remaining_trials(of.trials.config.trials, done)
     with of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
         while True:
             with of.trials.claim() as claimed:
@@ -52,14 +52,14 @@ def run_worker(of: WorkerJob) -> None:
             bar.advance(1, describe_best_trial(of.trials))
 
 
-def num_trials(limit: int | None, done: int) -> int | None:
+def num_remaining_trials(limit: int | None, done: int) -> int | None:
     """Return the number of trials that there will be in all; the limit may have been lowered below those that are
     done.
     """
     return None if limit is None else max(limit, done)
 
 
-def _run_trial(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
+def _run_trial(of: WorkerJob, claimed: ClaimedTrial) -> TrialOutcome:
     place = claimed.folder
     with raise_cannot_write(place):
         make_folder_below(of.trials.folder, place)
@@ -67,7 +67,7 @@ def _run_trial(of: WorkerJob, claimed: ClaimedTrial) -> Outcome:
             return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, log=TrialLog(log))
 
 
-def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: Outcome) -> str:
+def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: TrialOutcome) -> str:
     """Return the line about a trial that has ended.
 
     Args:
@@ -114,13 +114,13 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
     command = [sys.executable, "-m", "tfm.cli.app", *arguments]
     done = sum(each.state.is_finished() for each in of.trials.all())
-    total = num_trials(of.trials.config.trials, done)
+    total = num_remaining_trials(of.trials.config.trials, done)
     with (
         of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar,
         _start_processes(command, environment, num_workers, of.reporter) as all_of_them,
     ):
         while any(each.poll() is None for each in all_of_them):
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(POLL_INTERVAL_SECONDS)
             now = sum(each.state.is_finished() for each in of.trials.all())
             if now > done:
                 bar.advance(now - done, describe_best_trial(of.trials))

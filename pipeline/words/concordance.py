@@ -61,15 +61,15 @@ def count_neighbours(occurrences: Iterable[Occurrence]) -> Counter[str]:
 
 def count_vectors(lines: Sequence[str], window: int) -> WordVectors:
     """Return the count vectors of the most frequent words of a text. Raises DataError for a text without words."""
-    return _vectors(lines, lambda rows: _cooccurrences(lines, rows, window))
+    return _vectors_from_matrix(lines, lambda rows: _cooccurrences(lines, rows, window))
 
 
 def one_hot_vectors(lines: Sequence[str]) -> WordVectors:
     """Return the one-hot vectors of the same words: any two are orthogonal. Raises DataError as `count_vectors`."""
-    return _vectors(lines, lambda rows: np.eye(len(rows), dtype=np.float32))
+    return _vectors_from_matrix(lines, lambda rows: np.eye(len(rows), dtype=np.float32))
 
 
-def _vectors(lines: Sequence[str], matrix_of: Callable[[dict[str, int]], Matrix]) -> WordVectors:
+def _vectors_from_matrix(lines: Sequence[str], matrix_of: Callable[[dict[str, int]], Matrix]) -> WordVectors:
     """Vectors of the most frequent words, by the function that makes them of their rows."""
     frequencies = Counter(word for line in lines for word in line.split())
     if not frequencies:

@@ -145,16 +145,16 @@ def test_a_damaged_checkpoint_costs_its_steps_and_is_named(
 ) -> None:
     checkpoints = Checkpoints(run / "training" / "checkpoints")
     *_, older, newest = checkpoints.steps()
-    names = files_of(checkpoints.place(newest))
+    names = files_of(checkpoints.checkpoint_folder(newest))
     for name in names:
         for damage in DAMAGES.values():
-            with damaged(checkpoints.place(newest) / name, damage):
+            with damaged(checkpoints.checkpoint_folder(newest) / name, damage):
                 reporter = Warnings()
                 found = checkpoints.newest(reporter)
                 assert found is not None
                 assert found.step == older
                 (warning,) = reporter.found
-                assert checkpoints.place(newest).name in warning
+                assert checkpoints.checkpoint_folder(newest).name in warning
                 assert name in warning
     found = checkpoints.newest(NullReporter())
     assert found is not None
@@ -173,11 +173,11 @@ def test_training_goes_on_from_the_newest_checkpoint_that_is_whole(
     *_, older, newest = checkpoints.steps()
     weights = (copy / "model" / "model.safetensors").read_bytes()
     shutil.rmtree(copy / "model")
-    DAMAGES["bit flipped"](checkpoints.place(newest) / "optimizer.safetensors")
+    DAMAGES["bit flipped"](checkpoints.checkpoint_folder(newest) / "optimizer.safetensors")
     result = tfm("train", "--recipe", "tiny.toml")
     assert result.code == 0, result.err
     said = " ".join(result.err.split())
-    assert f"{checkpoints.place(newest).name}/optimizer.safetensors" in said.replace("/ ", "/")
+    assert f"{checkpoints.checkpoint_folder(newest).name}/optimizer.safetensors" in said.replace("/ ", "/")
     assert f"resuming after step {older}" in said
     assert (copy / "model" / "model.safetensors").read_bytes() == weights
 
@@ -191,7 +191,7 @@ def test_where_no_checkpoint_is_whole_training_stops_rather_than_starting_over(
     checkpoints = Checkpoints(copy / "training" / "checkpoints")
     shutil.rmtree(copy / "model")
     for step in checkpoints.steps():
-        DAMAGES["truncated"](checkpoints.place(step) / "state.json")
+        DAMAGES["truncated"](checkpoints.checkpoint_folder(step) / "state.json")
     before = listing(copy / "training")
     result = tfm("train", "--recipe", "tiny.toml")
     assert result.code == 65

@@ -112,7 +112,7 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
     [
         (("run", "recipe.toml"), "tfm.pipeline.recipes.recipe_batch.load_recipes", 75),
         (("compare", "run"), "tfm.pipeline.comparison.runs.compare_runs", 130),
-        (("inspect", "run"), "tfm.pipeline.artifacts.artifact.inspect", 130),
+        (("inspect", "run"), "tfm.pipeline.artifacts.artifact.inspect_artifact", 130),
     ],
 )
 def test_ctrl_c_promises_to_go_on_only_where_something_does(

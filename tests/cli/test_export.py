@@ -21,7 +21,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io import export
-from tfm.pipeline.model_io.export import to_ctranslate2, vocabulary
+from tfm.pipeline.model_io.export import to_ctranslate2, vocabulary_tokens
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -63,7 +63,7 @@ def test_it_translates_and_scores_as_here(kind: str, tmp_path: Path) -> None:
     to_ctranslate2(ours, tmp_path)
     draw = random.Random(1)
     sources, targets = ([[draw.randrange(4, 40) for _ in range(draw.randint(1, 9))] for _ in range(40)] for _ in "st")
-    pieces = vocabulary(ours.source_tokenizer)
+    pieces = vocabulary_tokens(ours.source_tokenizer)
     spelled = [[[pieces[number] for number in ids] for ids in side] for side in (sources, targets)]
     engine = ctranslate2.Translator(str(tmp_path), device="cpu", compute_type="float32")
 
@@ -125,7 +125,7 @@ def test_the_missing_package_is_named_with_the_command_that_installs_it(
     with pytest.raises(RecipeError, match=r'pip install "tfm-toolkit\[export\]"'):
         to_ctranslate2(loaded(tmp_path), tmp_path)
     assert not any(tmp_path.iterdir())
-    assert set(export.FORMATS) == {"ctranslate2", "huggingface", "onnx"}
+    assert set(export.EXPORT_FORMATS) == {"ctranslate2", "huggingface", "onnx"}
 
 
 def test_the_command_publishes_an_artifact(stages: Stages, tmp_path: Path) -> None:

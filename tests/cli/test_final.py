@@ -195,7 +195,7 @@ def test_seeds_of_a_recipe_are_scored_together_as_one_look(here: Path, monkeypat
     words = ("evaluate", "--final", "runs/short", "runs/base-1", "runs/base-2", "--by", "perplexity", "--json")
     scored = final_evaluation._score_tests
 
-    def dies(candidate: final_evaluation.Candidate, **about: Any) -> dict[str, Any]:
+    def dies(candidate: final_evaluation.CandidateRun, **about: Any) -> dict[str, Any]:
         if candidate.seed == 2:
             raise OSError("killed between two seeds")
         return scored(candidate, **about)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.cli.user import Stages, tfm
 from tests.huggingface_models import KINDS, published
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 
 
@@ -46,7 +46,7 @@ def test_an_imported_model_translates_scores_attends_and_starts_a_training(
 def test_an_imported_language_model_writes_on(tmp_path: Path) -> None:
     ours = published(tmp_path / "model", **KINDS["Llama, grouped heads"][1])
     (folder := tmp_path / "theirs").mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     assert tfm("import", folder, "--out", tmp_path / "back").code == 0
     written = [
         tfm("generate", tmp_path / name, "--prompt", "a dog", "--temperature", "0", "--max-tokens", "9")

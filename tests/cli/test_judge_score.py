@@ -8,13 +8,13 @@ import pytest
 
 from tests.cli.user import tfm, write_lines
 from tests.unit.pipeline.judging import panel
-from tfm.pipeline.judging.campaign import Campaign, Kind, write_campaign
+from tfm.pipeline.judging.campaign import Campaign, CampaignKind, write_campaign
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 
 JUDGES = [panel.careful, panel.careful, panel.upside_down]
 
 
-def judged(folder: Path, kind: Kind, segments: int = 20) -> tuple[Campaign, list[Path]]:
+def judged(folder: Path, kind: CampaignKind, segments: int = 20) -> tuple[Campaign, list[Path]]:
     """A campaign in a folder, and what three judges sent back, of whom the last took 1 for the best mark."""
     campaign = make_campaign(CampaignSpec(kind, segments, len(JUDGES), each=2, seed=4), panel.systems(segments, 4))
     write_campaign(campaign, folder / "campaign.json")
@@ -70,7 +70,7 @@ def test_json_has_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["likert", "best"])
-def test_a_judge_who_stopped_early(tmp_path: Path, kind: Kind) -> None:
+def test_a_judge_who_stopped_early(tmp_path: Path, kind: CampaignKind) -> None:
     _, files = judged(tmp_path, kind)
     content = json.loads(files[1].read_text("utf-8"))
     files[1].write_text(json.dumps({**content, "answers": content["answers"][:7]}), encoding="utf-8")

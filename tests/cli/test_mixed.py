@@ -113,7 +113,7 @@ def test_a_checkpoint_of_another_format_is_refused(base: Path) -> None:
     run = base / "runs" / "tiny"
     checkpoints = Checkpoints(run / "training" / "checkpoints")
     for step in checkpoints.steps():
-        file = checkpoints.place(step) / "state.json"
+        file = checkpoints.checkpoint_folder(step) / "state.json"
         document = json.loads(file.read_text("utf-8")) | {"format": 2}
         document.pop("sha256")
         file.write_text(json.dumps(document | {"sha256": _seal_document(document)}), "utf-8")

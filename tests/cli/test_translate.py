@@ -119,7 +119,7 @@ def test_a_damaged_checkpoint_is_refused_by_name(stages: Stages, corpora: Path, 
     run = tmp_path / "run"
     shutil.copytree(stages.folder, run)
     checkpoints = Checkpoints(run / "training" / "checkpoints")
-    file = checkpoints.place(checkpoints.steps()[-1]) / "model.safetensors"
+    file = checkpoints.checkpoint_folder(checkpoints.steps()[-1]) / "model.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)

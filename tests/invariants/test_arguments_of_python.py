@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tfm
 from tests.tiny_model import tiny_model
 from tfm.model.config import StackConfig
-from tfm.pipeline.api.settings import Decoding
+from tfm.pipeline.api.settings import DecodingOptions
 from tfm.pipeline.runtime.progress import NullReporter
 
 ALLOWED = (tfm.TfmError, TypeError)
@@ -99,7 +99,7 @@ def model_of(task: str) -> "tfm.Model":
 
 
 METHODS = [name for name, each in inspect.getmembers(tfm.Model, inspect.isfunction) if not name.startswith("_")]
-SETTINGS = list(Decoding.__annotations__)
+SETTINGS = list(DecodingOptions.__annotations__)
 
 
 def names_of(method: str) -> list[str]:

@@ -31,7 +31,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.model_io.pretrained_vectors import vector_inputs
 from tfm.pipeline.scoring.metrics.external import scores as external
-from tfm.pipeline.scoring.metrics.wordnet import fingerprint, open_wordnet
+from tfm.pipeline.scoring.metrics.wordnet import open_wordnet, wordnet_fingerprint
 
 LONG_AGO = 1_500_000_000 * 10**9
 WORDS = ("one", "two")
@@ -238,7 +238,7 @@ def test_word_vectors_a_wordnet_and_the_files_of_commands_are_their_contents(tmp
     def fingerprints() -> list[str]:
         model = ModelConfig.model_construct(source_vectors=str(place / "vectors.txt"), target_vectors=None)
         inputs = [*vector_inputs(model).values(), *external.inputs_of([metric]).values()]
-        return [*(each.fingerprint for each in inputs), fingerprint(place / "wordnet")]
+        return [*(each.fingerprint for each in inputs), wordnet_fingerprint(place / "wordnet")]
 
     before = fingerprints()
     first = open_wordnet(place / "wordnet")

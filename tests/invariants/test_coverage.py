@@ -9,7 +9,12 @@ from scipy import stats
 from tests.invariants.test_significance import SEGMENTS, over_seeds, percent, tags
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.alternative_scores import proportion_interval
-from tfm.pipeline.significance.intervals import MIN_APART, MIN_SEGMENTS, difference_interval, score_interval
+from tfm.pipeline.significance.intervals import (
+    MIN_DIFFERING_SEGMENTS,
+    MIN_SEGMENTS,
+    difference_interval,
+    score_interval,
+)
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.resampling import bootstrap_scores
 from tfm.pipeline.significance.seeds import MIN_SEGMENTS as MIN_SEGMENTS_OF_SEEDS
@@ -20,7 +25,7 @@ from tfm.pipeline.significance.segment_statistics import (
     perplexity_statistics,
     segment_statistics,
 )
-from tfm.pipeline.significance.shares import MIN_SHARED, newcombe
+from tfm.pipeline.significance.shares import MIN_SHARED_SUCCESSES, newcombe_interval
 
 Draw = Callable[[np.random.Generator, int], SegmentStatistics]
 
@@ -99,7 +104,7 @@ def test_macro_f1_of_rare_labels_has_no_interval() -> None:
 def test_a_difference_in_few_segments_has_no_interval() -> None:
     rng = np.random.default_rng(2)
     one = rng.normal(0, 1, 200)
-    for num_apart, is_given in ((0, False), (MIN_APART - 1, False), (MIN_APART, True)):
+    for num_apart, is_given in ((0, False), (MIN_DIFFERING_SEGMENTS - 1, False), (MIN_DIFFERING_SEGMENTS, True)):
         other = one.copy()
         other[:num_apart] += rng.random(num_apart) + 0.1
         pair = mean_statistics(one), mean_statistics(other)
@@ -131,17 +136,19 @@ def test_shares_at_the_ends_have_intervals_of_some_width(right: int) -> None:
         assert found.low is not None
         assert found.high is not None
         assert found.high - found.low > 10
-        few = segment_statistics(metric, [said[: MIN_SHARED - 1]], [lines[: MIN_SHARED - 1]], config)
+        few = segment_statistics(
+            metric, [said[: MIN_SHARED_SUCCESSES - 1]], [lines[: MIN_SHARED_SUCCESSES - 1]], config
+        )
         assert compare_systems(few, resamples=50)[0].low is None
 
 
 def test_the_difference_of_shares_is_newcombes() -> None:
     """His example (1998, table II, case 1 of method 10): 36, 12, 2, 0 of 50."""
-    low, high = newcombe(36, 12, 2, 0)
+    low, high = newcombe_interval(36, 12, 2, 0)
     assert (low, high) == pytest.approx((0.0569, 0.3404), abs=1e-3)
-    assert newcombe(20, 0, 0, 0)[0] < 0 < newcombe(20, 0, 0, 0)[1]
-    low, high = newcombe(3, 5, 1, 2)
-    assert newcombe(3, 1, 5, 2) == pytest.approx((-high, -low))
+    assert newcombe_interval(20, 0, 0, 0)[0] < 0 < newcombe_interval(20, 0, 0, 0)[1]
+    low, high = newcombe_interval(3, 5, 1, 2)
+    assert newcombe_interval(3, 1, 5, 2) == pytest.approx((-high, -low))
 
 
 def shares_held(draws: int, count: int) -> float:
@@ -150,12 +157,14 @@ def shares_held(draws: int, count: int) -> float:
     for _ in range(draws):
         hard = rng.beta(2, 1, count)
         one, other = rng.random(count) < hard, rng.random(count) < hard
-        low, high = newcombe(*(int(each.sum()) for each in (one & other, one & ~other, ~one & other, ~one & ~other)))
+        low, high = newcombe_interval(
+            *(int(each.sum()) for each in (one & other, one & ~other, ~one & other, ~one & ~other))
+        )
         found.append(low <= 0 <= high)
     return percent(found)
 
 
-@pytest.mark.parametrize("count", [MIN_SHARED, 20, 100])
+@pytest.mark.parametrize("count", [MIN_SHARED_SUCCESSES, 20, 100])
 def test_differences_of_shares_are_held(count: int) -> None:
     assert shares_held(2000, count) >= 93
 

@@ -26,7 +26,7 @@ from tfm.model.transformer.encoder_decoder import EncoderDecoder
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
-from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.beam import beam_search
@@ -495,12 +495,14 @@ def test_nothing_forbidden_comes_up(kinds, how):
     forbidden = tuple({each.ids[place : place + 2] for ((each, *_), place) in zip(free, range(10), strict=True)})
     forbidden = [phrase for phrase in forbidden if phrase]
     config = DecodingConfig(no_repeat_ngram=2, batch_sentences=1, max_length=12, **how)
-    alone = decode(model, sources, config, phrases=Phrases(forbidden))
+    alone = decode(model, sources, config, phrases=PhraseConstraints(forbidden))
     for n_best in alone:
         for each in n_best:
             assert not any(holds(each.ids, phrase) for phrase in forbidden)
             assert len(set(pairwise(each.ids))) == len(each.ids[1:])
-    together = decode(model, sources, config.model_copy(update={"batch_sentences": 64}), phrases=Phrases(forbidden))
+    together = decode(
+        model, sources, config.model_copy(update={"batch_sentences": 64}), phrases=PhraseConstraints(forbidden)
+    )
     assert_same(together, alone)
 
 
@@ -509,7 +511,7 @@ def test_nothing_forbidden_comes_up(kinds, how):
 def test_what_must_come_up_comes_up_whatever_the_batch(kinds, beam):
     model, sources, forced = kinds, draw_sources(6, seed=11), draw_phrases(6, seed=11)
     config = DecodingConfig(beam=beam, n_best=beam, max_length=14, batch_sentences=1)
-    alone = decode(model, sources, config, phrases=Phrases(forced=forced))
+    alone = decode(model, sources, config, phrases=PhraseConstraints(forced=forced))
     free = decode(model, sources, config)
     for source, n_best, wanted, without in zip(sources, alone, forced, free, strict=True):
         assert n_best
@@ -525,7 +527,7 @@ def test_what_must_come_up_comes_up_whatever_the_batch(kinds, beam):
         model,
         [sources[i] for i in order],
         config.model_copy(update={"batch_sentences": 4}),
-        phrases=Phrases(forced=[forced[i] for i in order]),
+        phrases=PhraseConstraints(forced=[forced[i] for i in order]),
     )
     assert_same(shuffled, [alone[i] for i in order])
 
@@ -572,7 +574,7 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_of_all_that_may_be(seed, lon
     assume(space)
     width = 3 ** (longest + 1)
     config = DecodingConfig(beam=width, n_best=width, max_length=longest, no_repeat_ngram=ngram)
-    (found,) = decode(model, [source], config, phrases=Phrases(forbidden, [forced]))
+    (found,) = decode(model, [source], config, phrases=PhraseConstraints(forbidden, [forced]))
     scores = {}
     for ids in space:
         rows = log_probs_after(model, source, ids)

@@ -72,7 +72,7 @@ def plain_gradients(model: Model, data: Dataset, *, autocast: bool = False) -> t
     batches = [task.batch(data.train, rows) for rows in task.epochs(data.train, 96, 3)(0)[:2]]
     for batch in batches:
         layouts = Layout.from_lengths(batch.source_lengths), Layout.from_lengths(batch.target_lengths)
-        model.dropout_rng.begin(1, 1)
+        model.dropout_rng.seed_batch(1, 1)
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             logits = model.output(model.train()(batch.source, layouts[0], batch.target_in, layouts[1]))
             sums.append(F.cross_entropy(logits, batch.target_out, reduction="sum", label_smoothing=0.1))

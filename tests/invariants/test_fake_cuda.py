@@ -15,7 +15,7 @@ from tfm.data.dataset.store import Column, Dataset, Split
 from tfm.model.build import Model, build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.runtime.distributed import World
@@ -24,7 +24,7 @@ from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
-from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
+from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Progress, TrainState
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
@@ -38,7 +38,7 @@ UPDATES, BUDGET = 3, 24
 STACK = StackConfig(layers=1, dim=8, heads=2, feed_forward_dim=8)
 TOKENIZER = train(["a b c d e f g h"], TokenizerConfig(kind="word", min_frequency=1, vocab_size=20, sentinels=2))
 VOCAB = TOKENIZER.vocab_size
-SETTINGS = Settings(device="cuda", precision="fp32", threads=1, world_size=1, batch_tokens=BUDGET)
+SETTINGS = ExecutionSettings(device="cuda", precision="fp32", threads=1, world_size=1, batch_tokens=BUDGET)
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {},
     "post-norm, RMS norm, heads that share keys": {
@@ -182,7 +182,7 @@ def trained(name: str, device: str, folder: Path, *, layout: str = "padded", fak
         state=TrainState(model, optimizer, Ema(model, 0.9), Progress(settings=SETTINGS, plan={})),
         gradients=Gradients(model, task, split, training, 1, world),
         batches=task.epochs(split, BUDGET, 1),
-        validator=Validator(task, split, task.ordered(split, BUDGET), None),
+        validator=Validator(task, split, task.ordered_batches(split, BUDGET), None),
         checkpoints=Checkpoints(folder / "checkpoints"),
         log=MetricsLog(folder / "metrics.jsonl"),
         reporter=NullReporter(),
@@ -233,7 +233,7 @@ def test_updates_and_a_validation(name: str, layout: str, tmp_path: Path) -> Non
         assert after[which] == pytest.approx(values, abs=1e-9), which
 
 
-PHRASES = Phrases(forbidden=[(5,), (6, 7)])
+PHRASES = PhraseConstraints(forbidden=[(5,), (6, 7)])
 SEARCHES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "greedy": ({"beam": 1}, {}),
     "one at a time": ({"beam": 1, "batch_sentences": 1}, {}),
@@ -251,11 +251,11 @@ SEARCHES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def searched(model: Any, search: str, device: str, count: int = 5) -> list[list[tuple[tuple[int, ...], float]]]:
     settings, more = SEARCHES[search]
     sources = split_of("translation").source.to_lists()[:count]
-    given: dict[str, Any] = {"phrases": more.get("phrases", Phrases())}
+    given: dict[str, Any] = {"phrases": more.get("phrases", PhraseConstraints())}
     if "prefixes" in more:
         given["prefixes"] = [[4 + row % 5][: row % 2] for row in range(count)]
     if "forced" in more:
-        given["phrases"] = Phrases(
+        given["phrases"] = PhraseConstraints(
             (), [[(7, 8)] if row % 2 else [(9,), (10,)] for row in range(count)], continuing=[11]
         )
     config = DecodingConfig.model_validate({"batch_sentences": 3, "max_length": 5, **settings})

@@ -36,10 +36,10 @@ from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.tasks.word_vector_objectives import NegativeSampling
 from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.helpers import (
-    MAX_WIDTH,
-    MIN_TOKENS,
+    MAX_MODEL_WIDTH,
+    MIN_TOKENS_PER_WORKER,
     parallel_training_unsupported_reason,
-    shard,
+    shard_batches,
     start_gradient_workers,
     workers_pay_off,
 )
@@ -121,7 +121,7 @@ def test_a_row_that_occurs_twice_in_an_update_hides_something_else_each_time(dat
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_each_row_is_in_one_share_and_shares_are_equal(count: int) -> None:
     batches = [(0, np.arange(10)), (3, np.arange(20, 22)), (4, np.arange(30, 44))]
-    shares = shard(batches, count)
+    shares = shard_batches(batches, count)
     assert len(shares) == count
     for place, rows in batches:
         found = [share for some in shares for share in some if share.place == place]
@@ -151,7 +151,7 @@ def test_to_the_bit_the_sum_of_shares_that_one_process_computes(rates: dict[str,
     sums, parts = torch.zeros(5, dtype=torch.float64), []
     for step in range(1, 5):
         of_shares = []
-        for shares in shard(list(enumerate(group)), 3):
+        for shares in shard_batches(list(enumerate(group)), 3):
             of_update.zero_grad()
             assert of_update.accumulate_shards(shares, step, sums) is None
             of_shares.append(total(of_update))
@@ -312,11 +312,11 @@ def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("width", "threads", "tokens", "found"),
     [
-        (16, 2, 2 * MIN_TOKENS, True),
-        (16, 2, 2 * MIN_TOKENS - 1, False),
-        (16, 8, 8 * MIN_TOKENS, True),
+        (16, 2, 2 * MIN_TOKENS_PER_WORKER, True),
+        (16, 2, 2 * MIN_TOKENS_PER_WORKER - 1, False),
+        (16, 8, 8 * MIN_TOKENS_PER_WORKER, True),
         (16, 1, 10**6, False),
-        (MAX_WIDTH, 2, 10**6, False),
+        (MAX_MODEL_WIDTH, 2, 10**6, False),
     ],
 )
 def test_processes_are_chosen_where_they_are_faster(width: int, threads: int, tokens: int, found: bool) -> None:
@@ -327,7 +327,12 @@ def test_processes_are_chosen_where_they_are_faster(width: int, threads: int, to
 def test_a_training_of_enough_tokens_has_them_by_itself(dataset: Path, tmp_path: Path) -> None:
     said = Listening()
     short = {"max_steps": 1, "validation": {"every_steps": 1, "bleu": False}}
-    run(dataset, tmp_path / "many", training(**short, threads=2, accumulate=2 * MIN_TOKENS // 64), reporter=said)
+    run(
+        dataset,
+        tmp_path / "many",
+        training(**short, threads=2, accumulate=2 * MIN_TOKENS_PER_WORKER // 64),
+        reporter=said,
+    )
     assert any("2 processes" in line for line in said.lines)
     said = Listening()
     run(dataset, tmp_path / "few", training(**short, threads=2), reporter=said)

@@ -172,7 +172,7 @@ def checkpoint(run: Path) -> Path:
     newest = checkpoints.steps()[-1]
     checkpoints.retain_only({newest})
     shutil.rmtree(run / "model")
-    return checkpoints.place(newest)
+    return checkpoints.checkpoint_folder(newest)
 
 
 ENTRY = {"size": 0, "sha256": hashlib.sha256(b"").hexdigest()}

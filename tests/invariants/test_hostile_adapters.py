@@ -15,7 +15,7 @@ from tests.huggingface_models import published
 from tests.quick import third, thirds
 from tests.tiny_artifact import signed
 from tfm.data.errors import DataError
-from tfm.pipeline.model_io.adapter import ABOUT, WEIGHTS, AdapterSettings, save_adapter
+from tfm.pipeline.model_io.adapter import SETTINGS_FILE, WEIGHTS_FILE, AdapterSettings, save_adapter
 from tfm.pipeline.model_io.vector_files import read_vectors
 
 pytestmark = pytest.mark.promise("hostile")
@@ -68,7 +68,7 @@ def test_weights_of_adapters(model: Path, tmp_path: Path, number: int, record_pr
     }
     for kind, data in third({**hostile.WEIGHTS, **hostile.pickles(marker), **others}, number).items():
         if kind not in known:
-            (model / WEIGHTS).write_bytes(data)
+            (model / WEIGHTS_FILE).write_bytes(data)
             with pytest.raises(DataError, match="model"):
                 tfm_api.load(signed(model), device="cpu")
             record_property("files", 1)
@@ -80,7 +80,7 @@ def test_weights_of_adapters(model: Path, tmp_path: Path, number: int, record_pr
 @pytest.mark.parametrize("value", [-1, 0, 10**400, float("nan"), float("inf"), None, [], {}, "x"], ids=range(9))
 @pytest.mark.parametrize("key", ["rank", "alpha"])
 def test_settings_of_adapters(model: Path, key: str, value: object) -> None:
-    (model / ABOUT).write_text(json.dumps({"rank": 2, "alpha": 4.0, key: value}), "utf-8")
+    (model / SETTINGS_FILE).write_text(json.dumps({"rank": 2, "alpha": 4.0, key: value}), "utf-8")
     all_refused(model, "adapter.json")
 
 

@@ -23,7 +23,7 @@ from tests.unit.pipeline.judging import panel
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.answers import Answer
-from tfm.pipeline.judging.campaign import Campaign, Kind, read_campaign, write_campaign
+from tfm.pipeline.judging.campaign import Campaign, CampaignKind, read_campaign, write_campaign
 from tfm.pipeline.judging.findings import analyze_answers
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.forms.pearmut import campaign_id
@@ -31,7 +31,7 @@ from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 
 pytestmark = pytest.mark.promise("hostile")
-KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
+KINDS: tuple[CampaignKind, ...] = ("likert", "esa", "pairwise", "best")
 MAX_SECONDS, MAX_RAM = 20.0, 1.5e9
 EVERY = pytest.mark.parametrize("every", [31, pytest.param(1, marks=pytest.mark.slow)])
 """All variants, or quickly one of many."""
@@ -108,7 +108,7 @@ def log_of(campaign: Campaign, file: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def _annotation(kind: Kind, label: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def _annotation(kind: CampaignKind, label: str, row: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "esa":
         spans = [{"start_i": 0, "end_i": 1, "severity": "minor"}]
         return {"score": row["answer"][label]["score"], "error_spans": spans}

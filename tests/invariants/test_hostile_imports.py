@@ -14,7 +14,7 @@ from tests.cli.user import tfm
 from tests.huggingface_models import KINDS, published
 from tests.peak_memory import peak_of
 from tests.quick import third, thirds
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if not folder.exists():
             ours = published(base / f"{name} of ours", **KINDS[kind_of(name)][1])
             folder.mkdir()
-            to_huggingface(ours, folder, Card())
+            to_huggingface(ours, folder, ModelCard())
             config = json.loads((folder / "config.json").read_text("utf-8"))
             (folder / "config.json").write_text(json.dumps(config | {"architectures": [name]}), "utf-8")
         return folder

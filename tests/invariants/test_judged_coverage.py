@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tfm.pipeline.judging.statistics.agreement import alpha, kappas
+from tfm.pipeline.judging.statistics.agreement import estimate_alpha, pairwise_kappas
 from tfm.pipeline.judging.statistics.correlation import PEARSON, correlate_units
 from tfm.pipeline.judging.statistics.differences import welch_interval
 from tfm.pipeline.judging.statistics.minimums import (
-    MIN_APART,
     MIN_DIFFERENCES,
     MIN_ERROR_SEGMENTS,
+    MIN_OTHER_VALUES,
     MIN_SEGMENTS,
 )
 from tfm.pipeline.judging.statistics.preferences import Preference, bradley_terry_strengths
@@ -85,7 +85,7 @@ def agreement_panel(wrong: float, *, kappa: bool) -> Panel:
     def drawn(rng: np.random.Generator) -> tuple[Ends, float]:
         values = (rng.random(MIN_SEGMENTS) < share) ^ (rng.random((2, MIN_SEGMENTS)) < wrong)
         rows = [Judgment(str(j), str(i), "s", float(values[j, i])) for j, i in np.ndindex(values.shape)]
-        found = kappas(rows, "nominal")[1] if kappa else alpha(rows, "nominal")
+        found = pairwise_kappas(rows, "nominal")[1] if kappa else estimate_alpha(rows, "nominal")
         return (found.low, found.high), true
 
     return drawn
@@ -163,7 +163,7 @@ def test_intervals_by_draws_hold_the_figure_of_many_panels(kind: str) -> None:
     "panel",
     [
         paired_panel(0.2, 0.5, MARKS, BEST[0.7][::-1]),
-        paired_panel((MIN_APART - 6) / MIN_DIFFERENCES, 1.0, MARKS, BEST[0.5][::-1]),
+        paired_panel((MIN_OTHER_VALUES - 6) / MIN_DIFFERENCES, 1.0, MARKS, BEST[0.5][::-1]),
         strength_panel(50),
         mean_panel(MARKS, np.array([0, 0, 0, 0.03, 0.97]), MIN_SEGMENTS),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.pipeline.judging import panel
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.answer_files import read_answers
-from tfm.pipeline.judging.campaign import Kind
+from tfm.pipeline.judging.campaign import CampaignKind
 from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, analyze_answers
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
@@ -19,7 +19,7 @@ from tfm.pipeline.judging.metric_correlation import add_correlations, references
 from tfm.pipeline.judging.statistics.careless import JudgeStats, judge_verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
-KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
+KINDS: tuple[CampaignKind, ...] = ("likert", "esa", "pairwise", "best")
 SYSTEMS = dict.fromkeys("abc", 0.3)
 
 
@@ -54,7 +54,9 @@ JUDGES: dict[str, panel.Judge] = {
 }
 
 
-def findings(folder: Path, kind: Kind, judges: list[str], segments: int, each: int | None, seed: int) -> Findings:
+def findings(
+    folder: Path, kind: CampaignKind, judges: list[str], segments: int, each: int | None, seed: int
+) -> Findings:
     wanted = CampaignSpec(kind, segments=segments, judges=len(judges), each=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, SYSTEMS))
     files = panel.answer(campaign, [JUDGES[name] for name in judges], folder, seed)
@@ -94,7 +96,7 @@ def check_ranks(found: Findings) -> None:
                     assert (one, other) in better, f"{name}: {one} ranks before {other}"
 
 
-def check(folder: Path, kind: Kind, judges: list[str], segments: int, each: int | None, seed: int) -> None:
+def check(folder: Path, kind: CampaignKind, judges: list[str], segments: int, each: int | None, seed: int) -> None:
     found = findings(folder, kind, judges, segments, each, seed)
     check_ranks(found)
     config = EvaluationConfig(metrics=("chrf", "rouge1", "exact_match"))
@@ -118,17 +120,17 @@ PANELS = st.tuples(
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PANELS)
-def test_any_panel_is_read(tmp_path: Path, drawn: tuple[Kind, list[str], int, int | None, int]) -> None:
+def test_any_panel_is_read(tmp_path: Path, drawn: tuple[CampaignKind, list[str], int, int | None, int]) -> None:
     check(tmp_path, *drawn)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_judges_who_agree_completely(tmp_path: Path, kind: Kind) -> None:
+def test_judges_who_agree_completely(tmp_path: Path, kind: CampaignKind) -> None:
     check(tmp_path, kind, ["agreeing"] * 3, 6, None, 1)
 
 
 @pytest.mark.parametrize("kind", ["likert", "pairwise"])
-def test_judges_who_contradict_each_other_completely(tmp_path: Path, kind: Kind) -> None:
+def test_judges_who_contradict_each_other_completely(tmp_path: Path, kind: CampaignKind) -> None:
     check(tmp_path, kind, ["agreeing", "contrary", "best"], 6, None, 1)
 
 

@@ -21,13 +21,13 @@ from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.tasks.word_vector_objectives import Softmax
 from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.assembly.num_updates import last_step
-from tfm.pipeline.training.checkpoints.train_state import Progress, Settings
+from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Progress
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.schedules import SCHEDULES, TOTAL_STEPS_SCHEDULES, ScheduleContext
 from tfm.pipeline.training.update import Update
 from tfm.pipeline.training_config import ScheduleConfig, TrainingConfig
 
-SETTINGS = Settings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)
+SETTINGS = ExecutionSettings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)
 schedules = st.builds(
     ScheduleConfig,
     name=st.sampled_from(sorted(SCHEDULES)),

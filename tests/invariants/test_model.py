@@ -12,7 +12,7 @@ from tfm.model.attention.inner_attention import FusedAttention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.build import build
-from tfm.model.config import DropoutConfig, ModelConfig, Norm, Positions, StackConfig, Tie
+from tfm.model.config import DropoutConfig, ModelConfig, NormPlacement, PositionsName, StackConfig, WeightTying
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
@@ -23,7 +23,7 @@ V = 23
 
 
 def network(
-    norm: Norm = "pre", positions: Positions = "sinusoidal", tie: Tie = "all", **changes: object
+    norm: NormPlacement = "pre", positions: PositionsName = "sinusoidal", tie: WeightTying = "all", **changes: object
 ) -> EncoderDecoder:
     config = ModelConfig(
         encoder=StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24),
@@ -74,8 +74,8 @@ def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ..
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("positions", get_args(Positions))
-def test_cached_equals_uncached_through_any_reordering(norm: Norm, positions: Positions) -> None:
+@pytest.mark.parametrize("positions", get_args(PositionsName))
+def test_cached_equals_uncached_through_any_reordering(norm: NormPlacement, positions: PositionsName) -> None:
     model = network(norm, positions)
     source, layout = tokens([4, 7, 1], 1)
     memory = model.encode(source, layout)
@@ -180,7 +180,7 @@ def test_no_padded_row_reaches_a_linear_layer() -> None:
 
 
 @pytest.mark.parametrize("tie", ["none", "embeddings", "output", "all"])
-def test_ties_share_one_tensor(tie: Tie) -> None:
+def test_ties_share_one_tensor(tie: WeightTying) -> None:
     model = network(tie=tie)
     source, target = model.source_embedding.table.weight, model.target_embedding.table.weight
     assert (source is target) == (tie in ("embeddings", "all"))
@@ -204,11 +204,11 @@ def test_each_dropout_rate_acts_on_its_own() -> None:
     for name in ("residual", "embedding", "attention", "feed_forward"):
         rates = dict.fromkeys(("residual", "embedding", "attention", "feed_forward"), 0.0) | {name: 0.5}
         model = network(dropout=DropoutConfig(**rates)).train()
-        model.dropout_rng.begin(1, 1)
+        model.dropout_rng.seed_batch(1, 1)
         first = model(source, sources, target, targets)
-        model.dropout_rng.begin(1, 1)
+        model.dropout_rng.seed_batch(1, 1)
         assert torch.equal(first, model(source, sources, target, targets))
-        model.dropout_rng.begin(1, 2)
+        model.dropout_rng.seed_batch(1, 2)
         assert not torch.allclose(first, model(source, sources, target, targets)), name
         model.eval()
         assert not torch.allclose(first, model(source, sources, target, targets)), name

@@ -28,7 +28,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import alternatives
-from tfm.pipeline.scoring.alternative_files import AlternativeSet, Kind, parse_item
+from tfm.pipeline.scoring.alternative_files import AlternativeKind, AlternativeSet, parse_item
 from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -92,7 +92,7 @@ def rows_of(split: Split, rows: Sequence[int]) -> Split:
 
 def sums(loaded: LoadedModel, task: Task, split: Split, budget: int) -> np.ndarray:
     """-log p, how many predictions are right, how many there are, and unknown labels."""
-    validator = Validator(task, split, task.ordered(split, budget), None)
+    validator = Validator(task, split, task.ordered_batches(split, budget), None)
     with torch.no_grad():
         return np.array(validator.sums(loaded.model.eval(), World(), lambda: None))
 
@@ -186,7 +186,7 @@ def test_signatures_say_how_many_draws_there_are_and_what_is_counted() -> None:
     ).scores["loss"].signature  # fmt: skip
 
 
-def asked(kind: Kind) -> AlternativeSet:
+def asked(kind: AlternativeKind) -> AlternativeSet:
     """Questions with choices, or a contrast set, some of them twice."""
     draw, items = np.random.default_rng(4), []
     for line in range(1, 20):
@@ -198,9 +198,9 @@ def asked(kind: Kind) -> AlternativeSet:
     return AlternativeSet("some", (*items, items[3], items[3]))
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("kind", get_args(AlternativeKind))
 @pytest.mark.parametrize("name", ["decoder_only language_model", "running text", "transformer translation"])
-def test_alternatives_do_not_see_each_other(name: str, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alternatives_do_not_see_each_other(name: str, kind: AlternativeKind, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, of = made(name)[0], asked(kind)
     if name == "transformer translation" and kind == "contrast":
         of = replace(of, items=tuple(replace(each, context="a dog") for each in of.items))
@@ -213,7 +213,7 @@ def test_alternatives_do_not_see_each_other(name: str, kind: Kind, monkeypatch: 
     turned = log_probs(replace(of, items=of.items[::-1]))[::-1]
     for line, found in zip(expected, turned, strict=True):
         assert_same(found, line)
-    monkeypatch.setattr(alternatives, "CHUNK", 2)
+    monkeypatch.setattr(alternatives, "REQUESTS_PER_CHUNK", 2)
     monkeypatch.setattr(teacher_forcing, "MAX_BATCH_TOKENS", 20)
     for line, found in zip(expected, log_probs(of), strict=True):
         assert_same(found, line)

@@ -11,13 +11,13 @@ from tests.quick import mostly_slow
 from tfm.model.attention import inner_attention
 from tfm.model.build import build
 from tfm.model.config import (
-    Activation,
+    ActivationName,
+    AttentionScore,
     ModelConfig,
-    Norm,
     Normalization,
-    Positions,
+    NormPlacement,
+    PositionsName,
     RecurrentConfig,
-    Score,
     StackConfig,
 )
 from tfm.model.layout import Layout
@@ -65,7 +65,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "batch norm": {"normalization": "batch"},
     "normed embeddings": {"embedding_norm": True, "normalization": "rms"},
     **{f"{name}, window, shared keys": {"positions": name, "window": 2, "key_value_heads": 2} for name in RELATIVE},
-    **{f"{name}, window": {"score": name, "window": 2, "key_value_heads": 2} for name in get_args(Score)},
+    **{f"{name}, window": {"score": name, "window": 2, "key_value_heads": 2} for name in get_args(AttentionScore)},
     "all of it": {
         "window": 3,
         "key_value_heads": 2,
@@ -229,10 +229,10 @@ def encoded(order: list[int], **changes: Any) -> Tensor:
 
 WORDS, MOVED = [0, 1, 2, 3, 4], [3, 1, 4, 0, 2]
 UNORDERED: dict[str, dict[str, Any]] = {
-    **{name: {"score": name} for name in get_args(Score)},
-    **{name: {"norm": name} for name in get_args(Norm)},
+    **{name: {"score": name} for name in get_args(AttentionScore)},
+    **{name: {"norm": name} for name in get_args(NormPlacement)},
     **{name: {"normalization": name} for name in get_args(Normalization)},
-    **{name: {"activation": name} for name in get_args(Activation)},
+    **{name: {"activation": name} for name in get_args(ActivationName)},
     "shared keys": {"key_value_heads": 2, "value_dim": 3},
     "normed queries and keys": {"qk_norm": True},
 }
@@ -246,7 +246,7 @@ def test_without_positions_self_attention_knows_no_order(part: str) -> None:
 
 
 ORDERED: dict[str, dict[str, Any]] = {
-    **{name: {"positions": name} for name in get_args(Positions) if name != "none"},
+    **{name: {"positions": name} for name in get_args(PositionsName) if name != "none"},
     "beside": {"positions_join": "concatenate"},
     "in attention": {"positions_join": "attention"},
     "window": {"positions": "none", "window": 1},

@@ -72,15 +72,15 @@ def test_no_batch_has_nothing_to_predict(architecture: str, name: str, more: dic
         task.begin(model, data)
         epochs = task.epochs(split, 12, seed)
         assert epochs.num_batches(seed) == len(epochs(seed))
-        for batches in (epochs(seed), task.ordered(split, 12)):
+        for batches in (epochs(seed), task.ordered_batches(split, 12)):
             for step, rows in enumerate(batches):
-                model.dropout_rng.begin(1, step)
+                model.dropout_rng.seed_batch(1, step)
                 assert task.loss(model, task.batch(split, rows)).count > 0
                 assert task.evaluate(model, task.batch(split, rows)).count > 0
         if "block" not in more:
             wanted = np.flatnonzero(predictions(task, split)).tolist()
             assert sorted(np.concatenate(epochs(seed)).tolist()) == wanted
-            assert sorted(np.concatenate(task.ordered(split, 12)).tolist()) == wanted
+            assert sorted(np.concatenate(task.ordered_batches(split, 12)).tolist()) == wanted
 
 
 def predictions(task: Any, split: Split) -> Any:

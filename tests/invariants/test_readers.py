@@ -425,7 +425,7 @@ def documents(dataset: Path, folder: Path) -> Iterator[tuple[str, Path, bytes, C
     if not checkpoints.steps():
         checkpoints.write(1, {}, {"step": 1})
     (folder / "train").mkdir(exist_ok=True)
-    state = checkpoints.place(1) / "state.json"
+    state = checkpoints.checkpoint_folder(1) / "state.json"
     arrow = folder / "train" / "data-00000-of-00001.arrow"
     metrics = b'{"event": "train", "step": 5, "loss": 1.5}\n' * 3
     recipe = b'seed = 2\n[data]\npath = "x"\n[training]\nmax_steps = 5\n'

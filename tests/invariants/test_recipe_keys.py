@@ -25,7 +25,7 @@ from tfm.model.build import build
 from tfm.model.config import SUPPORTED_TASKS, Architecture
 from tfm.model.layers import dropout
 from tfm.model.layers.linear import Linear
-from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
@@ -301,9 +301,9 @@ def portrait(recipe: Recipe, data: Dataset) -> tuple[object, ...]:
         for parameter in network.parameters():
             parameter.mul_(3)  # surer than a beginner is, so that what changes little is seen
         for step, rows in enumerate(task.epochs(data.train, 64, 1)(0)[:3], 1):
-            network.dropout_rng.begin(1, step, 0, 0)
+            network.dropout_rng.seed_batch(1, step, 0, 0)
             losses.append(float(task.loss(network, task.batch(data.train, rows)).sum))
-        nll = float(task.evaluate(network.eval(), task.batch(data.valid, task.ordered(data.valid, 64)[0])).nll)
+        nll = float(task.evaluate(network.eval(), task.batch(data.valid, task.ordered_batches(data.valid, 64)[0])).nll)
     return tables_of(network), network.max_length, losses, nll
 
 
@@ -432,7 +432,7 @@ def test_every_key_of_an_optimiser_changes_an_update_or_is_refused(base: Path, n
 def hypotheses(recipe: Recipe, loaded: Any) -> object:
     config, texts = recipe.decoding, ["two dogs and a cat", "the sea is cold !", "a dog"]
     sources = loaded.source_tokenizer.encode_batch(texts)
-    phrases = Phrases.from_config(loaded.target_tokenizer, config, len(texts))
+    phrases = PhraseConstraints.from_config(loaded.target_tokenizer, config, len(texts))
     return decode(loaded.model, sources, config, device=torch.device("cpu"), phrases=phrases)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.significance.paired_tests import Difference, compare_systems
+from tfm.pipeline.significance.paired_tests import PairedDifference, compare_systems
 from tfm.pipeline.significance.seeds import SeedDifference, compare_recipes
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
@@ -107,7 +107,7 @@ def swapping(make: Callable[[], Pair], score: Callable[[Array], Array] | None = 
     return draw
 
 
-def differences(draw: Draw, draws: int, resamples: int, trials: int) -> list[Difference]:
+def differences(draw: Draw, draws: int, resamples: int, trials: int) -> list[PairedDifference]:
     rng, found = np.random.default_rng(17), []
     for _ in range(draws):
         versus = compare_systems(draw(rng), resamples=resamples, trials=trials)[1].versus

@@ -17,7 +17,7 @@ from tfm.data.dataset.split import Split
 from tfm.data.dataset.store import load_split, write_split
 from tfm.model.build import build
 from tfm.model.config import CanineConfig, DropoutConfig, ModelConfig, StackConfig
-from tfm.pipeline.inference.labelling import label
+from tfm.pipeline.inference.labelling import label_texts
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.tagging import Tagging
@@ -90,7 +90,9 @@ def split_of(sentences: list[list[str]], source: Tokenizer, target: Tokenizer, f
 @settings(max_examples=15)
 @given(sentences=SENTENCES)
 def test_each_word_has_one_tag(which: tuple[Kind, Normalization], sentences: list[list[str]]) -> None:
-    found = [best for (best,) in label(TAGGERS[which], [" ".join(words) for words in sentences], SourceProblems())]
+    found = [
+        best for (best,) in label_texts(TAGGERS[which], [" ".join(words) for words in sentences], SourceProblems())
+    ]
     assert [count for _, _, count in found] == [len(words) for words in sentences]
     assert [len(text.split(" ")) for text, _, _ in found] == [len(words) for words in sentences]
 
@@ -130,7 +132,7 @@ def test_the_ids_of_ordinary_text_are_those_of_the_whole_text(which: tuple[Kind,
 def test_words_past_the_cut_have_no_tag_and_are_counted(kind: Kind) -> None:
     loaded, cuts = tagger(kind, "nfkc", max_length=9), SourceProblems()
     lines = ["the cat", "the cat sees a Dog " * 4, "", "dogs"]
-    found = [count for ((_, _, count),) in label(loaded, lines, cuts)]
+    found = [count for ((_, _, count),) in label_texts(loaded, lines, cuts)]
     pieces = loaded.source_tokenizer.encode_words(lines)
     starts = [[sum(map(len, words[:place])) for place in range(len(words))] for words in pieces]
     assert found == [sum(start < 8 for start in of_line) for of_line in starts]

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from tests.browser import Browser
-from tfm.pipeline.attention_page.attended import Attention, AttentionTrace, Axes, Image, Kind, Token
+from tfm.pipeline.attention_page.attended import (
+    AttendedImage,
+    AttentionAxes,
+    AttentionKind,
+    AttentionTrace,
+    LayerAttention,
+    Token,
+)
 from tfm.pipeline.attention_page.page import render_page
 
 pytestmark = pytest.mark.slow
@@ -19,16 +26,16 @@ CELLS = tuple(Token(f"row {row}, column {column}", False) for row in (1, 2) for 
 def reading() -> AttentionTrace:
     draw = np.random.default_rng(2)
     words = tuple(Token(text, False) for text in WORDS)
-    axes: dict[Kind, Axes] = {
-        "encoder": Axes(CELLS, CELLS, ("",) * 6, ("queries", "keys")),
-        "decoder": Axes(words, words, ("then says x",) * 3),
-        "cross": Axes(words, CELLS, ("said after x",) * 3, ("keys",)),
+    axes: dict[AttentionKind, AttentionAxes] = {
+        "encoder": AttentionAxes(CELLS, CELLS, ("",) * 6, ("queries", "keys")),
+        "decoder": AttentionAxes(words, words, ("then says x",) * 3),
+        "cross": AttentionAxes(words, CELLS, ("said after x",) * 3, ("keys",)),
     }
     found = tuple(
-        Attention(kind, kind, 1, draw.dirichlet([1] * len(each.keys), (1, len(each.queries))).astype(np.float32))
+        LayerAttention(kind, kind, 1, draw.dirichlet([1] * len(each.keys), (1, len(each.queries))).astype(np.float32))
         for kind, each in axes.items()
     )
-    return AttentionTrace(NAME, "a dog", axes, found, Image(PIXELS, 2, 3, 2))
+    return AttentionTrace(NAME, "a dog", axes, found, AttendedImage(PIXELS, 2, 3, 2))
 
 
 READ = reading()
@@ -50,7 +57,7 @@ def pixels(page: Browser, canvas: str, width: int, height: int) -> np.ndarray:
     return np.array(page.value(get)).reshape(height, width, 4)
 
 
-def dark(kind: Kind, row: int) -> np.ndarray:
+def dark(kind: AttentionKind, row: int) -> np.ndarray:
     """How dark each place must be (rows, columns), by the weights: 0 for the largest."""
     shares = np.rint(1000 * READ.layers(kind)[0].weights[0][row].astype(np.float64))
     return (220 * (1 - shares / shares.max())).reshape(2, 3)

@@ -7,10 +7,10 @@ import pytest
 
 from tests.browser import Browser
 from tfm.pipeline.api.attention import Attention as InNotebook
-from tfm.pipeline.attention_page.attended import Attention, AttentionTrace, Axes, Kind, Token
-from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
+from tfm.pipeline.attention_page.attended import AttentionAxes, AttentionKind, AttentionTrace, LayerAttention, Token
+from tfm.pipeline.attention_page.head_statistics import HeadMeasures, HeadReport
 from tfm.pipeline.attention_page.page import render_page
-from tfm.pipeline.attention_page.picture import View
+from tfm.pipeline.attention_page.picture import AttentionView
 
 pytestmark = pytest.mark.slow
 SOURCE = ("␣a", "␣<b>dog</b>", "␣\"'&amp;", "</script>", "</s>")
@@ -29,13 +29,13 @@ def shares(seed: int, heads: int, queries: int, keys: int) -> np.ndarray:
 
 def reading() -> AttentionTrace:
     source, target = (tuple(Token(text, False) for text in texts) for texts in (SOURCE, TARGET))
-    axes: dict[Kind, Axes] = {
-        "encoder": Axes(source, source, ("",) * 5),
-        "decoder": Axes(target, target, ("then says x",) * 4),
-        "cross": Axes(target, source, ("said after x",) * 4),
+    axes: dict[AttentionKind, AttentionAxes] = {
+        "encoder": AttentionAxes(source, source, ("",) * 5),
+        "decoder": AttentionAxes(target, target, ("then says x",) * 4),
+        "cross": AttentionAxes(target, source, ("said after x",) * 4),
     }
     attentions = [
-        Attention(f"{kind}.{layer}", kind, layer + 1, shares(9 * n + layer, 3, len(each.queries), len(each.keys)))
+        LayerAttention(f"{kind}.{layer}", kind, layer + 1, shares(9 * n + layer, 3, len(each.queries), len(each.keys)))
         for n, (kind, each) in enumerate(axes.items())
         for layer in range(2)
     ]
@@ -48,9 +48,9 @@ READ = reading()
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> Browser:
     """The page, opened at the first head of the second layer of cross-attention."""
-    measure = Measure("cross", 1, 1, 4, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, {"<b>NOUN</b>": 0.5})
+    measure = HeadMeasures("cross", 1, 1, 4, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, {"<b>NOUN</b>": 0.5})
     file = tmp_path / "attention.html"
-    text = render_page("Attention of <i>x</i>", READ, View("cross", 2, 1), HeadReport(3, (measure,)))
+    text = render_page("Attention of <i>x</i>", READ, AttentionView("cross", 2, 1), HeadReport(3, (measure,)))
     file.write_text(text, encoding="utf-8")
     browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
     browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
@@ -58,7 +58,7 @@ def page(browser: Browser, tmp_path: Path) -> Browser:
     return browser
 
 
-def percents(kind: Kind, layer: int, head: int | None, row: int) -> list[str]:
+def percents(kind: AttentionKind, layer: int, head: int | None, row: int) -> list[str]:
     """What stands under the keys for a query: percents, nothing below a half."""
     thousandths = np.rint(1000 * READ.layers(kind)[layer - 1].weights.astype(np.float64))
     chosen = thousandths.mean(0)[row] if head is None else thousandths[head - 1][row]
@@ -182,7 +182,7 @@ def test_it_follows_the_reader_s_light_or_dark(page: Browser) -> None:
 
 
 def test_a_page_of_a_report_alone_has_no_script(browser: Browser, tmp_path: Path) -> None:
-    measure = Measure("encoder", 1, 1, 4, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, None)
+    measure = HeadMeasures("encoder", 1, 1, 4, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, None)
     file = tmp_path / "report.html"
     file.write_text(render_page("Heads", None, None, HeadReport(3, (measure,))), encoding="utf-8")
     browser.open(file)

@@ -11,11 +11,11 @@ import pytest
 from tests.browser import Browser
 from tests.judged import HOSTILE, campaign, systems
 from tfm.pipeline.judging.answer_files import read_answers
-from tfm.pipeline.judging.campaign import Campaign, Kind
-from tfm.pipeline.judging.forms.page import page as page_of
+from tfm.pipeline.judging.campaign import Campaign, CampaignKind
+from tfm.pipeline.judging.forms.page import judge_page as page_of
 
 pytestmark = pytest.mark.slow
-KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
+KINDS: tuple[CampaignKind, ...] = ("likert", "esa", "pairwise", "best")
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 HEADING = "document.querySelector('#where').textContent"
 FOCUS = "(e => e.id || e.getAttribute('aria-label') || e.textContent)(document.activeElement)"
@@ -51,7 +51,7 @@ def load(browser: Browser, file: Path) -> None:
     browser.value(f"new Promise({begun})")
 
 
-def fifty(kind: Kind, texts: Sequence[str] = (), **wanted: Any) -> Campaign:
+def fifty(kind: CampaignKind, texts: Sequence[str] = (), **wanted: Any) -> Campaign:
     """A campaign whose first judge is asked 50 items, checks and repeats among them."""
     of = campaign(kind, systems(3, 60, texts=texts), segments=40, each=1, repeats=0.125, checks=0.125, **wanted)
     assert len(of.judges[0].items) == 50
@@ -100,13 +100,15 @@ def answer_esa(browser: Browser, number: int) -> object:
     return {"A": {"spans": spans, "score": score}}
 
 
-ANSWERS: dict[Kind, Callable[[Browser, int], object]] = {
+ANSWERS: dict[CampaignKind, Callable[[Browser, int], object]] = {
     "likert": answer_likert, "esa": answer_esa, "pairwise": answer_pairwise, "best": answer_best,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fifty_items_by_keyboard_with_a_reload_in_the_middle(browser: Browser, tmp_path: Path, kind: Kind) -> None:
+def test_fifty_items_by_keyboard_with_a_reload_in_the_middle(
+    browser: Browser, tmp_path: Path, kind: CampaignKind
+) -> None:
     of = fifty(kind)
     page = opened(browser, of, tmp_path)
     typed: list[object] = []
@@ -180,7 +182,7 @@ def test_seconds_count_while_the_item_is_in_sight(browser: Browser, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_hostile_text_is_text_and_nothing_runs(browser: Browser, tmp_path: Path, kind: Kind) -> None:
+def test_hostile_text_is_text_and_nothing_runs(browser: Browser, tmp_path: Path, kind: CampaignKind) -> None:
     of = fifty(kind, HOSTILE, seed=4, show_reference=True)
     page = opened(browser, of, tmp_path)
     for name in of.judges[0].items:
@@ -284,7 +286,7 @@ def test_where_nothing_can_be_kept_it_says_so_and_works(browser: Browser, tmp_pa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_fits_a_phone_in_light_and_dark(browser: Browser, tmp_path: Path, kind: Kind) -> None:
+def test_it_fits_a_phone_in_light_and_dark(browser: Browser, tmp_path: Path, kind: CampaignKind) -> None:
     of = fifty(kind, HOSTILE, seed=8)
     browser.ask("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=2, mobile=True)
     try:

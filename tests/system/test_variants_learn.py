@@ -9,7 +9,7 @@ import pytest
 
 from tests.combinations import Choice, configured, covering
 from tests.tiny_training import run, training, write_dataset
-from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentConfig, StackConfig
+from tfm.model.config import DropoutConfig, ModelConfig, RecurrentCell, RecurrentConfig, StackConfig
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 RECURRENT: list[dict[str, Any]] = [
     {"cell": cell, **how}
-    for cell in get_args(Cell)
+    for cell in get_args(RecurrentCell)
     for how in (
         {},
         {"reverse_source": True},

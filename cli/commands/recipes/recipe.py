@@ -20,7 +20,7 @@ def recipe(
     elif file is None:
         raise typer.BadParameter("give a recipe, or --schema", param_hint="RECIPE")
     from tfm.pipeline.recipes.recipe import load_recipe
-    from tfm.pipeline.recipes.recipe import schema as recipe_schema
+    from tfm.pipeline.recipes.recipe import recipe_schema as recipe_schema
 
     content = recipe_schema() if file is None else load_recipe(file, sets or ()).model_dump(mode="json")
     print_json(content, indent=2)

@@ -82,13 +82,15 @@ def _cross_validate(
 ) -> None:
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.canonical_json import to_jsonable
-    from tfm.pipeline.recipes.cross_validation import STAGES, load_folds, read_folds
+    from tfm.pipeline.recipes.cross_validation import FOLD_STAGES, load_folds, read_folds
     from tfm.pipeline.recipes.recipe_batch import run_recipes
     from tfm.pipeline.runtime.torchrun import rank_and_size
 
     by_name = load_folds(files, folds, sets, flags, seeds)
     every = [fold for each in by_name.values() for fold in each]
-    failed = run_recipes(every, keep_going=keep_going, command=command_line(), reporter=make_reporter(), only=STAGES)
+    failed = run_recipes(
+        every, keep_going=keep_going, command=command_line(), reporter=make_reporter(), only=FOLD_STAGES
+    )
     whole = {name: each for name, each in by_name.items() if not failed.keys() & {fold.name for fold in each}}
     if rank_and_size()[0] == 0:
         found = [read_folds(name, each) for name, each in whole.items()]

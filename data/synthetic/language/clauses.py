@@ -20,7 +20,7 @@ NOTHING = Words()
 
 PRESENT_TENSES: tuple[Tense, ...] = ("present",)
 PAST_TENSES: tuple[Tense, ...] = ("past",)
-PLAIN: tuple[Tense, ...] = ("present", "present", "progressive", "past", "past", "perfect")
+PLAIN_TENSES: tuple[Tense, ...] = ("present", "present", "progressive", "past", "past", "perfect")
 MODAL_TENSES: tuple[Tense, ...] = (
     *(expressions.CAN, expressions.MUST, expressions.WILL, expressions.WANT) * 2,
     *(expressions.COULD, expressions.SHOULD, expressions.MAY, expressions.WANTED, expressions.HAD_TO),
@@ -37,7 +37,7 @@ NOW_TENSES: tuple[Tense, ...] = (
 THEN_TENSES: tuple[Tense, ...] = (*("past",) * 4, expressions.COULD, expressions.WANTED, expressions.HAD_TO)
 
 
-def fitting(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
+def fit_tense(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
     """Return `tense`, or the nearest that makes sense: nobody "is knowing" or "is finding", no train "wants to".
 
     Args:
@@ -224,7 +224,7 @@ def clause(
         )
     if complement is None:
         complement = COMPLEMENTS[verb.frame](draw, verb, subject, negated)
-    result = Clause(subject, verb, fitting(draw.one(tenses), verb, subject), negated, complement)
+    result = Clause(subject, verb, fit_tense(draw.one(tenses), verb, subject), negated, complement)
     if adverbs and "state" not in verb.traits:
         _add_adverbs(draw, result)
     return result

@@ -119,7 +119,7 @@ _PERSON_ADJECTIVES = tuple(word for word in lexicon.ADJECTIVES if "person" in wo
 
 
 def _predicate(draw: Draw, verb: Verb, subject: Phrase, negated: bool) -> Complement:
-    suiting = _PERSON_ADJECTIVES if subject.noun is None else phrases.SUITING[subject.noun]
+    suiting = _PERSON_ADJECTIVES if subject.noun is None else phrases.SUITING_ADJECTIVES[subject.noun]
     said = [_QUALITIES[lexeme] for lexeme in subject.uses if lexeme in _QUALITIES]
     while (adjective := draw.one(suiting)).quality in said:
         pass

@@ -28,7 +28,7 @@ RELATIVE_PRONOUN = _table("der den dem dessen", "die die der deren", "das das de
 
 # Endings of an adjective, by what stands before it.
 WEAK_ENDINGS = _table("e en en en", "e e en en", "e e en en", "en en en en")  # after der, dieser, jeder, alle
-MIXED = _table("er en en en", "e e en en", "es es en en", "en en en en")  # after ein, kein, mein
+MIXED_ENDINGS = _table("er en en en", "e e en en", "es es en en", "en en en en")  # after ein, kein, mein
 STRONG_ENDINGS = _table("er en em en", "e e er er", "es es em en", "e e en er")  # after a number, viele, nothing
 
 
@@ -37,7 +37,7 @@ def decline_like_dieser(stem: str) -> Table:
     return _table("er en em es", "e e er er", "es es em es", "e e en er", stem)
 
 
-def like_ein(stem: str) -> Table:
+def decline_like_ein(stem: str) -> Table:
     """ein, eine, ein ... from "ein"; so also kein, mein, unser, Ihr."""
     return _table("- en em es", "e e er er", "- - em es", "e e en er", stem)
 

@@ -118,6 +118,6 @@ BE = Verb(
 
 _ALL_VERBS = tuple(_verb(row) for row in _rows(words.VERBS))
 WEATHER_VERBS = tuple(verb for verb in _ALL_VERBS if "weather" in verb.traits)
-TELLING = tuple(verb for verb in _ALL_VERBS if verb.frame in ("that", "whether"))  # with a finite clause
+TELLING_VERBS = tuple(verb for verb in _ALL_VERBS if verb.frame in ("that", "whether"))  # with a finite clause
 TO_INFINITIVE_VERBS = tuple(verb for verb in _ALL_VERBS if verb.frame == "to")  # with an infinitive clause
-VERBS = tuple(verb for verb in _ALL_VERBS if verb not in {*WEATHER_VERBS, *TELLING, *TO_INFINITIVE_VERBS})
+VERBS = tuple(verb for verb in _ALL_VERBS if verb not in {*WEATHER_VERBS, *TELLING_VERBS, *TO_INFINITIVE_VERBS})

@@ -64,9 +64,9 @@ ALL = Determiner(("", "all"), german.decline_like_dieser("all"), german.WEAK_END
 MANY_OF = Determiner(
     ("", "many"), german.decline_like_dieser("viel"), german.STRONG_ENDINGS, definite=False, quantified=True
 )
-A = Determiner(("a", ""), german.like_ein("ein"), german.MIXED, definite=False)
+A = Determiner(("a", ""), german.decline_like_ein("ein"), german.MIXED_ENDINGS, definite=False)
 BARE = Determiner(("", ""), german.make_indeclinable_table(""), german.STRONG_ENDINGS, definite=False)
-NO = Determiner(("no", "no"), german.like_ein("kein"), german.MIXED, definite=False, quantified=True)
+NO = Determiner(("no", "no"), german.decline_like_ein("kein"), german.MIXED_ENDINGS, definite=False, quantified=True)
 # "does not see a dog" is "sieht keinen Hund": kein stands where English has a, or nothing.
 NOT_A = Determiner(A.english, NO.german, NO.endings, definite=False, negative=True)
 WHICH = Determiner(("which", "which"), german.decline_like_dieser("welch"), german.WEAK_ENDINGS)
@@ -90,7 +90,7 @@ THE_NUMBERS = tuple(
     for number in expressions.NUMBERS[1:6]
 )
 OWNERS = tuple(
-    Determiner((word, word), german.like_ein(stem), german.MIXED, owner=True)
+    Determiner((word, word), german.decline_like_ein(stem), german.MIXED_ENDINGS, owner=True)
     for word, stem in (
         ("my", "mein"),
         ("your", "Ihr"),
@@ -134,7 +134,7 @@ _QUANTIFIED_DETERMINERS = (
     (THE_NUMBERS, True, 10),
 )
 DEFINITE = _weighted_determiners(*_COMMON_DETERMINERS)
-POSITIVE = _weighted_determiners(
+POSITIVE_DETERMINERS = _weighted_determiners(
     *_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 30)
 )  # "does no man sleep?" is not asked
 SUBJECT_DETERMINERS = _weighted_determiners(
@@ -145,7 +145,9 @@ NEGATED_OBJECT_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS, ((NOT_A
 # What is given: "gives her apples" could be her apples, so no plural without a determiner.
 THEME_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 150))
 NEGATED_THEME_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS, ((NOT_A,), False, 80))
-HEAD = _weighted_determiners(((THE,), False, 10), ((THE,), True, 4), ((A,), False, 4))  # of a relative clause
+HEAD_DETERMINERS = _weighted_determiners(
+    ((THE,), False, 10), ((THE,), True, 4), ((A,), False, 4)
+)  # of a relative clause
 PLACE_DETERMINERS = _weighted_determiners(
     ((THE,), False, 30), ((A,), False, 4), (OWNERS, False, 6), ((THIS,), False, 2)
 )
@@ -153,7 +155,9 @@ EXISTENCE_DETERMINERS = _weighted_determiners(
     ((A,), False, 12), (NUMBERS, True, 11), ((MANY_OF,), True, 4), ((NO,), False, 3)
 )
 
-SUITING = {noun: tuple(word for word in lexicon.ADJECTIVES if word.tags & noun.tags) for noun in lexicon.NOUNS}
+SUITING_ADJECTIVES = {
+    noun: tuple(word for word in lexicon.ADJECTIVES if word.tags & noun.tags) for noun in lexicon.NOUNS
+}
 
 
 def inflect(
@@ -206,7 +210,7 @@ def noun_phrase(draw: Draw, noun: Noun, case: int, menu: DeterminerChoices, adje
     several = plural and (determiner.owner or not determiner.definite)
     if (determiner.owner and "other" in noun.tags) or (several and "one" in noun.tags):
         determiner = THE
-    suiting = SUITING[noun]
+    suiting = SUITING_ADJECTIVES[noun]
     adjective = draw.one(suiting) if suiting and draw.chance(adjectives) else None
     return inflect(noun, determiner, case, plural, adjective)
 
@@ -224,7 +228,7 @@ def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
         return inflect(noun, draw.one(POSSESSIVE_DETERMINERS), case, plural)
     owner = draw.one(OWNER_NOUNS)
     possessor = inflect(owner, THE if "other" in owner.tags or draw.chance(0.6) else draw.one(OWNERS), GENITIVE)
-    adjective = draw.one(SUITING[noun]) if draw.chance(0.2) else None
+    adjective = draw.one(SUITING_ADJECTIVES[noun]) if draw.chance(0.2) else None
     owned = inflect(noun, THE, case, plural, adjective)
     return owned._replace(
         english=f"{possessor.english}'s {owned.english.removeprefix('the ')}",
@@ -258,7 +262,7 @@ IT = Phrase("it", "es")
 WHO = Phrase("who", "wer")
 
 
-def someone(draw: Draw, case: int) -> Phrase:
+def pronoun_or_name(draw: Draw, case: int) -> Phrase:
     """A pronoun or a name."""
     if draw.chance(0.35):
         name = draw.one(expressions.NAMES)
@@ -291,7 +295,7 @@ def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: DeterminerChoices = 
     noun = draw.one(nouns)
     if "person" in noun.tags:
         if draw.chance(0.3):
-            return someone(draw, NOMINATIVE)
+            return pronoun_or_name(draw, NOMINATIVE)
         if draw.chance(0.05):
             return _coordinated_phrase(draw, OWNER_NOUNS)
     if noun in OWNABLE_NOUNS and draw.chance(0.06):
@@ -312,7 +316,7 @@ def object_phrase(draw: Draw, nouns: Sequence[Noun], case: int, menu: Determiner
     while True:
         noun = draw.one(nouns)
         if "person" in noun.tags and draw.chance(0.25):
-            phrase = someone(draw, case)
+            phrase = pronoun_or_name(draw, case)
         elif case == ACCUSATIVE and noun in OWNABLE_NOUNS and draw.chance(0.06):
             phrase = genitive_phrase(draw, noun, case)
         else:

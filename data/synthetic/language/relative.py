@@ -111,7 +111,7 @@ def relative(draw: Draw, head: Phrase) -> tuple[Words, Uses]:
     return draw.one(kinds)(draw, head, head.noun)
 
 
-def _repeats(main: Clause, head: Phrase, uses: Uses) -> bool:
+def _repeats_words(main: Clause, head: Phrase, uses: Uses) -> bool:
     """Whether `main` names again what the relative clause about `head` has named."""
     return any(lexeme in main.uses and lexeme not in head.uses for lexemes, _ in uses for lexeme in lexemes)
 
@@ -122,11 +122,11 @@ def relative_clause_on_subject(draw: Draw) -> Sentence:
     Example: "The man who works in the garden sees the dog." - "Der Mann, der im Garten arbeitet, sieht den Hund."
     """
     verb = draw.one(VERBS)
-    head = noun_phrase(draw, draw.one(verb.subjects), NOMINATIVE, phrases.HEAD, adjectives=0.15)
+    head = noun_phrase(draw, draw.one(verb.subjects), NOMINATIVE, phrases.HEAD_DETERMINERS, adjectives=0.15)
     inner, uses = relative(draw, head)
     subject = head._replace(english=f"{head.english} {inner.english}", german=f"{head.german}, {inner.german},")
     main = clause(draw, _TENSES, verbs=(verb,), subject=subject, adverbs=False)
-    if _repeats(main, head, uses):
+    if _repeats_words(main, head, uses):
         return relative_clause_on_subject(draw)
     return sentence(".", main.english(), main.german(), (main.uses, "statement"), *uses)
 
@@ -138,13 +138,13 @@ def relative_clause_on_object(draw: Draw) -> Sentence:
     """
     verb = draw.one(_TRANSITIVE_VERBS)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
-    head = noun_phrase(draw, draw.one(verb.objects), case, phrases.HEAD, adjectives=0.15)
+    head = noun_phrase(draw, draw.one(verb.objects), case, phrases.HEAD_DETERMINERS, adjectives=0.15)
     inner, uses = relative(draw, head)
     complement = Complement(head.english, late=head.german, uses=head.uses)
     main = clause(
         draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=complement, adverbs=False
     )
-    if _repeats(main, head, uses):
+    if _repeats_words(main, head, uses):
         return relative_clause_on_object(draw)
     return sentence(
         ".", f"{main.english()} {inner.english}", f"{main.german()}, {inner.german}", (main.uses, "statement"), *uses

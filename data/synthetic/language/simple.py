@@ -5,7 +5,7 @@ from tfm.data.synthetic.language.clauses import (
     EVENT_VERBS,
     MODAL_TENSES,
     NOTHING,
-    PLAIN,
+    PLAIN_TENSES,
     STATEMENT_VERBS,
     VERBS,
     Tense,
@@ -18,7 +18,7 @@ from tfm.data.synthetic.language.lexicon import BE, Verb
 from tfm.data.synthetic.language.phrases import Draw, inflect, noun_phrase, subject_phrase
 from tfm.data.synthetic.language.sentence import Sentence, sentence
 
-_ANY_TENSE: tuple[Tense, ...] = PLAIN * 2 + MODAL_TENSES
+_ANY_TENSE: tuple[Tense, ...] = PLAIN_TENSES * 2 + MODAL_TENSES
 _OBJECT_VERBS = tuple(verb for verb in lexicon.VERBS if verb.frame in ("object", "dative"))
 _INTENTIONAL_VERBS = tuple(verb for verb in EVENT_VERBS if "accident" not in verb.traits)
 _PERSON_VERBS = tuple(verb for verb in EVENT_VERBS if any("person" in noun.tags for noun in verb.subjects))
@@ -28,7 +28,7 @@ _GO_VERBS = tuple(verb for verb in EVENT_VERBS if verb.frame == "go")
 
 def statement(draw: Draw) -> Sentence:
     """Draw a statement, such as "The woman buys a book." - "Die Frau kauft ein Buch."."""
-    it = clause(draw, PLAIN, verbs=lexicon.VERBS + lexicon.WEATHER_VERBS)  # without be, which is for predicate()
+    it = clause(draw, PLAIN_TENSES, verbs=lexicon.VERBS + lexicon.WEATHER_VERBS)  # without be, which is for predicate()
     return sentence(".", it.english(), it.german(), (it.uses, "statement"))
 
 
@@ -67,7 +67,7 @@ def fronted(draw: Draw) -> Sentence:
 
 def question(draw: Draw) -> Sentence:
     """Draw a question, such as "Does the woman buy a book?" - "Kauft die Frau ein Buch?"."""
-    it = clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=phrases.POSITIVE)
+    it = clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
     return sentence("?", it.english_question(), it.german_inverted(), (it.uses, "question"))
 
 
@@ -97,7 +97,9 @@ def what(draw: Draw) -> Sentence:
     """
     verb = draw.one(_OBJECT_VERBS)
     asked, lexemes = _interrogative_phrase(draw, verb)
-    it = clause(draw, _ANY_TENSE, verbs=(verb,), complement=Complement(uses=lexemes), subjects=phrases.POSITIVE)
+    it = clause(
+        draw, _ANY_TENSE, verbs=(verb,), complement=Complement(uses=lexemes), subjects=phrases.POSITIVE_DETERMINERS
+    )
     while it.subject.quantified or any(lexeme in lexemes for lexeme in it.subject.uses):
         it.subject = subject_phrase(draw, verb.subjects, phrases.DEFINITE)
     english, german = f"{asked.english} {it.english_question()}", f"{asked.german} {it.german_inverted()}"
@@ -110,10 +112,10 @@ def where(draw: Draw) -> Sentence:
     Examples: "Where does the child sleep?" - "Wo schläft das Kind?"; "Where does it go?" - "Wohin geht es?"
     """
     if draw.chance(0.3):
-        it = clause(draw, _ANY_TENSE, verbs=_GO_VERBS, complement=Complement(), subjects=phrases.POSITIVE)
+        it = clause(draw, _ANY_TENSE, verbs=_GO_VERBS, complement=Complement(), subjects=phrases.POSITIVE_DETERMINERS)
         word = "wohin"
     else:
-        it = clause(draw, _ANY_TENSE, verbs=_PLACE_VERBS, subjects=phrases.POSITIVE)
+        it = clause(draw, _ANY_TENSE, verbs=_PLACE_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
         it.place, it.place_uses = NOTHING, ()
         word = "wo"
     return sentence("?", f"where {it.english_question()}", f"{word} {it.german_inverted()}", (it.uses, "where"))
@@ -121,14 +123,14 @@ def where(draw: Draw) -> Sentence:
 
 def when(draw: Draw) -> Sentence:
     """Draw a question for the time, such as "When will the train arrive?" - "Wann wird der Zug ankommen?"."""
-    it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS, subjects=phrases.POSITIVE)
+    it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
     it.time = it.frequency = NOTHING
     return sentence("?", f"when {it.english_question()}", f"wann {it.german_inverted()}", (it.uses, "when"))
 
 
 def why(draw: Draw) -> Sentence:
     """Draw a question for the reason, such as "Why is the child not sleeping?" - "Warum schläft das Kind nicht?"."""
-    it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=phrases.POSITIVE)
+    it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=phrases.POSITIVE_DETERMINERS)
     return sentence("?", f"why {it.english_question()}", f"warum {it.german_inverted()}", (it.uses, "why"))
 
 
@@ -158,7 +160,7 @@ def comparison(draw: Draw) -> Sentence:
         for noun in lexicon.NOUNS
         if noun is not it.subject.noun
         and noun.tags & kinds
-        and any(word.lexeme == adjective.english for word in phrases.SUITING[noun])
+        and any(word.lexeme == adjective.english for word in phrases.SUITING_ADJECTIVES[noun])
     ]
     other = noun_phrase(draw, draw.one(alike), NOMINATIVE, phrases.DEFINITE, adjectives=0)
     it.complement = Complement(

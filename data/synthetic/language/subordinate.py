@@ -10,7 +10,7 @@ from tfm.data.synthetic.language.clauses import (
     NOTHING,
     NOW_TENSES,
     PAST_TENSES,
-    PLAIN,
+    PLAIN_TENSES,
     PRESENT_TENSES,
     STATEMENT_VERBS,
     THEN_TENSES,
@@ -20,8 +20,8 @@ from tfm.data.synthetic.language.clauses import (
     clause,
 )
 from tfm.data.synthetic.language.expressions import WILL
-from tfm.data.synthetic.language.lexicon import TELLING, TO_INFINITIVE_VERBS, WEATHER_VERBS, Verb
-from tfm.data.synthetic.language.phrases import OWNER_NOUNS, POSITIVE, Draw, Phrase, subject_phrase
+from tfm.data.synthetic.language.lexicon import TELLING_VERBS, TO_INFINITIVE_VERBS, WEATHER_VERBS, Verb
+from tfm.data.synthetic.language.phrases import OWNER_NOUNS, POSITIVE_DETERMINERS, Draw, Phrase, subject_phrase
 from tfm.data.synthetic.language.sentence import Sentence, sentence
 
 
@@ -66,7 +66,7 @@ def _draw_conjoined_clauses(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
         conjunction.main,
         verbs=EVENT_VERBS if once else VERBS,
         negated=not once and draw.chance(0.15),
-        subjects=POSITIVE,
+        subjects=POSITIVE_DETERMINERS,
         adverbs=False,
     )
     inner = clause(
@@ -74,7 +74,7 @@ def _draw_conjoined_clauses(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
         conjunction.subordinate,
         verbs=_DURATIVE_VERBS if once else STATEMENT_VERBS,
         negated=not once and draw.chance(0.2),
-        subjects=POSITIVE,
+        subjects=POSITIVE_DETERMINERS,
         adverbs=not once,
     )
     return (conjunction, main, inner) if inner.verb is not main.verb else _draw_conjoined_clauses(draw)
@@ -110,13 +110,13 @@ def that_clause(draw: Draw) -> Sentence:
     Other verbs ask whether: "fragt, ob".
     """
     past = draw.chance(0.5)
-    main = clause(draw, PAST_TENSES if past else PRESENT_TENSES, verbs=TELLING, adverbs=False)
+    main = clause(draw, PAST_TENSES if past else PRESENT_TENSES, verbs=TELLING_VERBS, adverbs=False)
     inner = clause(
         draw,
         THEN_TENSES if past else (*NOW_TENSES, WILL, WILL, "past"),
         verbs=STATEMENT_VERBS,
         negated=draw.chance(0.2),
-        subjects=POSITIVE,
+        subjects=POSITIVE_DETERMINERS,
     )
     english, german = ("whether", "ob") if main.verb.frame == "whether" else ("that", "dass")
     return sentence(
@@ -137,7 +137,7 @@ def _infinitive(draw: Draw, subject: Phrase, verbs: Sequence[Verb], negated: boo
 
 def to_infinitive(draw: Draw) -> Sentence:
     """Draw an infinitive: "The woman tries to call the man." - "Die Frau versucht, den Mann anzurufen."."""
-    main = clause(draw, PLAIN, verbs=TO_INFINITIVE_VERBS, negated=draw.chance(0.1), adverbs=False)
+    main = clause(draw, PLAIN_TENSES, verbs=TO_INFINITIVE_VERBS, negated=draw.chance(0.1), adverbs=False)
     inner = _infinitive(draw, main.subject, _DELIBERATE_VERBS, negated=not main.negated and draw.chance(0.1))
     english, german = inner.infinitive()
     comma = "" if inner.is_bare_infinitive() else ","
@@ -155,8 +155,8 @@ def purpose(draw: Draw) -> Sentence:
 
     Example: "The man goes to the market in order to buy eggs." - "Der Mann geht zum Markt, um Eier zu kaufen."
     """
-    someone = subject_phrase(draw, OWNER_NOUNS)
-    main = clause(draw, PLAIN + MODAL_TENSES[:4], verbs=_MOTION_VERBS, subject=someone, adverbs=False)
+    pronoun_or_name = subject_phrase(draw, OWNER_NOUNS)
+    main = clause(draw, PLAIN_TENSES + MODAL_TENSES[:4], verbs=_MOTION_VERBS, subject=pronoun_or_name, adverbs=False)
     inner = _infinitive(draw, main.subject, _PURPOSE_VERBS, negated=False)
     inner.place, inner.place_uses = NOTHING, ()
     english, german = inner.infinitive()

@@ -14,7 +14,7 @@ DETERMINERS: Mapping[str, Determiner] = {
     "a": phrases.A,
     "this": phrases.THIS,
     "my": phrases.OWNERS[0],
-    "our": Determiner(("our", "our"), german.like_ein("unser"), german.MIXED, owner=True),
+    "our": Determiner(("our", "our"), german.decline_like_ein("unser"), german.MIXED_ENDINGS, owner=True),
     "two": _NUMBERS["two"],
     "three": _NUMBERS["three"],
     "many": phrases.MANY_OF,

@@ -27,8 +27,8 @@ def statement(clause: Clause, timed: bool = True) -> str:
     if helper == "can" and negation:
         helper, negation = "cannot", ""
     if not helper and negation:
-        helper, verb = _do(clause), _base(clause)
-    return _joined(_name(clause.subject), helper, negation, verb, *_rest(clause, timed))
+        helper, verb = _do_form(clause), _base_verb(clause)
+    return _joined(_name(clause.subject), helper, negation, verb, *_clause_rest(clause, timed))
 
 
 def question(clause: Clause) -> str:
@@ -36,10 +36,10 @@ def question(clause: Clause) -> str:
     negation = "not" if clause.negated else ""
     helper, verb = _verbs(clause)
     if clause.quality is not None:
-        return _joined(verb, _name(clause.subject), *_rest(clause, True))
+        return _joined(verb, _name(clause.subject), *_clause_rest(clause, True))
     if not helper:
-        helper, verb = _do(clause), _base(clause)
-    return _joined(helper, _name(clause.subject), negation, verb, *_rest(clause, True))
+        helper, verb = _do_form(clause), _base_verb(clause)
+    return _joined(helper, _name(clause.subject), negation, verb, *_clause_rest(clause, True))
 
 
 def _verbs(clause: Clause) -> tuple[str, str]:
@@ -58,18 +58,18 @@ def _verbs(clause: Clause) -> tuple[str, str]:
     return "", past if clause.tense == "past" else base if several or first else third
 
 
-def _do(clause: Clause) -> str:
+def _do_form(clause: Clause) -> str:
     if clause.tense == "past":
         return "did"
     return "do" if _plural(clause) or clause.subject == "I" else "does"
 
 
-def _base(clause: Clause) -> str:
+def _base_verb(clause: Clause) -> str:
     assert clause.verb is not None
     return f"want to {clause.verb.english[0]}" if clause.tense == "want" else clause.verb.english[0]
 
 
-def _rest(clause: Clause, timed: bool) -> list[str]:
+def _clause_rest(clause: Clause, timed: bool) -> list[str]:
     quality = "" if clause.quality is None else clause.quality.lexeme
     place = "" if clause.place is None else f"in {_name(clause.place)}"
     return [quality, _name(clause.object), place, clause.time or "" if timed else ""]

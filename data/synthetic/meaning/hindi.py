@@ -81,7 +81,7 @@ def _verb(cell: str) -> tuple[str, HindiVerb]:
 NOUNS = dict(map(_noun, cells(hindi_words.NOUNS)))
 ADJECTIVES = dict(cell.split(" ", 1) for cell in cells(hindi_words.ADJECTIVES))
 VERBS = dict(map(_verb, cells(hindi_words.VERBS)))
-_SAYING = {"say": HindiVerb("", "कह", "कहा", True), "believe": HindiVerb("", "मान", "माना", True)}
+_SAYING_VERBS = {"say": HindiVerb("", "कह", "कहा", True), "believe": HindiVerb("", "मान", "माना", True)}
 _NAMES = {
     "Anna": ("अन्ना", FEMININE),
     "Maria": ("मारिया", FEMININE),
@@ -89,9 +89,13 @@ _NAMES = {
     "Paul": ("पॉल", MASCULINE),
 }
 _TIMES = {"today": "आज", "now": "अब", "every day": "हर रोज़", "in the evening": "शाम को"}
-_UNCHANGING = {"the": "", "a": "एक", "two": "दो", "three": "तीन", "many": "कई"}
+_INVARIABLE_DETERMINERS = {"the": "", "a": "एक", "two": "दो", "three": "तीन", "many": "कई"}
 _OWNERS = {"my": "मेरा", "our": "हमारा"}
-_IRREGULAR = {"हुआ": ("हुआ", "हुए", "हुई", "हुईं"), "किया": ("किया", "किए", "की", "कीं"), "नया": ("नया", "नए", "नई", "नईं")}
+_IRREGULAR_FORMS = {
+    "हुआ": ("हुआ", "हुए", "हुई", "हुईं"),
+    "किया": ("किया", "किए", "की", "कीं"),
+    "नया": ("नया", "नए", "नई", "नईं"),
+}
 
 
 def sentence(meaning: "Meaning") -> str:
@@ -112,8 +116,8 @@ def _sentence(meaning: "Meaning") -> str:
 def inflect_hindi(word: str, agreement: Agreement) -> str:
     """A word in -ा, adjective or participle, as it agrees: -ा, -े, -ी, and -ीं of the plural of a participle."""
     column = (2 if agreement.gender == FEMININE else 0) + agreement.plural
-    if word in _IRREGULAR:
-        return _IRREGULAR[word][column]
+    if word in _IRREGULAR_FORMS:
+        return _IRREGULAR_FORMS[word][column]
     if word.endswith("या"):
         return word[:-2] + ("या", "ए", "ई", "ईं")[column]
     return word[:-1] + ("ा", "े", "ी", "ीं")[column] if word.endswith(FINAL_A) else word
@@ -134,7 +138,7 @@ def _determiner(thing: "Thing", oblique: bool, agrees: Agreement) -> str:
         return (("यह", "इस"), ("ये", "इन"))[thing.plural][oblique]
     if thing.determiner in _OWNERS:
         return inflect_hindi(_OWNERS[thing.determiner], agrees)
-    return _UNCHANGING[thing.determiner]
+    return _INVARIABLE_DETERMINERS[thing.determiner]
 
 
 def _adjective(lexeme: str, agrees: Agreement) -> str:
@@ -145,7 +149,7 @@ def _adjective(lexeme: str, agrees: Agreement) -> str:
 
 def _joined(clause: "Clause", fronted: bool = False) -> str:
     """The words of a clause: subject, time, place, object, verb."""
-    verb = None if clause.verb is None else _SAYING.get(clause.verb.lexeme) or VERBS[clause.verb.lexeme]
+    verb = None if clause.verb is None else _SAYING_VERBS.get(clause.verb.lexeme) or VERBS[clause.verb.lexeme]
     ergative = verb is not None and verb.ergative and clause.tense == "past"
     subject, agrees = _subject(clause, ergative)
     time = "" if clause.time is None else _TIMES[clause.time]
@@ -159,7 +163,9 @@ def _joined(clause: "Clause", fronted: bool = False) -> str:
     if clause.object is not None:
         words.append(_object(clause))
     words.append(verb.before)
-    return " ".join(filter(None, [*words, _finite(clause, verb, _agreement(clause, agrees) if ergative else agrees)]))
+    return " ".join(
+        filter(None, [*words, _finite_verb(clause, verb, _agreement(clause, agrees) if ergative else agrees)])
+    )
 
 
 def _subject(clause: "Clause", ergative: bool) -> tuple[str, Agreement]:
@@ -190,20 +196,20 @@ def _agreement(clause: "Clause", subject: Agreement) -> Agreement:
     return Agreement(NOUNS[what.noun.lexeme].gender, what.plural)
 
 
-def _finite(clause: "Clause", verb: HindiVerb, agrees: Agreement) -> str:
+def _finite_verb(clause: "Clause", verb: HindiVerb, agrees: Agreement) -> str:
     negation = "नहीं " if clause.negated else ""
     singular = Agreement(agrees.gender, agrees.plural and agrees.gender == MASCULINE)  # ती is the plural too
     if clause.tense == "past":
         return negation + inflect_hindi(verb.perfective, agrees)
     if clause.tense == "will":
-        return negation + _future(verb.stem, agrees)
+        return negation + _future_verb(verb.stem, agrees)
     if clause.tense == "want":
         return f"{verb.stem}ना {negation}{inflect_hindi('चाहता', singular)} {_copula(False, agrees)}"
     habit = verb.stem + ("ता" if clause.tense == "present" else " सकता")
     return f"{negation}{inflect_hindi(habit, singular)} {_copula(False, agrees)}"
 
 
-def _future(stem: str, agrees: Agreement) -> str:
+def _future_verb(stem: str, agrees: Agreement) -> str:
     after_vowel = stem[-1] in "ाोीे"
     if agrees.first:
         person = "ऊँ" if after_vowel else "ूँ"

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from tfm.data.synthetic.language import lexicon
 from tfm.data.synthetic.language.lexicon import Adjective, Noun, Verb
-from tfm.data.synthetic.language.phrases import SUITING, Draw
+from tfm.data.synthetic.language.phrases import SUITING_ADJECTIVES, Draw
 from tfm.data.synthetic.meaning.hindi import ADJECTIVES, NOUNS, VERBS
 
 Determiner = Literal["the", "a", "this", "my", "our", "two", "three", "many"]
@@ -25,10 +25,10 @@ OWNERS: tuple[Determiner, ...] = ("my", "our")
 
 _NOUNS = tuple(noun for noun in lexicon.NOUNS if noun.lexeme in NOUNS)
 _VERBS = tuple(verb for verb in lexicon.VERBS if verb.lexeme in VERBS and verb.frame in ("none", "object"))
-_SAYING = tuple(verb for verb in lexicon.TELLING if verb.lexeme in ("say", "believe"))
+_SAYING_VERBS = tuple(verb for verb in lexicon.TELLING_VERBS if verb.lexeme in ("say", "believe"))
 _PLACES = tuple(noun for noun in _NOUNS if "inside" in noun.tags)
-_QUALITIES = {noun: tuple(word for word in SUITING[noun] if word.lexeme in ADJECTIVES) for noun in _NOUNS}
-_BEINGS = tuple(noun for noun in _NOUNS if noun.tags & lexicon.BE.subjects[0].tags and _QUALITIES[noun])
+_QUALITIES = {noun: tuple(word for word in SUITING_ADJECTIVES[noun] if word.lexeme in ADJECTIVES) for noun in _NOUNS}
+_DESCRIBABLE_NOUNS = tuple(noun for noun in _NOUNS if noun.tags & lexicon.BE.subjects[0].tags and _QUALITIES[noun])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Meaning:
         )
 
 
-class _Menu(NamedTuple):
+class _DeterminerMenu(NamedTuple):
     """Determiners, each with whether the noun is plural."""
 
     entries: tuple[tuple[Determiner, bool], ...]
@@ -113,17 +113,19 @@ _DEFINITE: tuple[tuple[Determiner, bool], ...] = (
     *((("the", False),) * 6),
     *(("this", False), ("this", True), ("my", False), ("my", True), ("our", False)),
 )
-_SUBJECT = _Menu((*_DEFINITE, *((("the", True),) * 3), ("a", False), ("two", True), ("three", True), ("many", True)))
-_OBJECT = _Menu((*_DEFINITE, *((("a", False),) * 4), ("two", True), ("three", True), ("many", True)))
-_NEGATED = _Menu(_DEFINITE)
-_PLACE = _Menu(tuple(each for each in _DEFINITE if not each[1]))
+_SUBJECT_MENU = _DeterminerMenu(
+    (*_DEFINITE, *((("the", True),) * 3), ("a", False), ("two", True), ("three", True), ("many", True))
+)
+_OBJECT_MENU = _DeterminerMenu((*_DEFINITE, *((("a", False),) * 4), ("two", True), ("three", True), ("many", True)))
+_NEGATED_MENU = _DeterminerMenu(_DEFINITE)
+_PLACE_MENU = _DeterminerMenu(tuple(each for each in _DEFINITE if not each[1]))
 
 
 def draw_meaning(draw: Draw) -> Meaning:
     """One meaning, by random choices alone."""
     form: Form = draw.one(("statement", "statement", "statement", "fronted", "question", "question", "that", "because"))
     if form == "that":
-        saying = Clause(_subject(draw, _people()), draw.one(("present", "past")), draw.one(_SAYING))
+        saying = Clause(_subject(draw, _person_nouns()), draw.one(("present", "past")), draw.one(_SAYING_VERBS))
         return Meaning(form, saying, _clause(draw))
     if form == "because":
         return Meaning(form, _clause(draw), _clause(draw))
@@ -135,20 +137,20 @@ def draw_meaning(draw: Draw) -> Meaning:
 
 def _clause(draw: Draw) -> Clause:
     if draw.chance(0.15):
-        noun = draw.one(_BEINGS)
+        noun = draw.one(_DESCRIBABLE_NOUNS)
         tense: Tense = draw.one(("present", "past"))
-        determiner, plural = draw.one(_SUBJECT.entries)
+        determiner, plural = draw.one(_SUBJECT_MENU.entries)
         return Clause(_thing(noun, determiner, plural), tense, quality=draw.one(_QUALITIES[noun]))
     verb = draw.one(_VERBS)
     subject = _subject(draw, tuple(noun for noun in verb.subjects if noun in _NOUNS))
     negated = draw.chance(0.2)
     object_ = _object(draw, verb, subject, negated) if verb.frame == "object" else None
     time = draw.one(TIMES) if draw.chance(0.3) else None
-    place = _phrase(draw, draw.one(_PLACES), _PLACE, 0.1) if not negated and draw.chance(0.25) else None
+    place = _phrase(draw, draw.one(_PLACES), _PLACE_MENU, 0.1) if not negated and draw.chance(0.25) else None
     return Clause(subject, draw.one(TENSES), verb, None, object_, negated, time, place)
 
 
-def _people() -> tuple[Noun, ...]:
+def _person_nouns() -> tuple[Noun, ...]:
     return tuple(noun for noun in _NOUNS if "person" in noun.tags)
 
 
@@ -157,7 +159,7 @@ def _subject(draw: Draw, nouns: tuple[Noun, ...]) -> Thing | Name | Pronoun:
     if "person" in noun.tags and draw.chance(0.3):
         pronouns: tuple[Pronoun, ...] = ("I", "we")
         return draw.one(NAMES) if draw.chance(0.6) else draw.one(pronouns)
-    return _phrase(draw, noun, _SUBJECT, 0.25)
+    return _phrase(draw, noun, _SUBJECT_MENU, 0.25)
 
 
 def _object(draw: Draw, verb: Verb, subject: Thing | Name | Pronoun, negated: bool) -> Thing | Name:
@@ -170,10 +172,10 @@ def _object(draw: Draw, verb: Verb, subject: Thing | Name | Pronoun, negated: bo
             if name != subject:
                 return name
         elif not isinstance(subject, Thing) or noun is not subject.noun:
-            return _phrase(draw, noun, _NEGATED if negated else _OBJECT, 0.25)
+            return _phrase(draw, noun, _NEGATED_MENU if negated else _OBJECT_MENU, 0.25)
 
 
-def _phrase(draw: Draw, noun: Noun, menu: _Menu, adjectives: float) -> Thing:
+def _phrase(draw: Draw, noun: Noun, menu: _DeterminerMenu, adjectives: float) -> Thing:
     determiner, plural = draw.one(menu.entries)
     words = _QUALITIES[noun]
     adjective = draw.one(words) if words and draw.chance(adjectives) else None

@@ -9,7 +9,7 @@ CELL_SIZE = 16  # pixels
 IMAGE_SIZE = GRID * CELL_SIZE  # of a side of the image
 UNITS_PER_PIXEL = 8  # steps of a pixel; it is looked at in 4 x 4 of them
 RADIUS = {"small": 28, "big": 52}
-SAMPLES = 16
+SAMPLES_PER_PIXEL = 16
 Ints = NDArray[np.int64]
 
 
@@ -22,7 +22,9 @@ def drawn(scene: Scene) -> NDArray[np.uint8]:
             thing.column * CELL_SIZE : (thing.column + 1) * CELL_SIZE,
         ]
         covered = _pixel_coverage(thing)[:, :, None]
-        cell[:] = (cell * (SAMPLES - covered) + np.array(thing.paint) * covered + SAMPLES // 2) // SAMPLES
+        cell[:] = (
+            cell * (SAMPLES_PER_PIXEL - covered) + np.array(thing.paint) * covered + SAMPLES_PER_PIXEL // 2
+        ) // SAMPLES_PER_PIXEL
     return image.astype(np.uint8)
 
 

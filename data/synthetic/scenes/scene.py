@@ -25,8 +25,8 @@ HELD_OUT = {
 }
 THING_COUNTS = (1, 1, 2, 2, 2, 2, 2, 3, 3, 3)  # how many things a scene has, of ten scenes
 JITTER = 12  # of a centre, in eighths of a pixel
-SHADE = 15  # of a colour, in its 256 steps
-BACKGROUNDS = (200, 250)  # greys
+MAX_SHADE_CHANGE = 15  # of a colour, in its 256 steps
+BACKGROUND_GREYS = (200, 250)  # greys
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ def draw_scene(random: Random) -> Scene:
     for (row, column), (colour, shape) in zip(cells, kinds, strict=True):
         size = SIZES[choose(len(SIZES))]
         down, right = (choose(2 * JITTER + 1) - JITTER for _ in range(2))
-        paint = tuple(min(255, max(0, each + choose(2 * SHADE + 1) - SHADE)) for each in COLOURS[colour])
+        paint = tuple(
+            min(255, max(0, each + choose(2 * MAX_SHADE_CHANGE + 1) - MAX_SHADE_CHANGE)) for each in COLOURS[colour]
+        )
         things.append(Thing(size, colour, shape, row, column, down, right, paint))
-    low, high = BACKGROUNDS
+    low, high = BACKGROUND_GREYS
     return Scene(tuple(things), low + choose(high - low + 1))

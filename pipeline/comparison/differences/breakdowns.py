@@ -9,7 +9,7 @@ from math import fsum
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.scoring.breakdown import breakdown_by_length
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 
 
 @dataclass(frozen=True)
-class Row:
+class BreakdownRow:
     """A row of a breakdown.
 
     Args:
@@ -47,17 +47,19 @@ class Breakdown:
     title: str
     rows_are: str
     counts_are: str
-    rows: Sequence[Row]
+    rows: Sequence[BreakdownRow]
 
 
 def merge_columns(found: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
     """A column for each group of columns: the mean of those that have a value."""
 
-    def mean(values: Sequence[float | None]) -> float | None:
+    def mean_of_present(values: Sequence[float | None]) -> float | None:
         there = [each for each in values if each is not None]
         return fsum(there) / len(there) if there else None
 
-    rows = [replace(row, values=[mean([row.values[i] for i in group]) for group in groups]) for row in found.rows]
+    rows = [
+        replace(row, values=[mean_of_present([row.values[i] for i in group]) for group in groups]) for row in found.rows
+    ]
     return replace(found, rows=rows)
 
 
@@ -92,8 +94,8 @@ def breakdown_by_source_length(
             least, most = bins[0].shortest, bins[0].longest
             scores = [each.scores.get(name) for each in bins]
             values = [None if each is None else each.score for each in scores]
-            rows.append(Row(f"{least}" if least == most else f"{least}–{most}", bins[0].num_segments, values))
-        figure = label(name) + (" (effective order)" if name == "bleu" else "")
+            rows.append(BreakdownRow(f"{least}" if least == most else f"{least}–{most}", bins[0].num_segments, values))
+        figure = metric_label(name) + (" (effective order)" if name == "bleu" else "")
         unit = found[0][0].unit
         tables.append(Breakdown(f"{figure} by length of the {rows_are}", unit, "segments", rows))
     return tables
@@ -109,10 +111,11 @@ def breakdown_by_ngram_order(systems: Sequence[Segments], config: EvaluationConf
     columns: list[Any] = [references_for_sacrebleu(each.references) for each in systems]
     scores: list[Any] = [bleu.corpus_score(each.hypotheses, of) for each, of in zip(systems, columns, strict=True)]
     rows = [
-        Row(f"{n + 1}-grams", None, [percentage(each.counts[n], each.totals[n]) for each in scores]) for n in range(4)
+        BreakdownRow(f"{n + 1}-grams", None, [percentage(each.counts[n], each.totals[n]) for each in scores])
+        for n in range(4)
     ]
-    rows.append(Row("brevity penalty", None, [100 * float(each.bp) for each in scores]))
-    rows.append(Row("length ratio", None, [percentage(each.sys_len, each.ref_len) for each in scores]))
+    rows.append(BreakdownRow("brevity penalty", None, [100 * float(each.bp) for each in scores]))
+    rows.append(BreakdownRow("length ratio", None, [percentage(each.sys_len, each.ref_len) for each in scores]))
     return Breakdown("What BLEU is made of, in percent", "part", "", rows)
 
 
@@ -126,7 +129,8 @@ def breakdown_by_label(systems: Sequence[Segments], config: EvaluationConfig) ->
     found = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
     support = {name: each.support for one in found for name, each in one.items()}
     rows = [
-        Row(name, support[name], [one[name].f1 if name in one else None for one in found]) for name in sorted(support)
+        BreakdownRow(name, support[name], [one[name].f1 if name in one else None for one in found])
+        for name in sorted(support)
     ]
     return Breakdown("F1 by label", "label", "in the references", rows)
 
@@ -134,8 +138,8 @@ def breakdown_by_label(systems: Sequence[Segments], config: EvaluationConfig) ->
 def largest_differences(found: Breakdown, most: int) -> Breakdown:
     """Return the `most` rows in which a system is farthest from the first, these first; equal ones as they were."""
 
-    def apart(row: Row) -> float:
+    def spread_of_row(row: BreakdownRow) -> float:
         first = row.values[0] or 0.0
         return max(abs((each or 0.0) - first) for each in row.values)
 
-    return replace(found, rows=sorted(found.rows, key=apart, reverse=True)[:most])
+    return replace(found, rows=sorted(found.rows, key=spread_of_row, reverse=True)[:most])

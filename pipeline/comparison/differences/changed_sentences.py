@@ -15,11 +15,11 @@ from tfm.pipeline.scoring.metrics.labels import line_accuracy
 from tfm.pipeline.scoring.metrics.registry import sentence_chrf
 
 # Of scripts without spaces a letter with its marks; else a run of letters, digits and joiners, or another sign.
-_WORD = regex.compile(
+_WORD_PATTERN = regex.compile(
     rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}\u200C\u200D])+|(?!\s)\X",
     flags=regex.V1,
 )
-_LABEL = regex.compile(r"\S+")
+_LABEL_PATTERN = regex.compile(r"\S+")
 MAX_DIFF_WORDS = 2000  # of a text are matched; what comes after them is not marked
 
 
@@ -32,7 +32,7 @@ class TextSpan:
 
 
 @dataclass(frozen=True)
-class Change:
+class SentenceChange:
     """A segment in the output of two systems.
 
     Args:
@@ -58,7 +58,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Changes:
+class SentenceChanges:
     """Changes from one system to a second on the same texts.
 
     Args:
@@ -76,13 +76,13 @@ class Changes:
     worse: int
     as_good: int
     same: int
-    gained: Sequence[Change]
-    lost: Sequence[Change]
+    gained: Sequence[SentenceChange]
+    lost: Sequence[SentenceChange]
 
 
-def changes(
+def find_sentence_changes(
     before: Segments, after: Segments, config: EvaluationConfig, most: int, on_done: Callable[[int], None]
-) -> Changes:
+) -> SentenceChanges:
     """Find the segments that differ between two systems on the same texts: counted, and `most` of either kind.
 
     Among equal gains, the earlier line comes first.
@@ -96,26 +96,28 @@ def changes(
     """
     of_labels = has_label_metrics(config)
     score = _count_correct_labels if of_labels else sentence_chrf
-    found: list[Change] = []
+    found: list[SentenceChange] = []
     for row, (one, other) in enumerate(zip(before.hypotheses, after.hypotheses, strict=True)):
         if one != other:
             references = tuple(each[row] for i, each in enumerate(before.references) if each[row] or not i)
             scores = score(one, references, config), score(other, references, config)
             source = None if before.sources is None else before.sources[row]
-            found.append(Change(row + 1, source, references, [TextSpan(one, False)], [TextSpan(other, False)], scores))
+            found.append(
+                SentenceChange(row + 1, source, references, [TextSpan(one, False)], [TextSpan(other, False)], scores)
+            )
         on_done(1)
     better = sorted((each for each in found if each.gain > 0), key=lambda each: -each.gain)
     worse = sorted((each for each in found if each.gain < 0), key=lambda each: each.gain)
     as_good, same = len(found) - len(better) - len(worse), len(before.hypotheses) - len(found)
 
-    def with_marks(change: Change) -> Change:
+    def mark_change(change: SentenceChange) -> SentenceChange:
         mark = changed_label_spans if of_labels else changed_word_spans
         one, other = mark(before.hypotheses[change.line - 1], after.hypotheses[change.line - 1])
         return replace(change, before=one, after=other)
 
-    gained, lost = ([with_marks(each) for each in some[:most]] for some in (better, worse))
+    gained, lost = ([mark_change(each) for each in some[:most]] for some in (better, worse))
     by = "share of right labels" if of_labels else "chrF"
-    return Changes(by, len(better), len(worse), as_good, same, gained, lost)
+    return SentenceChanges(by, len(better), len(worse), as_good, same, gained, lost)
 
 
 def _count_correct_labels(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:
@@ -127,7 +129,7 @@ def changed_word_spans(one: str, other: str) -> tuple[list[TextSpan], list[TextS
 
     Only the beginnings of texts of more than MAX_DIFF_WORDS are matched.
     """
-    ours, theirs = (list(_WORD.finditer(text))[:MAX_DIFF_WORDS] for text in (one, other))
+    ours, theirs = (list(_WORD_PATTERN.finditer(text))[:MAX_DIFF_WORDS] for text in (one, other))
     matcher = SequenceMatcher(None, [each[0] for each in ours], [each[0] for each in theirs], autojunk=False)
     left_over = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     mine = {i for _, begin, end, _, _ in left_over for i in range(begin, end)}
@@ -137,7 +139,7 @@ def changed_word_spans(one: str, other: str) -> tuple[list[TextSpan], list[TextS
 
 def changed_label_spans(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Split both lines of labels into spans, marked where the label at the same place is another."""
-    ours, theirs = (list(_LABEL.finditer(text)) for text in (one, other))
+    ours, theirs = (list(_LABEL_PATTERN.finditer(text)) for text in (one, other))
     differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}
     return _mark_spans(one, ours, differ), _mark_spans(other, theirs, differ)
 

@@ -2,21 +2,21 @@
 
 from collections.abc import Sequence
 
-from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
-from tfm.pipeline.comparison.differences.changed_sentences import Change, Changes, TextSpan
+from tfm.pipeline.comparison.differences.breakdowns import Breakdown, BreakdownRow
+from tfm.pipeline.comparison.differences.changed_sentences import SentenceChange, SentenceChanges, TextSpan
 from tfm.pipeline.comparison.differences.overview import Differences
 from tfm.pipeline.page_frame import escape_html, text_as_html
 
-MIN_SCALE = 1.0
+MIN_BAR_SCALE = 1.0
 """The difference, in points, for which half a bar stands at least: noise shall not look large."""
 EMPTY_CELL = "–"
-NUMBER_CLASS = ' class="number"'
+NUMBER_CLASS_ATTRIBUTE = ' class="number"'
 
 
 def test_set_section(found: Differences) -> list[str]:
     """The section of a test set: its tables, and its sentences that changed most."""
     title = "Where they differ" if len(found.columns) > 1 else "In detail"
-    parts = [f"<h2>{title}: {bdi(found.test)}</h2>", as_list(found.notes)]
+    parts = [f"<h2>{title}: {bidi_isolate(found.test)}</h2>", html_list(found.notes)]
     for table in (*found.tables, *found.words[:1]):
         parts += [f"<h3>{escape_html(table.title)}</h3>", _breakdown_table(table, found.columns)]
     if found.words:
@@ -33,11 +33,11 @@ def _breakdown_table(found: Breakdown, columns: Sequence[str]) -> str:
     """The baseline's figure and, of each other system, its own, the difference, and a bar of that."""
     counted = any(row.count is not None for row in found.rows)
     heads = [heading_cell(found.rows_are), *([heading_cell(found.counts_are, True)] if counted else [])]
-    heads.append(f'<th class="number">{bdi(columns[0])}</th>')
+    heads.append(f'<th class="number">{bidi_isolate(columns[0])}</th>')
     for name in columns[1:]:
-        heads += [f'<th class="number">{bdi(name)}</th>', heading_cell("difference", True), "<th></th>"]
+        heads += [f'<th class="number">{bidi_isolate(name)}</th>', heading_cell("difference", True), "<th></th>"]
     scale = max(
-        [MIN_SCALE, *(abs(each) for row in found.rows for each in _differences_from_first(row) if each is not None)]
+        [MIN_BAR_SCALE, *(abs(each) for row in found.rows for each in _differences_from_first(row) if each is not None)]
     )
     rows = []
     for row in found.rows:
@@ -53,10 +53,10 @@ def _breakdown_table(found: Breakdown, columns: Sequence[str]) -> str:
                 _difference_bar(apart, scale),
             ]
         rows.append(cells)
-    return table_box(found.title, heads, rows)
+    return scrollable_table(found.title, heads, rows)
 
 
-def _differences_from_first(row: Row) -> list[float | None]:
+def _differences_from_first(row: BreakdownRow) -> list[float | None]:
     """The difference of each system from the first, where both have a value."""
     first, *others = row.values
     return [None if first is None or each is None else each - first for each in others]
@@ -74,13 +74,13 @@ def _difference_bar(apart: float | None, scale: float) -> str:
     return f'<td><div class="track"><div class="{side}" style="width: {50 * abs(apart) / scale:.1f}%"></div></div></td>'
 
 
-def _changes_section(found: Differences, name: str, changed: Changes) -> list[str]:
+def _changes_section(found: Differences, name: str, changed: SentenceChanges) -> list[str]:
     """The numbers of segments that are better and worse, and the segments that changed most."""
     base = found.columns[0]
     parts = [
-        f"<h3>Sentences: {bdi(base)} and {bdi(name)}</h3>",
-        f'<p class="note">Segments by {changed.by}: better in {bdi(name)} {changed.better:,}, worse {changed.worse:,}, '
-        f"as good but not the same {changed.as_good:,}, the same {changed.same:,}.</p>",
+        f"<h3>Sentences: {bidi_isolate(base)} and {bidi_isolate(name)}</h3>",
+        f'<p class="note">Segments by {changed.by}: better in {bidi_isolate(name)} {changed.better:,}, '
+        f"worse {changed.worse:,}, as good but not the same {changed.as_good:,}, the same {changed.same:,}.</p>",
     ]
     for title, some in (("Gained most", changed.gained), ("Lost most", changed.lost)):
         if some:
@@ -88,11 +88,11 @@ def _changes_section(found: Differences, name: str, changed: Changes) -> list[st
     return parts
 
 
-def _sentence_html(change: Change, base: str, name: str, by: str) -> str:
+def _sentence_html(change: SentenceChange, base: str, name: str, by: str) -> str:
     """One segment as both have it; a language that runs from right to left reads from its own side (dir=auto)."""
     entries = [] if change.source is None else [("source", text_as_html(change.source))]
-    entries.append((bdi(base), _mark_html(change.before, "del")))
-    entries.append((bdi(name), _mark_html(change.after, "ins")))
+    entries.append((bidi_isolate(base), _mark_html(change.before, "del")))
+    entries.append((bidi_isolate(name), _mark_html(change.after, "ins")))
     entries += [("reference", text_as_html(text)) for text in change.references]
     inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
     before, after = change.scores
@@ -105,13 +105,13 @@ def _mark_html(stretches: Sequence[TextSpan], tag: str) -> str:
     return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
 
 
-def as_list(notes: Sequence[str]) -> str:
+def html_list(notes: Sequence[str]) -> str:
     """Small print, line by line."""
     inner = "".join(f"<li>{escape_html(each)}</li>" for each in notes)
     return f'<ul class="notes">{inner}</ul>' if notes else ""
 
 
-def table_box(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, names: bool = False) -> str:
+def scrollable_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, names: bool = False) -> str:
     """Return a table of whole cells, in a box of its own that scrolls, also by keyboard.
 
     Args:
@@ -130,7 +130,7 @@ def table_box(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *,
 
 def heading_cell(text: str, number: bool = False) -> str:
     """The heading of a column."""
-    return f"<th{NUMBER_CLASS if number else ''}>{escape_html(text)}</th>"
+    return f"<th{NUMBER_CLASS_ATTRIBUTE if number else ''}>{escape_html(text)}</th>"
 
 
 def table_cell(text: str, number: bool = True, best: bool = False) -> str:
@@ -141,10 +141,10 @@ def table_cell(text: str, number: bool = True, best: bool = False) -> str:
         number: whether it is a number.
         best: whether it is the best of its column, which is bold.
     """
-    shown = escape_html(text) if number else bdi(text)
-    return f"<td{NUMBER_CLASS if number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
+    shown = escape_html(text) if number else bidi_isolate(text)
+    return f"<td{NUMBER_CLASS_ATTRIBUTE if number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
 
 
-def bdi(text: str) -> str:
+def bidi_isolate(text: str) -> str:
     """A name, whose direction changes nothing around it."""
     return f"<bdi>{escape_html(text)}</bdi>"

@@ -15,9 +15,9 @@ from tfm.pipeline.comparison.differences.breakdowns import (
     largest_differences,
     merge_columns,
 )
-from tfm.pipeline.comparison.differences.changed_sentences import Changes, changes
+from tfm.pipeline.comparison.differences.changed_sentences import SentenceChanges, find_sentence_changes
 from tfm.pipeline.comparison.differences.word_frequency import (
-    Split,
+    WordSplitter,
     breakdown_by_training_frequency,
     count_training_words,
     word_splitter,
@@ -25,20 +25,22 @@ from tfm.pipeline.comparison.differences.word_frequency import (
 )
 from tfm.pipeline.comparison.systems import System, text_mismatch
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.breakdown import has_label_metrics
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB_PACKAGES, choose_tokenizer
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 
 MAX_ROWS = 40  # of a table, where there are many labels
 MAX_SENTENCES = 10
-NO_DATASET = "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
-UNKNOWN = "the tokenizer of {} does not know {} of its training texts, which its words lack"
+NO_DATASET_MESSAGE = (
+    "F1 of words by how often training has them is not shown: {} has no dataset/ that its model was trained on"
+)
+UNKNOWN_TRAINING_TEXTS_MESSAGE = "the tokenizer of {} does not know {} of its training texts, which its words lack"
 SINGLE_LETTERS_MESSAGE = "of scripts without spaces between words each letter is counted as a word"
-NO_TEST_TRANSLATIONS = "{} is skipped: there are no translations of test sets beside its model"
+NO_TEST_TRANSLATIONS_MESSAGE = "{} is skipped: there are no translations of test sets beside its model"
 FIRST_RUNS_MESSAGE = "sentences are those of the first run of each system"
 
 
@@ -59,7 +61,7 @@ class Differences:
     columns: Sequence[str]
     tables: Sequence[Breakdown]
     words: Sequence[Breakdown]
-    changes: Mapping[str, Changes]
+    changes: Mapping[str, SentenceChanges]
     notes: Sequence[str]
 
 
@@ -68,7 +70,7 @@ class TrainingWords:
     """The number of times that each word occurs in training, by the words of `split`."""
 
     counts: Mapping[str, int]
-    split: Split
+    split: WordSplitter
 
 
 def find_differences(
@@ -101,18 +103,18 @@ def _training_words(
     if not texts:
         return None
     if folder is None or known is None or not (folder / "dataset").exists():
-        notes.append(NO_DATASET.format(baseline.name))
+        notes.append(NO_DATASET_MESSAGE.format(baseline.name))
         return None
     if open_artifact(folder / "dataset", "preprocess").fingerprint != known.fingerprint:
-        notes.append(NO_DATASET.format(baseline.name))
+        notes.append(NO_DATASET_MESSAGE.format(baseline.name))
         return None
     split = word_splitter(texts[0].references)
     words = words_in(texts, split)
     counts, unknown = count_training_words(folder / "dataset", known, words, split, reporter)
-    if has_spaceless_script(words) and choose_tokenizer(texts[0].references).name not in MECAB:
+    if has_spaceless_script(words) and choose_tokenizer(texts[0].references).name not in MECAB_PACKAGES:
         notes.append(SINGLE_LETTERS_MESSAGE)
     if unknown:
-        notes.append(UNKNOWN.format(baseline.name, format_count(unknown, "piece")))
+        notes.append(UNKNOWN_TRAINING_TEXTS_MESSAGE.format(baseline.name, format_count(unknown, "piece")))
     return TrainingWords(counts, split)
 
 
@@ -127,7 +129,7 @@ def _compare_on_test(
     base, config, told = first.tests[test], first.evaluation, list(notes)
     kept: dict[str, list[Segments]] = {}
     for name, systems in rows.items():
-        told += [] if systems else [NO_TEST_TRANSLATIONS.format(name)]
+        told += [] if systems else [NO_TEST_TRANSLATIONS_MESSAGE.format(name)]
         for system in systems:
             theirs = system.tests.get(test)
             if why := f"has no translations of {test}" if theirs is None else text_mismatch(theirs, base):
@@ -144,10 +146,10 @@ def _compare_on_test(
     words = [merge_columns(each, groups) for each in words]
     told += [FIRST_RUNS_MESSAGE] if any(len(runs) > 1 for runs in kept.values()) else []
     others = {name: runs[0] for name, runs in list(kept.items())[1:]}
-    changed: dict[str, Changes] = {}
+    changed: dict[str, SentenceChanges] = {}
     for name, each in others.items():
         with reporter.bar(f"comparing sentences of {test}", len(base.hypotheses), "segments") as bar:
-            changed[name] = changes(base, each, config, MAX_SENTENCES, bar.advance)
+            changed[name] = find_sentence_changes(base, each, config, MAX_SENTENCES, bar.advance)
     return Differences(test, list(kept), tables, words, changed, told)
 
 
@@ -160,7 +162,7 @@ def _breakdowns(
     if not has_label_metrics(config):
         for each in texts:
             without |= inapplicable_metrics(each.hypotheses, each.references, by_texts)
-        notes += [f"{label(name)} is not shown: {why}" for name, why in without.items()]
+        notes += [f"{metric_label(name)} is not shown: {why}" for name, why in without.items()]
     with reporter.bar(f"scoring {test} by length", len(texts), "runs") as bar:
         tables = breakdown_by_source_length(texts, config, without, bar.advance)
     if has_label_metrics(config):

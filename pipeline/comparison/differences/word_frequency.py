@@ -14,41 +14,41 @@ import regex
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER, load_split
 from tfm.pipeline.artifacts.artifact import Input, read_artifact
-from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row, percentage
+from tfm.pipeline.comparison.differences.breakdowns import Breakdown, BreakdownRow, percentage
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, choose_tokenizer
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB_PACKAGES, choose_tokenizer
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer, make_bleu
 from tfm.tokenizer.special import UNK_ID
 
-Split = Callable[[str], Sequence[str]]
-BUCKETS = ((0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 99), (100, 999), (1000, None))
+WordSplitter = Callable[[str], Sequence[str]]
+FREQUENCY_BUCKETS = ((0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 99), (100, 999), (1000, None))
 """Counts in training, both ends included: those of compare-mt."""
-ROWS_AT_ONCE = 4096
-_HAS_LETTER = regex.compile(r"[\p{L}\p{N}]")
+ROWS_PER_CHUNK = 4096
+_LETTER_OR_DIGIT_PATTERN = regex.compile(r"[\p{L}\p{N}]")
 
 
-def word_splitter(references: Sequence[Sequence[str]]) -> Split:
+def word_splitter(references: Sequence[Sequence[str]]) -> WordSplitter:
     """Return a function that splits texts in the references' language into words, lower-cased, without punctuation.
 
     MeCab where BLEU chooses it for them; else ROUGE's words, which in scripts without spaces are single characters.
     """
     chosen = choose_tokenizer(references).name
-    if chosen not in MECAB:
+    if chosen not in MECAB_PACKAGES:
         return UnicodeWordTokenizer().tokenize
     mecab = make_bleu(EvaluationConfig.model_validate({"bleu_tokenize": chosen})).tokenizer
-    return lambda text: [word for word in mecab(text.lower()).split() if _HAS_LETTER.search(word)]
+    return lambda text: [word for word in mecab(text.lower()).split() if _LETTER_OR_DIGIT_PATTERN.search(word)]
 
 
-def words_in(systems: Sequence[Segments], split: Split) -> set[str]:
+def words_in(systems: Sequence[Segments], split: WordSplitter) -> set[str]:
     """All words of the first references and of the hypotheses."""
     texts = (text for each in systems for column in (each.references[0], each.hypotheses) for text in column)
     return {word for text in texts for word in split(text)}
 
 
 def count_training_words(
-    dataset: Path, known: Input, words: Collection[str], split: Split, reporter: Reporter
+    dataset: Path, known: Input, words: Collection[str], split: WordSplitter, reporter: Reporter
 ) -> tuple[Counter[str], int]:
     """Count some words in the targets of a dataset's training pairs, each pair once.
 
@@ -78,8 +78,8 @@ def count_training_words(
     counts: Counter[str] = Counter()
     unknown = 0
     with reporter.bar("counting words of training", len(train), "texts") as bar:
-        for start in range(0, len(train), ROWS_AT_ONCE):
-            lists = train.target.to_lists(range(start, min(start + ROWS_AT_ONCE, len(train))))
+        for start in range(0, len(train), ROWS_PER_CHUNK):
+            lists = train.target.to_lists(range(start, min(start + ROWS_PER_CHUNK, len(train))))
             unknown += sum(ids.count(UNK_ID) for ids in lists)
             for text in tokenizer.decode_batch(lists):
                 counts.update(word for word in split(text) if word in words)
@@ -88,7 +88,7 @@ def count_training_words(
 
 
 def breakdown_by_training_frequency(
-    systems: Sequence[Segments], counts: Mapping[str, int], split: Split
+    systems: Sequence[Segments], counts: Mapping[str, int], split: WordSplitter
 ) -> list[Breakdown]:
     """Compute F1, precision and recall of the words in each bucket, in 0..100, against the first reference.
 
@@ -111,8 +111,8 @@ def breakdown_by_training_frequency(
     tables = []
     for figure, compute in figures.items():
         rows = [
-            Row(_bucket_name(bucket), each[0][2], [compute(*counted) for counted in each])
-            for bucket, each in zip(BUCKETS, zip(*tallies, strict=True), strict=True)
+            BreakdownRow(_bucket_name(bucket), each[0][2], [compute(*counted) for counted in each])
+            for bucket, each in zip(FREQUENCY_BUCKETS, zip(*tallies, strict=True), strict=True)
         ]
         tables.append(
             Breakdown(
@@ -122,9 +122,9 @@ def breakdown_by_training_frequency(
     return tables
 
 
-def _count_matches(segments: Segments, counts: Mapping[str, int], split: Split) -> list[tuple[int, int, int]]:
+def _count_matches(segments: Segments, counts: Mapping[str, int], split: WordSplitter) -> list[tuple[int, int, int]]:
     """The number of words of each bucket that are right, given and wanted."""
-    right, given, wanted = ([0] * len(BUCKETS) for _ in range(3))
+    right, given, wanted = ([0] * len(FREQUENCY_BUCKETS) for _ in range(3))
     for hypothesis, reference in zip(segments.hypotheses, segments.references[0], strict=True):
         ours, theirs = Counter(split(hypothesis)), Counter(split(reference))
         for column, words in ((right, ours & theirs), (given, ours), (wanted, theirs)):
@@ -134,7 +134,7 @@ def _count_matches(segments: Segments, counts: Mapping[str, int], split: Split) 
 
 
 def _bucket_of(count: int) -> int:
-    return bisect_right([least for least, _ in BUCKETS], count) - 1
+    return bisect_right([least for least, _ in FREQUENCY_BUCKETS], count) - 1
 
 
 def _bucket_name(bucket: tuple[int, int | None]) -> str:

@@ -5,19 +5,19 @@ from dataclasses import asdict
 from typing import Any
 
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
-from tfm.pipeline.comparison.human_agreement import people_agree
-from tfm.pipeline.comparison.metric_tests import Outcome, ScoreEstimate, settings_of_tests
+from tfm.pipeline.comparison.human_agreement import human_agreement
+from tfm.pipeline.comparison.metric_tests import ScoreEstimate, SignificanceResults, settings_of_tests
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.seeds import Row
+from tfm.pipeline.comparison.seeds import ComparisonRow
 from tfm.pipeline.comparison.tables.columns import metric_signature
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.scoring.ledger import num_test_uses
-from tfm.pipeline.significance.human_agreement_table import SOURCE, Agreement
-from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.significance.human_agreement_table import TABLE_SOURCE, Agreement
+from tfm.pipeline.significance.paired_tests import PairedDifference
 from tfm.pipeline.significance.seeds import SeedDifference
 
 
-def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
+def comparison_as_json(found: Comparison, tested: SignificanceResults) -> dict[str, Any]:
     """Return the comparison as JSON, without the curves.
 
     Figures of the main test set have an interval where segments are known, and `versus` where they were tested: of runs
@@ -43,7 +43,7 @@ def as_json(found: Comparison, tested: Outcome) -> dict[str, Any]:
     }
 
 
-def _run_json(found: Comparison, tested: Outcome, run: RunSummary) -> dict[str, Any]:
+def _run_json(found: Comparison, tested: SignificanceResults, run: RunSummary) -> dict[str, Any]:
     return {
         "name": run.name,
         "model": str(run.model.path),
@@ -64,7 +64,7 @@ def _run_json(found: Comparison, tested: Outcome, run: RunSummary) -> dict[str, 
     }
 
 
-def _row_json(found: Comparison, tested: Outcome, row: Row) -> dict[str, Any]:
+def _row_json(found: Comparison, tested: SignificanceResults, row: ComparisonRow) -> dict[str, Any]:
     names = dict.fromkeys(name for run in row.runs for name in run.figures)
     return {
         "name": row.name,
@@ -99,16 +99,16 @@ def _tests_json(
     }
     if measured.versus is None:
         return interval
-    people = people_agree(metric, metric_signature(found, metric), measured.versus.difference)
+    people = human_agreement(metric, metric_signature(found, metric), measured.versus.difference)
     return {**interval, "versus": _difference_json(measured.versus, people)}
 
 
-def _difference_json(versus: Difference | SeedDifference, people: Agreement | None) -> dict[str, Any]:
+def _difference_json(versus: PairedDifference | SeedDifference, people: Agreement | None) -> dict[str, Any]:
     """A test as JSON: its fields, whether the difference stands, and the chance that people agree."""
     return {
         **{name: to_jsonable(value) for name, value in asdict(versus).items()},
         "stands": versus.is_significant,
         "people_agree": None
         if people is None
-        else {"percent": people.percent, "bound": people.bound, "source": SOURCE},
+        else {"percent": people.percent, "bound": people.bound, "source": TABLE_SOURCE},
     }

@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tfm.data.errors import format_names
-from tfm.pipeline.comparison.human_agreement import people_agree
-from tfm.pipeline.comparison.metric_tests import Outcome
+from tfm.pipeline.comparison.human_agreement import human_agreement
+from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison, is_lower_better
-from tfm.pipeline.comparison.seeds import Row
+from tfm.pipeline.comparison.seeds import ComparisonRow
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGIT_METRICS
 from tfm.pipeline.scoring.summaries import SUMMARY_METRICS
 from tfm.pipeline.significance.holm import format_p_value
-from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.significance.paired_tests import PairedDifference
 from tfm.pipeline.significance.seeds import SeedDifference
 
 EMPTY_CELL = "–"
-SIGNIFICANT_MARK, NOT_COMPARABLE = "*", "†"
+SIGNIFICANT_MARK, NOT_COMPARABLE_MARK = "*", "†"
 KEYS_WITH_OWN_COLUMN = ("model.architecture", "model.task")  # they have columns of their own
 METRICS_WITH_STDEV = ("valid", "test")  # of these figures the scatter over seeds is shown
 MAX_DECIMAL_VALUE = 2.0  # scores below are shown with more digits: bits a character, COMET
@@ -28,7 +28,7 @@ MIN_SCIENTIFIC_VALUE = (
     1e9  # scores from here on, such as a perplexity of what a model never says, are shown as 1.04e+99
 )
 MAX_VALUE_LENGTH = 40  # characters of a setting
-P_VALUES = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
+P_VALUE_COLUMNS = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
 NumberFormatter = Callable[[float], str]
 
 
@@ -52,7 +52,7 @@ class Cell:
 
     def __str__(self) -> str:
         spread = f" ± {self.spread}" if self.spread else ""
-        return self.text + spread + SIGNIFICANT_MARK * self.is_significant + NOT_COMPARABLE * (not self.comparable)
+        return self.text + spread + SIGNIFICANT_MARK * self.is_significant + NOT_COMPARABLE_MARK * (not self.comparable)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def match_metric_names(texts: Sequence[str], found: Comparison) -> list[str]:
     """
     known = all_metrics(found)
     if not texts:
-        return [name for name in (figure.removeprefix("test.") for figure in found.main) if name in known]
+        return [name for name in (figure.removeprefix("test.") for figure in found.main_figures) if name in known]
     names = list(dict.fromkeys(text.removeprefix("test.") for text in texts))
     for name in names:
         if name not in known:
@@ -84,7 +84,7 @@ def match_metric_names(texts: Sequence[str], found: Comparison) -> list[str]:
 
 
 def comparison_columns(
-    found: Comparison, tested: Outcome, metrics: Sequence[str], *, duration: NumberFormatter
+    found: Comparison, tested: SignificanceResults, metrics: Sequence[str], *, duration: NumberFormatter
 ) -> list[Column]:
     """Return the columns of a row for each run, or for several seeds of it, without insignificant columns.
 
@@ -96,7 +96,7 @@ def comparison_columns(
     """
     rows = found.rows
     columns = [
-        Column("run", [Cell(name_of(row)) for row in rows], numeric=False),
+        Column("run", [Cell(row_name(row)) for row in rows], numeric=False),
         Column("architecture", [Cell(row.runs[0].architecture) for row in rows], numeric=False),
     ]
     if len({row.runs[0].task for row in rows}) > 1:
@@ -113,15 +113,15 @@ def comparison_columns(
     }
     names = dict.fromkeys(name for run in found.runs for name in run.figures)
     further = [name for name in names if name.startswith("valid.") and name not in costs]
-    costs |= {name: (f"valid {label(name.removeprefix('valid.'))}", "{:.2f}".format) for name in further}
-    columns += [Column(heading, figures(found, tested, name, shown)) for name, (heading, shown) in costs.items()]
+    costs |= {name: (f"valid {metric_label(name.removeprefix('valid.'))}", "{:.2f}".format) for name in further}
+    columns += [Column(heading, figure_cells(found, tested, name, shown)) for name, (heading, shown) in costs.items()]
     columns += score_columns(found, tested, metrics)
     differs = [Cell(_describe_settings(found, row)) for row in rows]
     columns.append(Column(f"differs from {found.baseline.name}", differs, numeric=False))
     return [column for column in columns if any(cell.text not in ("", EMPTY_CELL) for cell in column.cells)]
 
 
-def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
+def score_columns(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
     """Return a column for each metric of the main test set.
 
     Args:
@@ -130,7 +130,10 @@ def score_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) ->
         metrics: names of metrics.
     """
     return [
-        Column(heading(found, metric), figures(found, tested, f"test.{metric}", make_number_formatter(found, metric)))
+        Column(
+            metric_heading(found, metric),
+            figure_cells(found, tested, f"test.{metric}", make_number_formatter(found, metric)),
+        )
         for metric in metrics
     ]
 
@@ -150,17 +153,17 @@ def make_number_formatter(found: Comparison, metric: str, sign: str = "") -> Num
     is_large = metric in METRICS or max(values, default=0) >= MAX_DECIMAL_VALUE
     digits = 2 if is_large and metric not in FOUR_DIGIT_METRICS else 4
 
-    def shown(value: float) -> str:
+    def format_number(value: float) -> str:
         if not math.isfinite(value):
             return EMPTY_CELL if math.isnan(value) else f"{value:{sign}}".replace("inf", "∞")
         return f"{value:{sign},.{digits}f}" if abs(value) < MIN_SCIENTIFIC_VALUE else f"{value:{sign}.2e}"
 
-    return shown
+    return format_number
 
 
-def heading(found: Comparison, metric: str) -> str:
+def metric_heading(found: Comparison, metric: str) -> str:
     """The name of a metric of the main test set."""
-    return label(metric, metric_signature(found, metric))
+    return metric_label(metric, metric_signature(found, metric))
 
 
 def metric_signature(found: Comparison, metric: str) -> str:
@@ -169,7 +172,7 @@ def metric_signature(found: Comparison, metric: str) -> str:
     return next((figure.signature for figure in figures if figure is not None), "")
 
 
-def figures(found: Comparison, tested: Outcome, name: str, shown: NumberFormatter) -> list[Cell]:
+def figure_cells(found: Comparison, tested: SignificanceResults, name: str, shown: NumberFormatter) -> list[Cell]:
     """Return the cells of a figure, one for each row.
 
     Args:
@@ -190,7 +193,7 @@ def figures(found: Comparison, tested: Outcome, name: str, shown: NumberFormatte
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
 
 
-def interval(low: float | None, high: float | None, shown: NumberFormatter) -> str:
+def format_interval(low: float | None, high: float | None, shown: NumberFormatter) -> str:
     """Return the ends of an interval, where there is one.
 
     Args:
@@ -201,12 +204,14 @@ def interval(low: float | None, high: float | None, shown: NumberFormatter) -> s
     return EMPTY_CELL if low is None or high is None else f"{shown(low)} to {shown(high)}"
 
 
-def name_of(row: Row) -> str:
+def row_name(row: ComparisonRow) -> str:
     """The name of a row, with the number of its seeds."""
     return row.name if len(row.runs) == 1 else f"{row.name} ({len(row.runs)} seeds)"
 
 
-def _score_cell(found: Comparison, tested: Outcome, row: Row, name: str, shown: NumberFormatter) -> Cell:
+def _score_cell(
+    found: Comparison, tested: SignificanceResults, row: ComparisonRow, name: str, shown: NumberFormatter
+) -> Cell:
     mean = row.mean(name)
     if mean is None:
         return Cell(EMPTY_CELL)
@@ -227,7 +232,7 @@ def _format_number(value: float, shown: NumberFormatter) -> str:
     return "∞" if value == math.inf else shown(value)
 
 
-def _describe_settings(found: Comparison, row: Row) -> str:
+def _describe_settings(found: Comparison, row: ComparisonRow) -> str:
     return ", ".join(
         f"{key} = {_format_value(value)}"
         for key, value in found.row_differences(row).items()
@@ -240,7 +245,7 @@ def _format_value(value: object) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def difference_columns(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[Column]:
+def difference_columns(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
     """Return the columns of a table with a row for each test against the baseline, by row and metric.
 
     Args:
@@ -259,22 +264,22 @@ def difference_columns(found: Comparison, tested: Outcome, metrics: Sequence[str
                 lines.append((row, metric, measured.versus))
     signed = [(make_number_formatter(found, metric, sign="+"), each) for _, metric, each in lines]
     columns = [
-        Column("run", [Cell(name_of(row)) for row, _, _ in lines], numeric=False),
-        Column("metric", [Cell(heading(found, metric)) for _, metric, _ in lines], numeric=False),
+        Column("run", [Cell(row_name(row)) for row, _, _ in lines], numeric=False),
+        Column("metric", [Cell(metric_heading(found, metric)) for _, metric, _ in lines], numeric=False),
         Column(
             "difference", [Cell(shown(each.difference), is_significant=each.is_significant) for shown, each in signed]
         ),
-        Column("95 % interval", [Cell(interval(each.low, each.high, shown)) for shown, each in signed]),
+        Column("95 % interval", [Cell(format_interval(each.low, each.high, shown)) for shown, each in signed]),
     ]
     p_values = [_p_values(each) for _, _, each in lines]
-    columns += [Column(kind, [Cell(_format_p_value(each.get(kind))) for each in p_values]) for kind in P_VALUES]
-    people = [people_agree(metric, metric_signature(found, metric), each.difference) for _, metric, each in lines]
+    columns += [Column(kind, [Cell(_format_p_value(each.get(kind))) for each in p_values]) for kind in P_VALUE_COLUMNS]
+    people = [human_agreement(metric, metric_signature(found, metric), each.difference) for _, metric, each in lines]
     columns.append(Column("people agree", [Cell(EMPTY_CELL if each is None else str(each)) for each in people]))
     shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
     return [column for column in columns if column in shown_always or any(c.text != EMPTY_CELL for c in column.cells)]
 
 
-def _p_values(versus: Difference | SeedDifference) -> dict[str, float]:
+def _p_values(versus: PairedDifference | SeedDifference) -> dict[str, float]:
     """The p-values of a test over segments, or of one over seeds and segments; and the one that decides, after Holm."""
     if isinstance(versus, SeedDifference):
         return {"p over seeds": versus.p, "p corrected": versus.p_holm}

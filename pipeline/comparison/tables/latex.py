@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from tfm.data.errors import escape_unprintable, format_count
-from tfm.pipeline.comparison.metric_tests import Outcome, settings_of_tests
+from tfm.pipeline.comparison.metric_tests import SignificanceResults, settings_of_tests
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import (
-    NOT_COMPARABLE,
+    NOT_COMPARABLE_MARK,
     SIGNIFICANT_MARK,
     Cell,
     metric_signature,
-    name_of,
+    row_name,
     score_columns,
 )
 from tfm.pipeline.comparison.tables.legend import legend_sentences
@@ -35,10 +35,10 @@ LATEX_ESCAPES = {
 
 Other scripts stay as they are: they need a font that has them.
 """
-LATEX_MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE: r"$^{\dagger}$"}
+LATEX_MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE_MARK: r"$^{\dagger}$"}
 
 
-def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
+def comparison_latex(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> str:
     """Return a LaTeX table of metrics of the main test set, the best of each in bold, with signatures in comments.
 
     Args:
@@ -50,7 +50,7 @@ def latex(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> str:
     table = [
         " & ".join(["", *(escape_latex(column.heading) for column in columns)]).lstrip(),
         *(
-            " & ".join([escape_latex(name_of(row)), *(_cell_latex(column.cells[place]) for column in columns)])
+            " & ".join([escape_latex(row_name(row)), *(_cell_latex(column.cells[place]) for column in columns)])
             for place, row in enumerate(found.rows)
         ),
     ]
@@ -94,5 +94,7 @@ def _escape_sentence(text: str) -> str:
 def _cell_latex(cell: Cell) -> str:
     value = escape_latex(cell.text)
     spread = rf" $\pm$ {escape_latex(cell.spread)}" if cell.spread else ""
-    marks = LATEX_MARKS[SIGNIFICANT_MARK] * cell.is_significant + LATEX_MARKS[NOT_COMPARABLE] * (not cell.comparable)
+    marks = LATEX_MARKS[SIGNIFICANT_MARK] * cell.is_significant + LATEX_MARKS[NOT_COMPARABLE_MARK] * (
+        not cell.comparable
+    )
     return (rf"\textbf{{{value}}}" if cell.best else value) + spread + marks

@@ -2,23 +2,24 @@
 
 from collections.abc import Sequence
 
-from tfm.pipeline.comparison.human_agreement import people_agree
-from tfm.pipeline.comparison.metric_tests import Outcome, ScoreEstimate
+from tfm.pipeline.comparison.human_agreement import human_agreement
+from tfm.pipeline.comparison.metric_tests import ScoreEstimate, SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison
-from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE, SIGNIFICANT_MARK, Column, metric_signature
-from tfm.pipeline.significance.holm import LEVEL
-from tfm.pipeline.significance.human_agreement_table import SOURCE
-from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE_MARK, SIGNIFICANT_MARK, Column, metric_signature
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL
+from tfm.pipeline.significance.human_agreement_table import TABLE_SOURCE
+from tfm.pipeline.significance.paired_tests import PairedDifference
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS
 from tfm.pipeline.significance.seeds import SeedDifference
 
 HUMAN_AGREEMENT_LEGEND = (
-    f"people agree: how often human judges prefer the same system as the metric, if it differs by this much ({SOURCE})"
+    "people agree: how often human judges prefer the same system as the metric, if it differs by this much "
+    f"({TABLE_SOURCE})"
 )
 
 
 def legend_sentences(
-    found: Comparison, tested: Outcome, metrics: Sequence[str], columns: Sequence[Column]
+    found: Comparison, tested: SignificanceResults, metrics: Sequence[str], columns: Sequence[Column]
 ) -> list[str]:
     """Return a sentence, without full stop, for each kind of mark in some columns, and for scores without interval.
 
@@ -36,7 +37,7 @@ def legend_sentences(
     return [*marks, *tested.without_interval]
 
 
-def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
+def agreement_legend(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[str]:
     """Return the sentence for the chance that people agree, where that is shown.
 
     Args:
@@ -45,7 +46,7 @@ def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str])
         metrics: names of metrics.
     """
     shown = (
-        people_agree(metric, metric_signature(found, metric), each.versus.difference)
+        human_agreement(metric, metric_signature(found, metric), each.versus.difference)
         for metric in metrics
         for each in _row_estimates(tested, metric)
         if each.versus is not None
@@ -53,7 +54,7 @@ def agreement_legend(found: Comparison, tested: Outcome, metrics: Sequence[str])
     return [HUMAN_AGREEMENT_LEGEND] if any(each is not None for each in shown) else []
 
 
-def _row_estimates(tested: Outcome, metric: str) -> list[ScoreEstimate]:
+def _row_estimates(tested: SignificanceResults, metric: str) -> list[ScoreEstimate]:
     return list(tested.rows.get(metric, {}).values())
 
 
@@ -65,11 +66,11 @@ def _spread_sentences(found: Comparison, columns: Sequence[Column]) -> list[str]
     return [*sentences, *(["± of several seeds: their standard deviation"] if max(shown, default=1) > 1 else [])]
 
 
-def _test_sentences(found: Comparison, tested: Outcome, metrics: Sequence[str]) -> list[str]:
+def _test_sentences(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[str]:
     """The tests, in words: runs over segments, rows of several seeds over both."""
     sentences = []
     for kind, by in (
-        (Difference, f"approximate randomisation ({TRIALS:,} trials)"),
+        (PairedDifference, f"approximate randomisation ({TRIALS:,} trials)"),
         (SeedDifference, "a t-test over seeds and segments"),
     ):
         tests = [
@@ -87,10 +88,10 @@ def _test_sentences(found: Comparison, tested: Outcome, metrics: Sequence[str]) 
         of_a_metric = " of a metric" if len(sizes) > 1 else ""
         corrected = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
         corrected = corrected if sizes[-1] > 1 else ""
-        sentences.append(f"{begin} from {found.baseline.name} with p < {LEVEL:g} by {by}{corrected}")
+        sentences.append(f"{begin} from {found.baseline.name} with p < {SIGNIFICANCE_LEVEL:g} by {by}{corrected}")
     return sentences
 
 
 def _incomparable_notes(found: Comparison, columns: Sequence[Column]) -> list[str]:
     marked = any(not cell.comparable for column in columns for cell in column.cells)
-    return [f"{NOT_COMPARABLE}: not comparable with {found.baseline.name}"] if marked else []
+    return [f"{NOT_COMPARABLE_MARK}: not comparable with {found.baseline.name}"] if marked else []

@@ -24,13 +24,15 @@ from tfm.tokenizer.tokenizer import Tokenizer
 PREFIX_LETTER = "a"
 CLOSING_CATEGORIES = {"Po", "Pe", "Pf"}
 """Categories of Unicode: punctuation that stands right after a word, such as . , ! ? ) and \u3002"""
-_SPACELESS = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
+_SPACELESS_PATTERN = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
 # Thai and Lao am are letters by name and marks by use: they stand with the letter before them.
-_WORD_CONTINUATION = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS_LETTERS})[\p{{L}}\p{{N}}]", flags=regex.V1)
+_WORD_CONTINUATION_PATTERN = regex.compile(
+    rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS_LETTERS})[\p{{L}}\p{{N}}]", flags=regex.V1
+)
 
 
 @dataclass(frozen=True)
-class Phrases:
+class PhraseConstraints:
     """Forbidden and forced phrases.
 
     forbidden: in no sentence. forced: of each sentence; None: of none. continuing: pieces that go on with the word
@@ -45,7 +47,7 @@ class Phrases:
     after_words: Sequence[int] = ()
     alike: Sequence[int] = ()
 
-    def bans(self, ngram: int | None) -> BannedPieces | None:
+    def banned_pieces(self, ngram: int | None) -> BannedPieces | None:
         """The rule against these forbidden phrases, and against n-grams of pieces that occur twice."""
         return BannedPieces.from_config(ngram, self.forbidden, self.before, self.after_words, self.alike)
 
@@ -58,7 +60,7 @@ class Phrases:
         *,
         forced: Sequence[Sequence[str]] | None = None,
         before: Sequence[int] = (),
-    ) -> "Phrases":
+    ) -> "PhraseConstraints":
         """Return the phrases that a config names, and those forced in each of the sentences beside.
 
         Args:
@@ -88,7 +90,7 @@ def continuing_pieces(tokenizer: Tokenizer) -> tuple[int, ...]:
     In a script without spaces between words a letter begins another word as well as it goes on with one: only marks do.
     """
     return tuple(
-        number for number in range(tokenizer.vocab_size) if _WORD_CONTINUATION.match(tokenizer.surface(number))
+        number for number in range(tokenizer.vocab_size) if _WORD_CONTINUATION_PATTERN.match(tokenizer.surface(number))
     )
 
 
@@ -137,7 +139,7 @@ def follows_letter(phrase: str) -> bool:
     closes.
     """
     first = phrase.lstrip()[:1]
-    return _SPACELESS.match(first) is not None or unicodedata.category(first or " ") in CLOSING_CATEGORIES
+    return _SPACELESS_PATTERN.match(first) is not None or unicodedata.category(first or " ") in CLOSING_CATEGORIES
 
 
 def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:

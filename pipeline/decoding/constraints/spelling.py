@@ -7,7 +7,7 @@ from tfm.data.errors import DataError, escape_unprintable
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
-MAX_SHOWN = 40
+MAX_CHARACTERS_SHOWN = 40
 
 
 def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> list[list[int]]:
@@ -26,11 +26,11 @@ def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> lis
     for text, ids in zip(texts, encoded, strict=True):
         if UNK_ID in ids:
             word = next((word for word in text.split() if UNK_ID in tokenizer.encode(word)), text)
-            shown = f'"{escape_unprintable(word[:MAX_SHOWN])}"'
+            shown = f'"{escape_unprintable(word[:MAX_CHARACTERS_SHOWN])}"'
             raise DataError(f"{what} holds {shown}, which the model's vocabulary cannot spell: remove it")
     for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
         if _visible_letters(written) != _visible_letters(text):
-            given, shown = (f'"{escape_unprintable(each[:MAX_SHOWN])}"' for each in (text, written))
+            given, shown = (f'"{escape_unprintable(each[:MAX_CHARACTERS_SHOWN])}"' for each in (text, written))
             raise DataError(
                 f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that"
             )

@@ -18,12 +18,14 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 MAX_SPELLINGS = 4000
 """The most spellings of a phrase, those with the longest pieces first; a search looks for each at every step."""
-_WORD = regex.compile(rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS_LETTERS})[\p{{L}}\p{{N}}]", flags=regex.V1)
+_WORD_CHARACTER_PATTERN = regex.compile(
+    rf"[\p{{M}}\u0E33\u0EB3]|(?!{SPACELESS_LETTERS})[\p{{L}}\p{{N}}]", flags=regex.V1
+)
 
 
 def is_word_character(character: str) -> bool:
     """Return whether a character is a part of words with spaces around them."""
-    return _WORD.match(character) is not None
+    return _WORD_CHARACTER_PATTERN.match(character) is not None
 
 
 @lru_cache(maxsize=8)

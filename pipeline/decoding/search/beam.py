@@ -69,7 +69,7 @@ def beam_search(
         ends = eos_mask(values, tokens)
         finished = ends[:, :beam]
         if finished.any():
-            beams.count(finished, values[:, :beam] / divisors[:, None])
+            beams.record_finished(finished, values[:, :beam] / divisors[:, None])
             _collect_finished_hypotheses(found, beams, slots, finished, values, parents, norms)
         rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, beam)
         parents = parents[rows, stays]
@@ -89,7 +89,7 @@ def beam_search(
             for sentence in sentences:
                 found[sentence].clear()
         if (new := slots.fill(beam)) is not None:
-            beams.begin(new.numpy(), norms[rules.longest[slots.sentences[new]].numpy() + 1])
+            beams.reset_slots(new.numpy(), norms[rules.longest[slots.sentences[new]].numpy() + 1])
         if (kept := slots.shrink(beam)) is not None:
             if not len(kept):
                 return [best_first(hypotheses, n_best) for hypotheses in found]

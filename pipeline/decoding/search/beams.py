@@ -57,7 +57,7 @@ class Beams:
         """Some of the slots."""
         return Beams(*(each[slots] for each in vars(self).values()))
 
-    def begin(self, slots: Ids, bound: Reals) -> None:
+    def reset_slots(self, slots: Ids, bound: Reals) -> None:
         """Put an empty hypothesis into these slots (n,), of sentences with this bound (n,)."""
         self.tokens[slots] = BOS_ID
         self.sums[slots] = NEG_INF
@@ -66,7 +66,7 @@ class Beams:
         self.best[slots] = NEG_INF
         self.bound[slots] = bound
 
-    def count(self, finished: Flags, scores: Reals) -> None:
+    def record_finished(self, finished: Flags, scores: Reals) -> None:
         """Count the hypotheses that have just finished (B, W), and keep their scores (B, W)."""
         self.num_finished[:] += finished.sum(1)
         both = np.concatenate([self.best, np.where(finished, scores, NEG_INF)], axis=1)

@@ -15,7 +15,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 
-GROUP_SENTENCES = 32
+SENTENCES_PER_GROUP = 32
 NO_LIMIT = 1 << 62
 
 
@@ -45,8 +45,8 @@ class BatchSlots(Generic[StateT]):
         # for how many pieces a sentence keeps its slot while there are others
         self._max_steps = layout.lengths * 3 // 2 + 10
         self._least_patience = int(self._max_steps.min())
-        self._num_free, self._group = 0, min(most, GROUP_SENTENCES)
-        self.sentences, self.state = self._read_group(min(most, layout.batch), 1)
+        self._num_free, self._group = 0, min(most, SENTENCES_PER_GROUP)
+        self.sentences, self.state = self._encode_group(min(most, layout.batch), 1)
         self.num_pieces = torch.zeros_like(self.sentences)
         self._num_read = torch.zeros_like(self.sentences)  # by the rows of each slot, also after its sentence has left
         self.rules = rules.select(self.sentences)
@@ -54,7 +54,7 @@ class BatchSlots(Generic[StateT]):
     def __len__(self) -> int:
         return len(self.sentences)
 
-    def _read_group(self, count: int, width: int) -> tuple[Tensor, StateT]:
+    def _encode_group(self, count: int, width: int) -> tuple[Tensor, StateT]:
         """Return the next sentences, at most `count`, and their state of `width` rows each.
 
         Sentences are encoded in larger groups: to encode few takes nearly as long as to encode many.
@@ -108,7 +108,7 @@ class BatchSlots(Generic[StateT]):
         """Give free slots, of `width` rows each, to waiting sentences, if enough are free. Returns which slots."""
         if self._is_last() or 8 * self._num_free < len(self):
             return None
-        sentences, state = self._read_group(self._num_free, width)
+        sentences, state = self._encode_group(self._num_free, width)
         new = (self.sentences < 0).nonzero().squeeze(1)[: len(sentences)]
         self._num_free -= len(new)
         self.sentences[new] = sentences

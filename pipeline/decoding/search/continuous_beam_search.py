@@ -5,7 +5,7 @@ and all that a step computes of a row is computed from that row alone: with a mo
 the number of rows (`row_invariance.py`), a hypothesis is the same bit by bit whichever sentences are beside it.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -39,10 +39,18 @@ class ContinuousBeamSearch:
         stepper: the model.
         config: settings of the search: its beam, lengths and length norm. Nothing is forced or forbidden.
         most: the most sentences at a time.
+        read: reads a source by itself, sooner than the model does; None: there is no other way.
     """
 
-    def __init__(self, stepper: Any, config: DecodingConfig, most: int) -> None:
+    def __init__(
+        self,
+        stepper: Any,
+        config: DecodingConfig,
+        most: int,
+        read: Callable[[Sequence[int]], Any] | None = None,
+    ) -> None:
         self._stepper, self._config, self.most = stepper, config, most
+        self._read_source = read or self._start
         lengths = np.arange(stepper.max_length + 2, dtype=np.float64)
         self._norms = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
         self._waiting: dict[Hashable, Sequence[int]] = {}
@@ -83,26 +91,29 @@ class ContinuousBeamSearch:
     def _admit(self, key: Hashable, source: Sequence[int]) -> None:
         """Read a source, and give it a free slot, or a new one."""
         if not self._keys:
-            self._state = self._read([IDLE_SOURCE] * MIN_SLOTS)
+            rows = torch.arange(MIN_SLOTS).repeat_interleave(self._config.beam)
+            self._state = self._start(IDLE_SOURCE, MIN_SLOTS).select(rows)
             self._add_slots(MIN_SLOTS)
         if None not in self._keys:
             rows = torch.arange(len(self._keys) * self._config.beam)
             self._state = self._state.select(torch.cat([rows, self._rows(0)]))
             self._add_slots(1)
         slot = self._keys.index(None)
-        self._state = self._state.replace(self._rows(slot), self._read([source]))
+        self._state = self._state.replace(self._rows(slot), self._read(source))
         longest = max_pieces(len(source), self._config, self._stepper.max_length)
         self._keys[slot], self._found[key] = key, []
         self._num_pieces[slot] = self._num_read[slot] = 0
         self._longest[slot] = longest
-        self._beams.begin(np.array([slot]), self._norms[[longest + 1]])
+        self._beams.reset_slots(np.array([slot]), self._norms[[longest + 1]])
 
-    def _read(self, sources: Sequence[Sequence[int]]) -> Any:
-        """The state of sources of which nothing is written, W rows each."""
-        ids = torch.tensor([piece for source in sources for piece in source])
-        layout = self._stepper.source_layout(ids, torch.tensor([len(source) for source in sources]))
-        state = self._stepper.start(ids, layout)
-        return state.select(torch.arange(len(sources)).repeat_interleave(self._config.beam))
+    def _read(self, source: Sequence[int]) -> Any:
+        """The state of a source of which nothing is written, of W rows."""
+        return self._read_source(source).select(torch.zeros(self._config.beam, dtype=torch.long))
+
+    def _start(self, source: Sequence[int], count: int = 1) -> Any:
+        """The state of so many copies of a source, as the model itself reads it, of one row each."""
+        ids, lengths = torch.tensor([*source] * count), torch.tensor([len(source)] * count)
+        return self._stepper.start(ids, self._stepper.source_layout(ids, lengths))
 
     def _rows(self, slot: int) -> Tensor:
         """The rows of a slot (W,)."""
@@ -141,7 +152,7 @@ class ContinuousBeamSearch:
         ends = eos_mask(values, tokens)
         finished = ends[:, :width]
         if finished.any():
-            beams.count(finished, values[:, :width] / divisors[:, None])
+            beams.record_finished(finished, values[:, :width] / divisors[:, None])
             self._collect(finished, values, parents)
         rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, width)
         parents = parents[rows, stays]
@@ -226,7 +237,7 @@ class ContinuousBeamSearch:
         self._num_pieces, self._num_read = self._num_pieces[slots], self._num_read[slots]
         self._longest = self._longest[slots]
         for slot in np.flatnonzero(worn[slots]):
-            self._state = self._state.replace(self._rows(int(slot)), self._read([IDLE_SOURCE]))
+            self._state = self._state.replace(self._rows(int(slot)), self._read(IDLE_SOURCE))
             self._num_read[slot] = 0
 
 

@@ -21,7 +21,7 @@ on the CPU) -> the log-probability of the chosen piece (B,), and the piece (B,).
 """
 
 
-def likeliest(log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
+def select_likeliest(log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -> tuple[Tensor, Tensor]:
     """Return the most probable pieces; among equally likely ones the lowest id.
 
     Args:
@@ -42,7 +42,7 @@ def single_hypothesis_search(
     layout: Layout,
     rules: LogitsProcessor,
     *,
-    choose: TokenSelector = likeliest,
+    choose: TokenSelector = select_likeliest,
     most: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:

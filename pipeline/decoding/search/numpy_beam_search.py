@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tfm.model.numpy_inference.transformer import Cache, select
+from tfm.model.numpy_inference.transformer import Cache, select_cache_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, max_pieces
 from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, eos_mask, top_unfinished_indices
@@ -21,7 +21,7 @@ class Network(Protocol):
     def max_length(self) -> int:
         """The most pieces of a hypothesis, end token included."""
 
-    def read(self, source: Sequence[int]) -> Cache:
+    def encode(self, source: Sequence[int]) -> Cache:
         """Return what is kept of a source."""
 
     def empty_cache(self) -> Cache:
@@ -53,7 +53,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
     norms = LENGTH_NORMS[config.length_norm](np.arange(longest + 2, dtype=np.float64), config.alpha)
     beam, found = config.beam, list[Hypothesis]()
     beams = Beams.start(config.n_best, norms[[longest + 1]])
-    memory, cache = network.read(source), network.empty_cache()
+    memory, cache = network.encode(source), network.empty_cache()
     for num_pieces in count():
         log_probs, cache = network.step(beams.tokens[0], memory, cache)
         forbid_early_end(log_probs, num_pieces, (min(config.min_length, longest), longest))
@@ -62,7 +62,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
         ends = eos_mask(values, tokens)
         finished = ends[:, :beam]
         if finished.any():
-            beams.count(finished, values[:, :beam] / divisors[:, None])
+            beams.record_finished(finished, values[:, :beam] / divisors[:, None])
             for rank in finished[0].nonzero()[0]:
                 ids = tuple(beams.pieces[0, parents[0, rank], :num_pieces].tolist())
                 log_prob = values[0, rank].item()
@@ -71,7 +71,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
         beams = beams.extend(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
         if beams.done_mask(divisors, beam, beams.sums[:, 0])[0]:
             return best_first(found, config.n_best)
-        cache = select(cache, parents[0, stays])
+        cache = select_cache_rows(cache, parents[0, stays])
     raise AssertionError  # a hypothesis of the most pieces can but end
 
 

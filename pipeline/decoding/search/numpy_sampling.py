@@ -15,7 +15,7 @@ from tfm.model.layers.counter_rng import counter_hash
 Keys = npt.NDArray[np.uint64]
 
 
-def key_of(seed: int, source: Sequence[int], sample: int) -> int:
+def sampling_key(seed: int, source: Sequence[int], sample: int) -> int:
     """Return the key of a sample of a sentence, which depends on its ids, not on its position.
 
     Args:

@@ -62,7 +62,7 @@ def _best_of_logits(predict: LogProbFn, first_row: int, sums_BW: Tensor, beam: i
         return None
     logits = predict.logits
     of_some = (lambda rows: logits(rows + first_row)) if first_row else logits
-    return dispatch.best_of_logits(of_some, sums_BW, beam, end=EOS_ID, never=SUPPRESSED_TOKENS)
+    return dispatch.topk_of_logits(of_some, sums_BW, beam, end=EOS_ID, never=SUPPRESSED_TOKENS)
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:

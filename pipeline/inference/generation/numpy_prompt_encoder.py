@@ -32,7 +32,7 @@ class NumpyPromptEncoder(PromptTokenizer):
         self.network = network
 
     def writer(self, config: DecodingConfig) -> "NumpyWriter":
-        """Return what writes texts with these settings, which are ones that `accepts` takes."""
+        """Return what writes texts with these settings, which are ones that `supports_decoding` takes."""
         return NumpyWriter(self, config)
 
 
@@ -66,7 +66,7 @@ class NumpyWriter:
             )
 
 
-def accepts(config: DecodingConfig) -> bool:
+def supports_decoding(config: DecodingConfig) -> bool:
     """Return whether numpy writes texts with these settings: few at once, and limited in their length alone."""
     num_texts = config.n_best if config.strategy == "sample" else config.beam
     return is_unconstrained(config) and num_texts <= MAX_TEXTS and config.n_best_problem() is None

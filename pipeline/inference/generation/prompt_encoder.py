@@ -9,7 +9,7 @@ import torch
 from tfm.data.errors import format_count
 from tfm.model.layers.linear import inference_precision
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces
 from tfm.pipeline.decoding.streaming import PromptedStepper, generate_stream
@@ -41,7 +41,7 @@ class TorchWriter:
 
     def __init__(self, reader: PromptEncoder, config: DecodingConfig) -> None:
         self._reader, self._config = reader, config
-        self._phrases = Phrases.from_config(reader.tokenizer, config, 1)
+        self._phrases = PhraseConstraints.from_config(reader.tokenizer, config, 1)
 
     def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
@@ -54,7 +54,7 @@ class TorchWriter:
                 longest=longest,
                 context=reader.context,
                 through_ends=reader.through_ends,
-                bans=replace(self._phrases, before=prompt).bans(config.no_repeat_ngram),
+                bans=replace(self._phrases, before=prompt).banned_pieces(config.no_repeat_ngram),
                 device=reader.device,
             )
 
@@ -63,7 +63,9 @@ class TorchWriter:
     ) -> list[Hypothesis]:
         """Return the texts that a beam finds; see `PieceGenerator`."""
         reader = self._reader
-        wanted = Phrases.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
+        wanted = (
+            PhraseConstraints.from_config(reader.tokenizer, config, 1, forced=[forced]) if forced else self._phrases
+        )
         needed = sum(len(phrase) for phrases in wanted.forced or () for phrase in set(phrases))
         if needed > reader.context - 1 - len(prompt):
             raise DataError(

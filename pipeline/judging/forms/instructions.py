@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfm.pipeline.judging.campaign import SCALES, Kind
+from tfm.pipeline.judging.campaign import SCALES, CampaignKind
 
 SCALE_STEPS: Mapping[str, Sequence[str]] = {
     "adequacy": (
@@ -32,7 +32,7 @@ _COMMON_INSTRUCTIONS = (
     "Answer by what you read, alone, and at your own speed; there is no time limit.",
     "Some texts are shown twice and some are spoiled on purpose: what counts is that you read.",
 )
-INSTRUCTIONS: Mapping[Kind, Sequence[str]] = {
+INSTRUCTIONS: Mapping[CampaignKind, Sequence[str]] = {
     "likert": (
         "Each item shows a source and one translation. Give it two numbers from 1 to 5.",
         "Adequacy: how much of the meaning of the source is in the translation, however it is said.",
@@ -60,7 +60,7 @@ INSTRUCTIONS: Mapping[Kind, Sequence[str]] = {
 }
 
 _NAVIGATION_KEYS = "Enter goes on, Shift and Enter back, Tab from one field to the next."
-KEYBOARD_HELP: Mapping[Kind, str] = {
+KEYBOARD_HELP: Mapping[CampaignKind, str] = {
     "likert": f"1 to 5 answer the field in focus, or the first that is open. {_NAVIGATION_KEYS}",
     "esa": "Tab goes to the translation; arrows go from word to word; Space on the first and on the last word marks an "
     "error; then 1 makes it minor, 2 major, 0 takes it away. Tab goes on to the score: type the number. "
@@ -70,7 +70,7 @@ KEYBOARD_HELP: Mapping[Kind, str] = {
 }
 """How the page is used by the keyboard alone."""
 
-_TABLE_INSTRUCTIONS: Mapping[Kind, str] = {
+_TABLE_INSTRUCTIONS: Mapping[CampaignKind, str] = {
     "likert": "In the table, write a number from 1 to 5 into both columns of each row.",
     "esa": "In the table, write a number from 0 to 100 into the column of the score. Copy the wrong words of the "
     "translation into the column of minor or of major errors, several with | between; [missing] is what it leaves out.",
@@ -79,7 +79,7 @@ _TABLE_INSTRUCTIONS: Mapping[Kind, str] = {
 }
 
 
-def as_text(kind: Kind) -> str:
+def as_text(kind: CampaignKind) -> str:
     """The instructions for those who fill in a table."""
     scales = [f"{name} {step}" for name in SCALES[kind] for step in SCALE_STEPS[name]]
     after = "Change nothing else, and save the table as CSV in UTF-8."

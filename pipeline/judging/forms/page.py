@@ -12,7 +12,7 @@ from tfm.pipeline.judging.forms.marking_script import MARKING_SCRIPT
 from tfm.pipeline.judging.forms.session_script import SESSION_SCRIPT
 from tfm.pipeline.page_frame import frame_page, script_json
 
-STYLE = """
+PAGE_STYLE = """
 :root { --minor: #b26a00; --major: #c62828; }
 @media (prefers-color-scheme: dark) { :root { --minor: #f5b041; --major: #ff7b72; } }
 body { max-width: 46rem; padding: 1rem; }
@@ -49,7 +49,7 @@ nav { display: flex; justify-content: space-between; gap: 1rem; margin: 1.2rem 0
 textarea { width: 100%; box-sizing: border-box; background: var(--card); border: 1px solid var(--line); }
 """
 
-BODY = """<p class="note">{judge}</p>
+PAGE_BODY = """<p class="note">{judge}</p>
 <p id="warning" role="alert" hidden></p>
 <noscript><p>This page needs JavaScript, which this browser does not run.</p></noscript>
 <details id="how"><summary>What to do</summary>
@@ -70,7 +70,7 @@ BODY = """<p class="note">{judge}</p>
 </section>"""
 
 
-def page(campaign: Campaign, judge: Judge) -> str:
+def judge_page(campaign: Campaign, judge: Judge) -> str:
     """The page of one judge."""
     data = {
         "campaign": campaign.fingerprint,
@@ -80,9 +80,9 @@ def page(campaign: Campaign, judge: Judge) -> str:
         "items": [_blind_item(campaign, name) for name in judge.items],
     }
     told = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])
-    body = BODY.format(judge=escape(judge.name), told=told, keys=escape(KEYBOARD_HELP[campaign.kind]))
+    body = PAGE_BODY.format(judge=escape(judge.name), told=told, keys=escape(KEYBOARD_HELP[campaign.kind]))
     script = f"'use strict';\nconst DATA = {script_json(data)};\n{MARKING_SCRIPT}{CONTROLS_SCRIPT}{SESSION_SCRIPT}"
-    return frame_page("Judging translations", body, style=STYLE, script=script)
+    return frame_page("Judging translations", body, style=PAGE_STYLE, script=script)
 
 
 def _blind_item(campaign: Campaign, name: str) -> dict[str, object]:

@@ -15,15 +15,15 @@ from typing import Any
 
 from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
-from tfm.pipeline.judging.answers import TIE, Answer, check_names, parse_answer, quote_value
-from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Kind
+from tfm.pipeline.judging.answers import TIE_ANSWER, Answer, check_names, parse_answer, quote_value
+from tfm.pipeline.judging.campaign import SCALES, Campaign, CampaignKind, Item
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, SCALE_STEPS
 
 RESET_EVENT = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
 BEST_QUESTION = "best"
-MAX_TIME = 10**15
+MAX_TIMESTAMP = 10**15
 """Seconds since 1970, or thousandths of them."""
-MAX_APPENDED = 16
+MAX_APPENDED_LINES = 16
 """Units of what Pearmut appends to a text."""
 PREFERENCE_INSTRUCTION = "Give 1 to each text that is best, and 0 to the others; the same number is a tie."
 
@@ -135,7 +135,7 @@ def _parse_answer(campaign: Campaign, user: object, item: object, given: object,
     return parse_answer(campaign, judge, known.id, content, seconds)
 
 
-def _answer_content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[str, object]:
+def _answer_content(kind: CampaignKind, item: Item, given: Mapping[str, Any]) -> dict[str, object]:
     """An annotation in the form of the page's file."""
     check_names(given, item.by_label, "label")
     for label, each in given.items():
@@ -159,7 +159,7 @@ def _answer_content(kind: Kind, item: Item, given: Mapping[str, Any]) -> dict[st
     best = [label for label, number in numbers.items() if number == max(numbers.values())]
     if kind == "best":
         return {"best": best}
-    return {"preferred": TIE if len(best) == 2 else best[0]}
+    return {"preferred": TIE_ANSWER if len(best) == 2 else best[0]}
 
 
 def _parse_spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[str, object]]:
@@ -173,7 +173,7 @@ def _parse_spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[s
         if not isinstance(span, dict):
             raise ValueError(f"{label}: {quote_value(span)} is no span")
         first, last = span.get("start_i"), span.get("end_i")
-        if type(first) is not int or type(last) is not int or not 0 <= first <= last < units[-1] + MAX_APPENDED:
+        if type(first) is not int or type(last) is not int or not 0 <= first <= last < units[-1] + MAX_APPENDED_LINES:
             raise ValueError(f"{label}: a span from {first!r:.20} to {last!r:.20}, of {units[-1]:,} UTF-16 units")
         start = bisect_right(units, first) - 1
         end = min(bisect_right(units, last), len(units) - 1)
@@ -200,6 +200,6 @@ def _answer_seconds(entry: Mapping[str, Any]) -> float | None:
 
 def _action_time(action: object) -> float:
     time = action.get("time") if isinstance(action, dict) else None
-    if isinstance(time, bool) or not isinstance(time, (int, float)) or not abs(time) <= MAX_TIME:
+    if isinstance(time, bool) or not isinstance(time, (int, float)) or not abs(time) <= MAX_TIMESTAMP:
         raise ValueError(f"actions: {quote_value(action)} has no time in seconds")
     return float(time)

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tfm.data.errors import format_count
 from tfm.pipeline.judging.answers import MAX_SPANS, Answer, parse_answer, quote_value
-from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, Item, Judge, Kind
+from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, CampaignKind, Item, Judge
 
-MISSING_MARK = "[missing]"
-FORMULA_START = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
-INNER_FORMULA = re.compile(r"(?<=[;\t\r\n])(?=['\"]*[=+\-@＝＋－＠])")
+MISSING_TEXT_MARK = "[missing]"
+FORMULA_START_PATTERN = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
+INNER_FORMULA_PATTERN = re.compile(r"(?<=[;\t\r\n])(?=['\"]*[=+\-@＝＋－＠])")
 """Places at which a spreadsheet whose separator is not the comma would begin a cell, inside of quotation marks too."""
 GUARD_APOSTROPHE = re.compile(r"(?:^|(?<=[;\t\r\n]))'")
 DECIMAL_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]*)?")
-ANSWER_COLUMNS: Mapping[Kind, Sequence[str]] = {
+ANSWER_COLUMNS: Mapping[CampaignKind, Sequence[str]] = {
     "likert": ("adequacy (1 to 5)", "fluency (1 to 5)"),
     "esa": (
         "score (0 to 100)",
-        f"minor errors (the words; several with | between; {MISSING_MARK})",
+        f"minor errors (the words; several with | between; {MISSING_TEXT_MARK})",
         "major errors (the same)",
     ),
     "pairwise": ("preferred (x; a tie: x at both)",),
@@ -52,8 +52,8 @@ def make_spreadsheet(campaign: Campaign, judge: Judge) -> str:
 
 def escape_formula(text: str) -> str:
     """The text as a spreadsheet takes it for text: an apostrophe before what could begin a formula."""
-    text = INNER_FORMULA.sub("'", text)
-    return f"'{text}" if FORMULA_START.match(text) else text
+    text = INNER_FORMULA_PATTERN.sub("'", text)
+    return f"'{text}" if FORMULA_START_PATTERN.match(text) else text
 
 
 def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
@@ -127,11 +127,11 @@ def _normalize_column(column: str) -> str:
     return column.partition("(")[0].strip().lower()
 
 
-def _answer_content(kind: Kind, item: Item, labels: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+def _answer_content(kind: CampaignKind, item: Item, labels: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     """The content of the rows of an item, in the form of the page's file."""
     if kind in ("pairwise", "best"):
         name = "preferred" if kind == "pairwise" else "best"
-        chosen = [label for label, row in labels.items() if _is_crossed(label, row[name])]
+        chosen = [label for label, row in labels.items() if _has_cross(label, row[name])]
         if kind == "best":
             return {"best": chosen}
         return {"preferred": "tie" if len(chosen) > 1 else chosen[0]}
@@ -144,7 +144,7 @@ def _answer_content(kind: Kind, item: Item, labels: Mapping[str, Mapping[str, st
     return found
 
 
-def _is_crossed(label: str, cell: str) -> bool:
+def _has_cross(label: str, cell: str) -> bool:
     if cell.lower() not in ("", "x", "×", "✓", "1"):
         raise ValueError(f"{label}: {quote_value(cell)} is no x")
     return bool(cell)
@@ -168,7 +168,7 @@ def _parse_marked_spans(label: str, row: Mapping[str, str], text: str) -> list[d
     taken: dict[str, int] = {}
     for severity in ("minor", "major"):
         for words in filter(None, (each.strip() for each in re.split(r"[|\n]", row[f"{severity} errors"]))):
-            if words == MISSING_MARK:
+            if words == MISSING_TEXT_MARK:
                 start = end = len(text)
             else:
                 # a cell copied whole may have our apostrophes

@@ -7,7 +7,16 @@ from random import Random
 
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Check, Item, Judge, Kind, ShownText
+from tfm.pipeline.judging.campaign import (
+    MAX_JUDGES,
+    MAX_SYSTEMS,
+    AttentionCheck,
+    Campaign,
+    CampaignKind,
+    Item,
+    Judge,
+    ShownText,
+)
 from tfm.pipeline.judging.making.attention_checks import corrupt_text
 from tfm.pipeline.judging.making.design import Assignment, balanced_assignment, full_assignment, interleave_items
 from tfm.pipeline.judging.making.texts import segments_of
@@ -25,7 +34,7 @@ class CampaignSpec:
     checks: beside what is asked once, the share that is asked again, and that of attention checks.
     """
 
-    kind: Kind
+    kind: CampaignKind
     segments: int
     judges: int
     each: int | None = None
@@ -130,7 +139,7 @@ class _ItemBuilder:
         systems = [self.systems[number] for number in rng.sample(asked.systems, len(asked.systems))]
         return self.item(line, [(system.name, segments_of(system).hypotheses[line]) for system in systems])
 
-    def check(self, kind: Kind, line: int, rng: Random) -> Item | None:
+    def check(self, kind: CampaignKind, line: int, rng: Random) -> Item | None:
         """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
 
         None where this segment's text cannot be spoiled.
@@ -145,7 +154,7 @@ class _ItemBuilder:
             return None
         shown = rng.sample([*texts, whole], len(texts) + 1) if kind in ("pairwise", "best") else texts
         damaged = tuple(SYSTEM_LABELS[place] for place, text in enumerate(shown) if text != whole)
-        return self.item(line, [(None, text) for text in shown], check=Check(damaged=damaged))
+        return self.item(line, [(None, text) for text in shown], check=AttentionCheck(damaged=damaged))
 
 
 def _make_judge_items(
@@ -186,7 +195,7 @@ def _make_checks(wanted: CampaignSpec, texts: _ItemBuilder, number: int, rng: Ra
     return found
 
 
-def _is_tie(kind: Kind, item: Item) -> bool:
+def _is_tie(kind: CampaignKind, item: Item) -> bool:
     """Whether a preference has nothing to choose between."""
     return kind in ("pairwise", "best") and len({each.text for each in item.shown}) == 1
 

@@ -7,7 +7,7 @@ from itertools import chain
 from random import Random
 from typing import NamedTuple, TypeAlias
 
-from tfm.pipeline.judging.campaign import Kind
+from tfm.pipeline.judging.campaign import CampaignKind
 
 SystemGroup: TypeAlias = tuple[int, ...]
 """The systems, by number, that are shown at once."""
@@ -20,7 +20,7 @@ class Assignment(NamedTuple):
     systems: SystemGroup
 
 
-def full_assignment(kind: Kind, num_systems: int, num_segments: int, rng: Random) -> list[list[Assignment]]:
+def full_assignment(kind: CampaignKind, num_systems: int, num_segments: int, rng: Random) -> list[list[Assignment]]:
     """The items of a judge who sees all, in rounds: each round has each of the N segments once.
 
     From round to round the systems shown together change places, as in a Latin square, so that each is seen as often
@@ -38,7 +38,7 @@ def full_assignment(kind: Kind, num_systems: int, num_segments: int, rng: Random
 
 
 def balanced_assignment(
-    kind: Kind, num_systems: int, num_segments: int, num_judges: int, each: int, rng: Random
+    kind: CampaignKind, num_systems: int, num_segments: int, num_judges: int, each: int, rng: Random
 ) -> list[list[Assignment]]:
     """The items of every judge if `each` of them see a text: each of the N segments once, in their order.
 
@@ -60,7 +60,7 @@ def balanced_assignment(
     return asked
 
 
-def groups_shown_together(kind: Kind, num_systems: int) -> list[SystemGroup]:
+def groups_shown_together(kind: CampaignKind, num_systems: int) -> list[SystemGroup]:
     """Which systems are shown at once, in an order after each step of which no system is ahead by more than one."""
     if kind == "best":
         return [tuple(range(num_systems))]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tfm.data.errors import format_count
-from tfm.pipeline.comparison.systems import NO_TRANSLATIONS, System, read_system, text_mismatch
+from tfm.pipeline.comparison.systems import NO_TRANSLATIONS_REASON, System, read_system, text_mismatch
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.reports.run_summary import name_of
+from tfm.pipeline.reports.run_summary import run_name
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
@@ -27,7 +27,7 @@ def read_systems(
     Raises DataError where a run has no translations of it, or where the texts are not the same for all.
     """
     paths = _distinct_runs(runs)
-    names = [name_of(path) for path in paths]
+    names = [run_name(path) for path in paths]
     found = [
         _read_run(path, name if names.count(name) == 1 else str(path), test)
         for path, name in zip(paths, names, strict=True)
@@ -74,7 +74,7 @@ def _translations_folder(run: Path) -> Path:
 def _read_run(path: Path, name: str, test: str | None) -> System:
     system = read_system(_translations_folder(path), name)
     if not system.tests:
-        raise DataError(f"{NO_TRANSLATIONS}; `tfm translate --recipe` makes them", file=path)
+        raise DataError(f"{NO_TRANSLATIONS_REASON}; `tfm translate --recipe` makes them", file=path)
     return system if test is None else _select_test(system, test)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfm.pipeline.judging.statistics.minimums import TOO_AGREED_REASON, TOO_ALIKE_REASON, differ_from_mode
-from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, Unit, estimate_interval
+from tfm.pipeline.judging.statistics.ratings import Estimate, JudgedUnit, Judgment, estimate_interval
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 """The level of measurement of values: names, ranks, or numbers whose differences count."""
@@ -49,21 +49,21 @@ class Kappa:
     no_interval_reason: str | None = None
 
 
-def values_by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[Unit, float]]:
+def values_by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[JudgedUnit, float]]:
     """The value that each judge gave to each unit."""
-    table: dict[str, dict[Unit, float]] = {}
+    table: dict[str, dict[JudgedUnit, float]] = {}
     for each in judgments:
         table.setdefault(each.judge, {})[each.segment, each.system] = each.value
     return table
 
 
-def alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
+def estimate_alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
     """Krippendorff's alpha = 1 − observed / expected disagreement (2011), by the library `krippendorff`.
 
     Not defined where no unit has two judges, or where all values are equal. Intervals, whose many values would take the
     library gigabytes (units times values squared), are computed by sums of squares, with the same result.
     """
-    units: dict[Unit, list[float]] = {}
+    units: dict[JudgedUnit, list[float]] = {}
     for each in judgments:
         units.setdefault((each.segment, each.system), []).append(each.value)
     pairable = {unit: values for unit, values in units.items() if len(values) > 1}
@@ -172,7 +172,7 @@ def kappa_of_draws(counts: Array, first: Sequence[float], second: Sequence[float
     return 1 - _safe_divide(observed, np.where(expected > _MIN_DIVISOR * (x @ x + y @ y), expected, 0))
 
 
-def kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Estimate]:
+def pairwise_kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Estimate]:
     """Cohen's kappa of every two judges that have a unit in common, and the mean of those that are defined."""
     table = values_by_judge(judgments)
     units = list(dict.fromkeys(unit for given in table.values() for unit in given))

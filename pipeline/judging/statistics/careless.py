@@ -12,11 +12,11 @@ from scipy.stats import fisher_exact, norm
 
 from tfm.pipeline.judging.statistics.agreement import values_by_judge
 from tfm.pipeline.judging.statistics.correlation import pearson
-from tfm.pipeline.judging.statistics.ratings import Judgment, Unit, z_scores
+from tfm.pipeline.judging.statistics.ratings import JudgedUnit, Judgment, z_scores
 
-FAILED_CHECKS, SHARE_OF_CHECKS = 2, 1 / 3
+MIN_FAILED_CHECKS, MIN_FAILED_SHARE = 2, 1 / 3
 """A judge is named who failed so many attention checks, and so large a share of their own."""
-LEVEL = 0.01
+SIGNIFICANCE_LEVEL = 0.01
 """...who repeats their answers less often than the others, with a p below this divided by the number of judges (so that
 of a hundred panels of equal judges one has somebody named);"""
 MIN_UNITS = 10
@@ -89,7 +89,7 @@ def judge_verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]
     return told
 
 
-def _lowest_agreement(table: Mapping[str, Mapping[Unit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
+def _lowest_agreement(table: Mapping[str, Mapping[JudgedUnit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
     """The judge, of those not yet named, with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
     pairs = {judge: pair_with_others(table[judge], trusted, judge) for judge in trusted}
@@ -100,7 +100,7 @@ def _lowest_agreement(table: Mapping[str, Mapping[Unit, float]], judges: Sequenc
     judge, typical = min(found, key=lambda name: found[name]), median(found.values())
     r, num = found[judge], len(pairs[judge][0])
     # Fisher's z: atanh r is normal with deviation 1 / √(n − 3)
-    above = float(norm.ppf(1 - LEVEL / len(found))) / math.sqrt(num - 3)
+    above = float(norm.ppf(1 - SIGNIFICANCE_LEVEL / len(found))) / math.sqrt(num - 3)
     high = math.tanh(math.atanh(min(max(r, -1 + 1e-12), 1 - 1e-12)) + above)
     if typical <= 0 or r >= typical / 2 or high >= typical:
         return None
@@ -108,7 +108,7 @@ def _lowest_agreement(table: Mapping[str, Mapping[Unit, float]], judges: Sequenc
 
 
 def pair_with_others(
-    own: Mapping[Unit, float], table: Mapping[str, Mapping[Unit, float]], judge: str
+    own: Mapping[JudgedUnit, float], table: Mapping[str, Mapping[JudgedUnit, float]], judge: str
 ) -> tuple[list[float], list[float]]:
     """A judge's values and the means of the others in `table`, over the units that the judge and another one have."""
     values, means = [], []
@@ -122,7 +122,7 @@ def pair_with_others(
 
 def _checks_reason(conduct: JudgeStats) -> str | None:
     failed, num = conduct.checks.count(False), len(conduct.checks)
-    if failed >= FAILED_CHECKS and failed >= SHARE_OF_CHECKS * num:
+    if failed >= MIN_FAILED_CHECKS and failed >= MIN_FAILED_SHARE * num:
         return f"failed {failed} of {num} attention checks"
     return None
 
@@ -134,7 +134,7 @@ def _repeats_reason(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str 
     if not own or not others:
         return None
     table = [[own.count(True), own.count(False)], [others.count(True), others.count(False)]]
-    if fisher_exact(table, alternative="less").pvalue >= LEVEL / len(conducts):
+    if fisher_exact(table, alternative="less").pvalue >= SIGNIFICANCE_LEVEL / len(conducts):
         return None
     rate = 100 * others.count(True) / len(others)
     return f"answered {own.count(True)} of {len(own)} repeated questions alike (the others {rate:.0f} %)"

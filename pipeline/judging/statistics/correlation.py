@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.minimums import TOO_ALIKE_REASON, differ_from_mode, round_to_digits
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, Unit, estimate_interval
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, JudgedUnit, estimate_interval
 from tfm.pipeline.scoring.metrics.references import drop_blank_references
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
@@ -94,7 +94,7 @@ KENDALL, PEARSON = Coefficient(kendall, kendall_of_draws), Coefficient(pearson, 
 
 
 def correlate_units(
-    coefficient: Coefficient, x: Mapping[Unit, float], y: Mapping[Unit, float], num_draws: int = NUM_DRAWS
+    coefficient: Coefficient, x: Mapping[JudgedUnit, float], y: Mapping[JudgedUnit, float], num_draws: int = NUM_DRAWS
 ) -> Estimate:
     """A coefficient over the units that both sides have, and the percentiles of it over draws of whole segments."""
     units = [unit for unit in x if unit in y]
@@ -114,12 +114,12 @@ class MetricScores:
     """
 
     signature: str
-    by_unit: Mapping[Unit, float]
+    by_unit: Mapping[JudgedUnit, float]
     by_system: Mapping[str, float]
 
 
 def metric_scores(
-    metric: str, texts: Mapping[Unit, str], references: Mapping[str, Sequence[str]], config: EvaluationConfig
+    metric: str, texts: Mapping[JudgedUnit, str], references: Mapping[str, Sequence[str]], config: EvaluationConfig
 ) -> MetricScores:
     """A metric of `METRICS` on texts by (segment, system) beside references by segment; `config` is resolved.
 
@@ -130,7 +130,7 @@ def metric_scores(
     segments = list(dict.fromkeys(segment for segment, _ in units))
     place = {segment: row for row, segment in enumerate(segments)}
     wanted = reference_columns([references[segment] for segment in segments])
-    by_unit: dict[Unit, float] = {}
+    by_unit: dict[JudgedUnit, float] = {}
     by_system: dict[str, float] = {}
     for system in dict.fromkeys(system for _, system in units):
         own = [unit for unit in units if unit[1] == system]
@@ -160,7 +160,9 @@ def reference_columns(references: Sequence[Sequence[str]]) -> list[list[str]]:
     return [list(column) for column in zip_longest(*references, fillvalue="")]
 
 
-def pair_differences(by_unit: Mapping[Unit, float], pairs: Mapping[str, tuple[str, str]]) -> dict[Unit, float]:
+def pair_differences(
+    by_unit: Mapping[JudgedUnit, float], pairs: Mapping[str, tuple[str, str]]
+) -> dict[JudgedUnit, float]:
     """Differences of texts' scores, first less second, for units that are pairs of systems; `pairs` names the two."""
     segments = dict.fromkeys(segment for segment, _ in by_unit)
     return {
@@ -174,7 +176,7 @@ def pair_differences(by_unit: Mapping[Unit, float], pairs: Mapping[str, tuple[st
 def correlate_metric(
     metric: str,
     scores: MetricScores,
-    human: Mapping[Unit, float],
+    human: Mapping[JudgedUnit, float],
     human_systems: Mapping[str, float],
     num_draws: int = NUM_DRAWS,
 ) -> Correlation:

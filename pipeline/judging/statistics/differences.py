@@ -11,14 +11,14 @@ from scipy.stats import ttest_ind
 
 from tfm.pipeline.judging.statistics.minimums import MIN_DIFFERENCES, MIN_SEGMENTS, values_problem
 from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, mean_of, segment_means
-from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
 from tfm.pipeline.significance.intervals import Interval
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.segment_statistics import mean_statistics as statistics_of
 
 MIN_OVERLAP = 0.5
 """Two systems are compared segment by segment if they share so large a part of the segments of the one with fewer."""
-TRIALS, SEED = 10_000, 12345
+PERMUTATION_TRIALS, SEED = 10_000, 12345
 PERMUTATION_BLOCK = 500
 
 
@@ -46,7 +46,7 @@ class DifferenceTest:
     @property
     def is_significant(self) -> bool:
         """Whether the difference is significant at 5 % after correction."""
-        return self.p_holm < LEVEL
+        return self.p_holm < SIGNIFICANCE_LEVEL
 
 
 def difference_tests(
@@ -111,10 +111,10 @@ def permutation_p_value(a: Sequence[float], b: Sequence[float]) -> float:
     far = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
     random, total = np.random.default_rng(SEED), math.fsum(values)
     count = 0
-    for _ in range(0, TRIALS, PERMUTATION_BLOCK):
+    for _ in range(0, PERMUTATION_TRIALS, PERMUTATION_BLOCK):
         mine = random.permuted(np.tile(values, (PERMUTATION_BLOCK, 1)), axis=1)[:, :size].sum(1)
         count += int((np.abs(mine / size - (total - mine) / len(b)) >= far).sum())
-    return (count + 1) / (TRIALS + 1)
+    return (count + 1) / (PERMUTATION_TRIALS + 1)
 
 
 def rank_clusters(systems: Sequence[str], is_better: Callable[[str, str], bool]) -> list[int]:

@@ -17,7 +17,7 @@ MIN_ERROR_SEGMENTS = 200
 """...of which a mean of errors has one, or a difference of errors over segments that are not the same;"""
 MIN_DIFFERENCES = 20
 """...of which a difference over the same segments has one: differences are less skewed."""
-MIN_APART = 10
+MIN_OTHER_VALUES = 10
 """Fewest segments that have another value than the commonest; of a strength, that a system won, and that it lost."""
 TOO_ALIKE_REASON = "another value than the commonest one is in {}, and it needs {}"
 TOO_AGREED_REASON = "the judges differ in {}, and it needs {}"
@@ -40,7 +40,7 @@ def values_problem(values: Sequence[float], fewest: int) -> str | None:
 
 def alike_problem(num_apart: int, reason: str = TOO_ALIKE_REASON) -> str | None:
     """Why so few segments that differ give no interval."""
-    return reason.format(format_count(num_apart, "segment"), MIN_APART) if num_apart < MIN_APART else None
+    return reason.format(format_count(num_apart, "segment"), MIN_OTHER_VALUES) if num_apart < MIN_OTHER_VALUES else None
 
 
 def differ_from_mode(values: Sequence[Hashable]) -> list[bool]:

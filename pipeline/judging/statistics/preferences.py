@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 from tfm.data.errors import format_count
 from tfm.pipeline.judging.statistics.minimums import (
-    MIN_APART,
+    MIN_OTHER_VALUES,
     MIN_SEGMENTS,
     ONE_SIDED_REASON,
     SAME_SHARE_REASON,
@@ -21,11 +21,11 @@ from tfm.pipeline.judging.statistics.minimums import (
     round_to_digits,
 )
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, percentiles
-from tfm.pipeline.significance.holm import LEVEL, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
 
 Floats = npt.NDArray[np.float64]
 
-PRIOR = 1.0
+PRIOR_STRENGTH = 1.0
 """Ties between every two systems, added to the data so that a system that always wins has a finite strength."""
 PRIOR_BOUND_MESSAGE = "some systems won every comparison with others, so that the prior alone bounds it"
 TOLERANCE = 1e-10
@@ -47,9 +47,9 @@ class Preference:
 class Strength:
     """A system's strength as a logarithm, the mean of all systems being 0, with its interval; and its comparisons.
 
-    Without an interval of fewer than MIN_SEGMENTS segments, and where a system won or lost in fewer than MIN_APART of
-    them, or its share of wins is one and the same in almost all, or the prior alone bounds the strengths (every draw
-    of such data would say the same).
+    Without an interval of fewer than MIN_SEGMENTS segments, and where a system won or lost in fewer than
+    MIN_OTHER_VALUES of them, or its share of wins is one and the same in almost all, or the prior alone bounds the
+    strengths (every draw of such data would say the same).
     """
 
     system: str
@@ -80,7 +80,7 @@ class SignTest:
     @property
     def is_significant(self) -> bool:
         """Whether the preference is significant at 5 % after correction."""
-        return self.p_holm < LEVEL
+        return self.p_holm < SIGNIFICANCE_LEVEL
 
 
 def preferences_from_best(judge: str, segment: str, shown: Sequence[str], best: Sequence[str]) -> list[Preference]:
@@ -105,7 +105,7 @@ def win_counts(preferences: Sequence[Preference], systems: Sequence[str]) -> tup
     return segments, counts
 
 
-def bradley_terry(wins: Floats, prior: float = PRIOR) -> Floats:
+def bradley_terry(wins: Floats, prior: float = PRIOR_STRENGTH) -> Floats:
     """Logarithms of the strengths s (..., K), mean 0, that make the counts (..., K, K) likeliest.
 
     p(i preferred to j) = s_i / (s_i + s_j). By Hunter's MM algorithm (2004): s_i becomes
@@ -153,15 +153,17 @@ def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
     won, lost = counts.sum(2), counts.sum(1)
     sides = zip(systems, (won > 0).sum(0).tolist(), (lost > 0).sum(0).tolist(), strict=True)
     found = [
-        ONE_SIDED_REASON.format(system, format_count(wins, "segment"), losses, MIN_APART)
+        ONE_SIDED_REASON.format(system, format_count(wins, "segment"), losses, MIN_OTHER_VALUES)
         for system, wins, losses in sides
-        if min(wins, losses) < MIN_APART
+        if min(wins, losses) < MIN_OTHER_VALUES
     ]
     for system, wins, losses in zip(systems, won.T, lost.T, strict=True):
         met = wins + losses > 0
         varied = sum(differ_from_mode(round_to_digits((wins[met] / (wins + losses)[met]).tolist())))
         found += (
-            [SAME_SHARE_REASON.format(system, format_count(varied, "segment"), MIN_APART)] if varied < MIN_APART else []
+            [SAME_SHARE_REASON.format(system, format_count(varied, "segment"), MIN_OTHER_VALUES)]
+            if varied < MIN_OTHER_VALUES
+            else []
         )
     bounded = len(connected_groups(counts.sum(0), systems, "strong")) > 1
     return (

@@ -22,9 +22,9 @@ CONFIDENCE = 0.95
 """Confidence level of every interval."""
 NUM_DRAWS, SEED = 1000, 12345
 """Number of resamples of the segments, for bootstrap intervals."""
-ROUNDING = 1e-12
+ROUNDING_TOLERANCE = 1e-12
 """Relative: what varies by less does not vary."""
-Unit: TypeAlias = tuple[str, str]
+JudgedUnit: TypeAlias = tuple[str, str]
 """A segment and what was judged there: a system, or a pair of systems."""
 
 
@@ -49,7 +49,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Mean:
+class MeanRating:
     """A mean over segments with its interval, which few segments, or equal ones, do not give."""
 
     value: float
@@ -67,7 +67,7 @@ def bootstrap_counts(num_segments: int, num_draws: int) -> npt.NDArray[np.int64]
 
 def estimate_interval(
     value: float | None,
-    units: Sequence[Unit],
+    units: Sequence[JudgedUnit],
     of_draws: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
     apart: Mapping[str, Sequence[Sequence[bool]]],
     num_draws: int = NUM_DRAWS,
@@ -89,7 +89,7 @@ def estimate_interval(
     counts = bootstrap_counts(len(segments), num_draws)[:, [place[segment] for segment, _ in units]]
     bootstrap_values = of_draws(counts.astype(np.float64))
     bootstrap_values = bootstrap_values[~np.isnan(bootstrap_values)]
-    if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING * np.abs(bootstrap_values).max():
+    if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING_TOLERANCE * np.abs(bootstrap_values).max():
         return Estimate(value, no_interval_reason=IDENTICAL_DRAWS_REASON)
     low, high = np.percentile(bootstrap_values, percentiles(len(segments)))
     return Estimate(value, float(low), float(high))
@@ -116,7 +116,7 @@ def segment_means(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
     }
 
 
-def mean_of(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> Mean:
+def mean_of(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> MeanRating:
     """The mean of one value a segment, and of `fewest` segments or more Student's t interval: mean ± t(n − 1) s / √n.
 
     It is about other segments, judged by the same judges. None where fewer than MIN_APART segments differ from the
@@ -126,17 +126,17 @@ def mean_of(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> Mean:
     mean = math.fsum(values) / num
     problem = values_problem(values, fewest)
     if problem:
-        return Mean(mean, None, None, num, problem)
+        return MeanRating(mean, None, None, num, problem)
     half = float(t.ppf((1 + CONFIDENCE) / 2, num - 1)) * float(np.std(values, ddof=1)) / math.sqrt(num)
-    return Mean(mean, mean - half, mean + half, num)
+    return MeanRating(mean, mean - half, mean + half, num)
 
 
 def values_vary(values: Sequence[float]) -> bool:
     """Whether values differ by more than what is lost in rounding."""
-    return max(values) - min(values) > ROUNDING * max(map(abs, values))
+    return max(values) - min(values) > ROUNDING_TOLERANCE * max(map(abs, values))
 
 
-def mean_ratings(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, Mean]:
+def mean_ratings(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, MeanRating]:
     """The mean of each system over its segments, each segment by the mean of its judges; intervals as `mean_of`."""
     return {system: mean_of(list(segments.values()), fewest) for system, segments in segment_means(judgments).items()}
 

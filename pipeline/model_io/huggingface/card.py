@@ -17,7 +17,7 @@ Figures = Mapping[str, Mapping[str, tuple[float, str]]]
 
 
 @dataclass(frozen=True)
-class Card:
+class ModelCard:
     """Contents of a model card that the model itself does not have.
 
     Args:
@@ -33,7 +33,7 @@ class Card:
     figures: Figures = field(default_factory=dict)
 
 
-def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how: str) -> str:
+def card_text(card: ModelCard, manifest: Manifest, *, class_name: str, task: str, how: str) -> str:
     """Return the README.md of a model.
 
     Args:
@@ -75,7 +75,7 @@ def card_text(card: Card, manifest: Manifest, *, class_name: str, task: str, how
     )
 
 
-def _model_index(card: Card, task: str) -> list[dict[str, Any]]:
+def _model_index(card: ModelCard, task: str) -> list[dict[str, Any]]:
     results = []
     for test, scores in card.figures.items():
         metrics = [

@@ -10,11 +10,11 @@ from torch import Tensor
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
-from tfm.pipeline.model_io.huggingface.weights import Weight
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 Settings = dict[str, Any]
-State = dict[str, Tensor]
+StateDict = dict[str, Tensor]
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": "tanh", "silu": "silu"}
 """Names in transformers by those of tfm."""
@@ -55,24 +55,24 @@ class HuggingFaceClass:
     model_type: str
     pipeline: str
     supports: SupportedConfig
-    weights: Callable[[ModelConfig], Iterable[Weight]]
+    weights: Callable[[ModelConfig], Iterable[WeightMapping]]
     tables: tuple[str, ...]
     settings: Callable[[ModelConfig, int], Settings]
-    finalize_export: Callable[[ModelConfig, State], State]
-    prepare_import: Callable[[Settings, State], State]
-    read: Callable[[Settings, State], Settings]
+    finalize_export: Callable[[ModelConfig, StateDict], StateDict]
+    prepare_import: Callable[[Settings, StateDict], StateDict]
+    read: Callable[[Settings, StateDict], Settings]
     bias: str | None
     note: str = ""
     tokenizer_overrides: Callable[[Snapshot, Settings], Settings] = lambda folder, settings: {}
 
-    def export_weights(self, config: ModelConfig, state: Mapping[str, Tensor]) -> State:
+    def export_weights(self, config: ModelConfig, state: Mapping[str, Tensor]) -> StateDict:
         """Return the weights of the class, by their names there, from those of tfm, all of which are in one of them."""
-        found: State = {}
+        found: StateDict = {}
         for weight in self.weights(config):
             found |= weight.export_tensors(state[weight.ours].detach().float())
         return self.finalize_export(config, found)
 
-    def import_weights(self, config: ModelConfig, found: State) -> State:
+    def import_weights(self, config: ModelConfig, found: StateDict) -> StateDict:
         """Return the weights of tfm, by their names, from those that `prepare_import` gives."""
         return {weight.ours: weight.import_tensor(found) for weight in self.weights(config)}
 
@@ -113,7 +113,7 @@ def is_zero(tensor: Tensor) -> bool:
     return not tensor.is_meta and not tensor.any()
 
 
-def tie_of(found: State, source: str, target: str, output: str) -> str:
+def detect_tie(found: StateDict, source: str, target: str, output: str) -> str:
     """Return the value of `model.tie`: the ones of three tables that are equal.
 
     Args:

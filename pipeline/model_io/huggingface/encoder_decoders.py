@@ -20,16 +20,16 @@ from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
     HuggingFaceClass,
     Settings,
-    State,
+    StateDict,
     activation_of,
+    detect_tie,
     is_zero,
     require_setting,
     task_of,
     tfm_keys,
-    tie_of,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
-from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear, norm
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleave, linear_weights, norm_weights
 from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
@@ -39,8 +39,13 @@ BEGIN_PIECE_KEY = "begin_in_position"
 """The key in config.json for the piece whose vector is part of the decoder's first position."""
 MAX_SINUSOIDS = 2**25
 """The most numbers of a table of positions that is compared with sines and cosines."""
-SHARED = "model.shared.weight"
-EMBEDDING_WEIGHTS = (SHARED, "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+SHARED_EMBEDDING = "model.shared.weight"
+EMBEDDING_WEIGHTS = (
+    SHARED_EMBEDDING,
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+    "lm_head.weight",
+)
 FINAL_LOGITS_BIAS = "final_logits_bias"
 EMBEDDING_NAMES = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
 
@@ -62,7 +67,7 @@ def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
     return SupportedConfig(keys, STANDARD_HEADS, ("encoder", "decoder"))
 
 
-def settings(config: ModelConfig, vocab_size: int) -> Settings:
+def export_settings(config: ModelConfig, vocab_size: int) -> Settings:
     """Return config.json, without the parts that differ between the classes."""
     return {
         "is_encoder_decoder": True,
@@ -94,49 +99,49 @@ def _stack_settings(name: str, stack: StackConfig) -> Settings:
     }
 
 
-def weights(config: ModelConfig) -> Iterator[Weight]:
+def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     """The table of both classes."""
     order = deinterleave(config.encoder.dim)
     if config.tie == "all":
-        yield Weight("source_embedding.table.weight", (SHARED,), columns=order)
+        yield WeightMapping("source_embedding.table.weight", (SHARED_EMBEDDING,), columns=order)
     else:
         for ours, theirs in EMBEDDING_NAMES.items():
-            yield Weight(f"{ours}.table.weight", (f"{theirs}.embed_tokens.weight",), columns=order)
-        yield Weight("output.weight", ("lm_head.weight",), columns=order)
+            yield WeightMapping(f"{ours}.table.weight", (f"{theirs}.embed_tokens.weight",), columns=order)
+        yield WeightMapping("output.weight", ("lm_head.weight",), columns=order)
     if config.output_bias:
-        yield Weight("output.bias", (FINAL_LOGITS_BIAS,), as_row=True)
+        yield WeightMapping("output.bias", (FINAL_LOGITS_BIAS,), as_row=True)
     for ours, theirs in EMBEDDING_NAMES.items():
         if config.embedding_norm:
-            yield from norm(f"{ours}.norm", f"{theirs}.layernorm_embedding", order)
+            yield from norm_weights(f"{ours}.norm", f"{theirs}.layernorm_embedding", order)
         if config.positions == "learned":
-            yield Weight(f"{ours}.positions.table.weight", (f"{theirs}.embed_positions.weight",), columns=order)
+            yield WeightMapping(f"{ours}.positions.table.weight", (f"{theirs}.embed_positions.weight",), columns=order)
     for side in "encoder", "decoder":
         if config.norm == "pre":
-            yield from norm(f"{side}_norm", f"model.{side}.layer_norm", order)
+            yield from norm_weights(f"{side}_norm", f"model.{side}.layer_norm", order)
         for i in range(getattr(config, side).layers):
             yield from _layer_weights(
                 f"{side}.{i}", f"model.{side}.layers.{i}", order, attends_to_memory=side == "decoder"
             )
 
 
-def _layer_weights(ours: str, theirs: str, order: Tensor, *, attends_to_memory: bool) -> Iterator[Weight]:
+def _layer_weights(ours: str, theirs: str, order: Tensor, *, attends_to_memory: bool) -> Iterator[WeightMapping]:
     dim = len(order)
     products = [f"{theirs}.self_attn.{name}_proj" for name in "qkv"]
-    yield from linear(f"{ours}.attention.query_key_value", *products, sizes=[dim] * 3, columns=order)
-    yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.out_proj", rows=order)
-    yield from norm(f"{ours}.around_attention.norm", f"{theirs}.self_attn_layer_norm", order)
+    yield from linear_weights(f"{ours}.attention.query_key_value", *products, sizes=[dim] * 3, columns=order)
+    yield from linear_weights(f"{ours}.attention.output", f"{theirs}.self_attn.out_proj", rows=order)
+    yield from norm_weights(f"{ours}.around_attention.norm", f"{theirs}.self_attn_layer_norm", order)
     if attends_to_memory:
         query, *products = (f"{theirs}.encoder_attn.{name}_proj" for name in "qkv")
-        yield from linear(f"{ours}.cross_attention.query", query, columns=order)
-        yield from linear(f"{ours}.cross_attention.key_value", *products, sizes=[dim] * 2, columns=order)
-        yield from linear(f"{ours}.cross_attention.output", f"{theirs}.encoder_attn.out_proj", rows=order)
-        yield from norm(f"{ours}.around_cross_attention.norm", f"{theirs}.encoder_attn_layer_norm", order)
-    yield from linear(f"{ours}.feed_forward.inner", f"{theirs}.fc1", columns=order)
-    yield from linear(f"{ours}.feed_forward.outer", f"{theirs}.fc2", rows=order)
-    yield from norm(f"{ours}.around_feed_forward.norm", f"{theirs}.final_layer_norm", order)
+        yield from linear_weights(f"{ours}.cross_attention.query", query, columns=order)
+        yield from linear_weights(f"{ours}.cross_attention.key_value", *products, sizes=[dim] * 2, columns=order)
+        yield from linear_weights(f"{ours}.cross_attention.output", f"{theirs}.encoder_attn.out_proj", rows=order)
+        yield from norm_weights(f"{ours}.around_cross_attention.norm", f"{theirs}.encoder_attn_layer_norm", order)
+    yield from linear_weights(f"{ours}.feed_forward.inner", f"{theirs}.fc1", columns=order)
+    yield from linear_weights(f"{ours}.feed_forward.outer", f"{theirs}.fc2", rows=order)
+    yield from norm_weights(f"{ours}.around_feed_forward.norm", f"{theirs}.final_layer_norm", order)
 
 
-def add_positions(config: ModelConfig, found: State) -> State:
+def add_positions(config: ModelConfig, found: StateDict) -> StateDict:
     """Their weights and the position tables, which are no weights of ours where positions are not learned; and the
     table that both classes have besides those of encoder, decoder and output, where these are not one."""
     if config.positions != "learned":
@@ -144,38 +149,38 @@ def add_positions(config: ModelConfig, found: State) -> State:
         table = sinusoids(config.encoder.dim, config.max_length).float()[:, order]
         table = table if config.positions == "sinusoidal" else torch.zeros_like(table)
         found |= {f"{theirs}.embed_positions.weight": table.clone() for theirs in EMBEDDING_NAMES.values()}
-    if SHARED not in found:
-        found[SHARED] = found["model.encoder.embed_tokens.weight"].clone()
+    if SHARED_EMBEDDING not in found:
+        found[SHARED_EMBEDDING] = found["model.encoder.embed_tokens.weight"].clone()
     return found
 
 
-def finish_pegasus(config: ModelConfig, found: State) -> State:
+def finish_pegasus(config: ModelConfig, found: StateDict) -> StateDict:
     """Convert the weights that the table gives to Pegasus."""
     found = add_positions(config, found)
-    return {FINAL_LOGITS_BIAS: torch.zeros(1, len(found[SHARED])), **found}
+    return {FINAL_LOGITS_BIAS: torch.zeros(1, len(found[SHARED_EMBEDDING])), **found}
 
 
-def finish_marian(config: ModelConfig, found: State) -> State:
+def finish_marian(config: ModelConfig, found: StateDict) -> StateDict:
     """Convert the weights that the table gives to Marian, with the piece that a target begins with."""
     found = add_positions(config, found)
     begin = found[_target_embedding_name(found)][BOS_ID]
     found["model.decoder.embed_positions.weight"][0] += begin * _embedding_scale(config)
     for name in {*EMBEDDING_WEIGHTS} & {*found}:
         found[name] = torch.cat([found[name], torch.zeros(1, config.encoder.dim)])
-    bias = found.get(FINAL_LOGITS_BIAS, torch.zeros(1, len(found[SHARED]) - 1))
+    bias = found.get(FINAL_LOGITS_BIAS, torch.zeros(1, len(found[SHARED_EMBEDDING]) - 1))
     return found | {FINAL_LOGITS_BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
 
 
-def _target_embedding_name(found: State) -> str:
+def _target_embedding_name(found: StateDict) -> str:
     """The name of the table of target pieces."""
-    return next(name for name in ("model.decoder.embed_tokens.weight", SHARED) if name in found)
+    return next(name for name in ("model.decoder.embed_tokens.weight", SHARED_EMBEDDING) if name in found)
 
 
 def _embedding_scale(config: ModelConfig) -> float:
     return config.encoder.dim**0.5 if config.scale_embedding else 1.0
 
 
-def read(settings: Settings, found: State, norm_placement: str) -> Settings:
+def read_config(settings: Settings, found: StateDict, norm_placement: str) -> Settings:
     """Return [model] of a recipe from config.json and the weights.
 
     Args:
@@ -200,17 +205,17 @@ def read(settings: Settings, found: State, norm_placement: str) -> Settings:
         raise ValueError("it has learned positions of one side alone")
     else:
         positions = "none" if all(map(is_zero, tables)) else "learned"
-    return {**common(settings, found), "norm": norm_placement, "positions": positions, "max_length": length}
+    return {**read_common_config(settings, found), "norm": norm_placement, "positions": positions, "max_length": length}
 
 
-def common(settings: Settings, found: State) -> Settings:
+def read_common_config(settings: Settings, found: StateDict) -> Settings:
     """Return the settings that all encoder-decoders have, whatever their norms and positions are."""
     return {
         **task_of(settings, "translation"),
-        "encoder": _stack_of(settings, "encoder"),
-        "decoder": _stack_of(settings, "decoder"),
+        "encoder": _read_stack_config(settings, "encoder"),
+        "decoder": _read_stack_config(settings, "decoder"),
         "activation": activation_of(settings["activation_function"]),
-        "tie": tie_of(found, *EMBEDDING_WEIGHTS[1:]),
+        "tie": detect_tie(found, *EMBEDDING_WEIGHTS[1:]),
         "scale_embedding": settings["scale_embedding"],
         "output_bias": not is_zero(found[FINAL_LOGITS_BIAS]),
         "dropout": {
@@ -222,7 +227,7 @@ def common(settings: Settings, found: State) -> Settings:
     }
 
 
-def _stack_of(settings: Settings, name: str) -> Settings:
+def _read_stack_config(settings: Settings, name: str) -> Settings:
     return {
         "layers": settings[f"{name}_layers"],
         "dim": settings["d_model"],
@@ -231,13 +236,13 @@ def _stack_of(settings: Settings, name: str) -> Settings:
     }
 
 
-def shared_embeddings(found: State) -> State:
+def share_embeddings(found: StateDict) -> StateDict:
     """Their weights with each table of pieces by itself, and a bias of zeros where there is none.
 
     A table may have been padded to more rows, and the bias not. Raises ValueError where the bias is longer.
     """
     found = dict(found)
-    shared = found[SHARED] if SHARED in found else found["model.decoder.embed_tokens.weight"]
+    shared = found[SHARED_EMBEDDING] if SHARED_EMBEDDING in found else found["model.decoder.embed_tokens.weight"]
     for name in EMBEDDING_WEIGHTS:
         found.setdefault(name, shared)
     rows, bias = len(found["lm_head.weight"]), found.get(FINAL_LOGITS_BIAS, torch.zeros(1, 0))
@@ -247,15 +252,15 @@ def shared_embeddings(found: State) -> State:
     return found
 
 
-def prepare_shared_embeddings(settings: Settings, found: State) -> State:
+def prepare_shared_embeddings(settings: Settings, found: StateDict) -> StateDict:
     """Prepare the weights of an import with each table of pieces by itself, as `prepare_import` of a class."""
-    return shared_embeddings(found)
+    return share_embeddings(found)
 
 
-def strip_begin_piece(settings: Settings, found: State) -> State:
+def strip_begin_piece(settings: Settings, found: StateDict) -> StateDict:
     """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
     away, and the begin token's vector from the first position."""
-    found = shared_embeddings(found)
+    found = share_embeddings(found)
     begin = settings.get("tfm", {}).get(BEGIN_PIECE_KEY)
     if begin is None:
         return found
@@ -275,10 +280,12 @@ PEGASUS = HuggingFaceClass(
     model_type="pegasus",
     pipeline="translation",
     supports=supported_encoder_decoder("pre"),
-    settings=lambda config, size: settings(config, size) | {"pad_token_id": BOS_ID, "decoder_start_token_id": BOS_ID},
-    weights=weights,
+    settings=lambda config, size: (
+        export_settings(config, size) | {"pad_token_id": BOS_ID, "decoder_start_token_id": BOS_ID}
+    ),
+    weights=list_weights,
     finalize_export=finish_pegasus,
-    read=partial(read, norm_placement="pre"),
+    read=partial(read_config, norm_placement="pre"),
     prepare_import=prepare_shared_embeddings,
     tables=EMBEDDING_WEIGHTS,
     bias=FINAL_LOGITS_BIAS,
@@ -289,7 +296,7 @@ MARIAN = HuggingFaceClass(
     pipeline="translation",
     supports=supported_encoder_decoder("post"),
     settings=lambda config, size: (
-        settings(config, size + 1)
+        export_settings(config, size + 1)
         | {
             "decoder_vocab_size": size + 1,
             "share_encoder_decoder_embeddings": True,
@@ -298,9 +305,9 @@ MARIAN = HuggingFaceClass(
             "tfm": {**tfm_keys(config)["tfm"], BEGIN_PIECE_KEY: BOS_ID},
         }
     ),
-    weights=weights,
+    weights=list_weights,
     finalize_export=finish_marian,
-    read=partial(read, norm_placement="post"),
+    read=partial(read_config, norm_placement="post"),
     prepare_import=strip_begin_piece,
     tables=EMBEDDING_WEIGHTS,
     bias=FINAL_LOGITS_BIAS,

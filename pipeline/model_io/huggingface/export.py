@@ -14,11 +14,11 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.manifest import open_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.huggingface.card import Card, card_text
+from tfm.pipeline.model_io.huggingface.card import ModelCard, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
 from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN
 from tfm.pipeline.model_io.huggingface.gpt2 import max_positions
-from tfm.pipeline.model_io.huggingface.registry import class_for, unsupported_reason
+from tfm.pipeline.model_io.huggingface.registry import find_export_class, unsupported_reason
 from tfm.pipeline.model_io.huggingface.tokenizer_files import (
     are_marian_tokenizers,
     write_marian_tokenizers,
@@ -30,7 +30,7 @@ from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, Tokenizer
 
 
-def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
+def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
     """Write a model into a folder as a class of transformers.
 
     Args:
@@ -42,7 +42,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: Card) -> None:
         RecipeError: no class of transformers holds the model; the part that none has is named.
     """
     config = loaded.config
-    held_by = class_for(config)
+    held_by = find_export_class(config)
     if held_by is None:
         problem = f"no class of transformers holds this model: {unsupported_reason(config)}"
         raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange.md has what each class holds")

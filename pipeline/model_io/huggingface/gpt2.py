@@ -11,7 +11,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     SPECIAL_TOKEN_IDS,
     HuggingFaceClass,
     Settings,
-    State,
+    StateDict,
     activation_of,
     are_equal,
     require_setting,
@@ -19,11 +19,11 @@ from tfm.pipeline.model_io.huggingface.classes import (
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
-from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping, linear_weights, norm_weights
 from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
 
-WORDS, POSITIONS, OUTPUT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
-(LANGUAGE_MODEL,) = select_tasks(lambda each: each.generates)
+WORD_EMBEDDING, POSITION_EMBEDDING, OUTPUT_WEIGHT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
+(LANGUAGE_MODEL_TASKS,) = select_tasks(lambda each: each.generates)
 SUPPORTED_SETTINGS: dict[str, object] = {
     "architecture": ("decoder_only",),
     "task": select_tasks(lambda each: each.writes),
@@ -52,16 +52,16 @@ def is_tied(config: ModelConfig) -> bool:
     return config.tie in ("output", "all") and not config.scale_embedding
 
 
-def tables(config: ModelConfig, words: str) -> Iterator[Weight]:
+def list_embedding_weights(config: ModelConfig, words: str) -> Iterator[WeightMapping]:
     """The tables of pieces, of a class that reads them by the table `words`."""
-    yield Weight("embedding.table.weight", (words,))
+    yield WeightMapping("embedding.table.weight", (words,))
     if not is_tied(config):
-        yield Weight("output.weight", (OUTPUT,))
+        yield WeightMapping("output.weight", (OUTPUT_WEIGHT,))
     if config.output_bias:
-        yield Weight("output.bias", ("lm_head.bias",))
+        yield WeightMapping("output.bias", ("lm_head.bias",))
 
 
-def scale_input_embedding(config: ModelConfig, found: State, words: str) -> State:
+def scale_input_embedding(config: ModelConfig, found: StateDict, words: str) -> StateDict:
     """Multiply the table of the input by the scale of embeddings, which the class does not have.
 
     Args:
@@ -74,7 +74,7 @@ def scale_input_embedding(config: ModelConfig, found: State, words: str) -> Stat
     return found
 
 
-def settings(config: ModelConfig, vocab_size: int) -> Settings:
+def export_settings(config: ModelConfig, vocab_size: int) -> Settings:
     """config.json."""
     stack = config.decoder
     return {
@@ -95,38 +95,38 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
     }
 
 
-def weights(config: ModelConfig) -> Iterator[Weight]:
+def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     """The table; products there are stored the other way round."""
-    yield from tables(config, WORDS)
+    yield from list_embedding_weights(config, WORD_EMBEDDING)
     if config.positions == "learned":
-        yield Weight("embedding.positions.table.weight", (POSITIONS,))
+        yield WeightMapping("embedding.positions.table.weight", (POSITION_EMBEDDING,))
     for i in range(config.decoder.layers):
         ours, theirs = f"layers.{i}", f"transformer.h.{i}"
-        yield from linear(f"{ours}.attention.query_key_value", f"{theirs}.attn.c_attn", transposed=True)
-        yield from linear(f"{ours}.attention.output", f"{theirs}.attn.c_proj", transposed=True)
-        yield from linear(f"{ours}.feed_forward.inner", f"{theirs}.mlp.c_fc", transposed=True)
-        yield from linear(f"{ours}.feed_forward.outer", f"{theirs}.mlp.c_proj", transposed=True)
-        yield from norm(f"{ours}.around_attention.norm", f"{theirs}.ln_1")
-        yield from norm(f"{ours}.around_feed_forward.norm", f"{theirs}.ln_2")
-    yield from norm("norm", "transformer.ln_f")
+        yield from linear_weights(f"{ours}.attention.query_key_value", f"{theirs}.attn.c_attn", transposed=True)
+        yield from linear_weights(f"{ours}.attention.output", f"{theirs}.attn.c_proj", transposed=True)
+        yield from linear_weights(f"{ours}.feed_forward.inner", f"{theirs}.mlp.c_fc", transposed=True)
+        yield from linear_weights(f"{ours}.feed_forward.outer", f"{theirs}.mlp.c_proj", transposed=True)
+        yield from norm_weights(f"{ours}.around_attention.norm", f"{theirs}.ln_1")
+        yield from norm_weights(f"{ours}.around_feed_forward.norm", f"{theirs}.ln_2")
+    yield from norm_weights("norm", "transformer.ln_f")
 
 
-def finish_export(config: ModelConfig, found: State) -> State:
+def finish_export(config: ModelConfig, found: StateDict) -> StateDict:
     """Add positions that are no weights of tfm, and remove those that no training has reached."""
     if config.positions == "learned":
-        found[POSITIONS] = found[POSITIONS][: max_positions(config)].clone()
+        found[POSITION_EMBEDDING] = found[POSITION_EMBEDDING][: max_positions(config)].clone()
     if config.positions == "sinusoidal":
-        found[POSITIONS] = sinusoids(config.decoder.dim, max_positions(config)).float()
+        found[POSITION_EMBEDDING] = sinusoids(config.decoder.dim, max_positions(config)).float()
     if config.positions == "none":
-        found[POSITIONS] = torch.zeros(max_positions(config), config.decoder.dim)
-    return scale_input_embedding(config, found, WORDS)
+        found[POSITION_EMBEDDING] = torch.zeros(max_positions(config), config.decoder.dim)
+    return scale_input_embedding(config, found, WORD_EMBEDDING)
 
 
-def read(settings: Settings, found: State) -> Settings:
+def read_config(settings: Settings, found: StateDict) -> Settings:
     """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     dropout = {"residual": "resid_pdrop", "embedding": "embd_pdrop", "attention": "attn_pdrop"}
-    keys = task_of(settings, LANGUAGE_MODEL)
+    keys = task_of(settings, LANGUAGE_MODEL_TASKS)
     sides = 2 if ABILITIES[keys["task"]].translates else 1
     return {
         **keys,
@@ -139,7 +139,7 @@ def read(settings: Settings, found: State) -> Settings:
         },
         "positions": "learned",
         "activation": activation_of(settings["activation_function"]),
-        "tie": "all" if are_equal(found[WORDS], found[OUTPUT]) else "none",
+        "tie": "all" if are_equal(found[WORD_EMBEDDING], found[OUTPUT_WEIGHT]) else "none",
         "scale_embedding": False,
         "norm_eps": settings["layer_norm_epsilon"],
         "max_length": settings["n_positions"] // sides,
@@ -147,17 +147,17 @@ def read(settings: Settings, found: State) -> Settings:
     }
 
 
-def add_output_weight(found: State, words: str) -> State:
+def add_output_weight(found: StateDict, words: str) -> StateDict:
     """The weights with the table of the output, which a file leaves out where it is that of the input."""
-    return {OUTPUT: found[words], **found}
+    return {OUTPUT_WEIGHT: found[words], **found}
 
 
-def prepare_import(settings: Settings, found: State) -> State:
+def prepare_import(settings: Settings, found: StateDict) -> StateDict:
     """Rename the weights as in the whole model: some files leave out the beginning of each name."""
     prefix = "transformer."
     if not any(name.startswith(prefix) for name in found):
-        found = {name if name == OUTPUT else prefix + name: each for name, each in found.items()}
-    return add_output_weight(found, WORDS)
+        found = {name if name == OUTPUT_WEIGHT else prefix + name: each for name, each in found.items()}
+    return add_output_weight(found, WORD_EMBEDDING)
 
 
 GPT2 = HuggingFaceClass(
@@ -165,11 +165,11 @@ GPT2 = HuggingFaceClass(
     model_type="gpt2",
     pipeline="text-generation",
     supports=SupportedConfig(SUPPORTED_SETTINGS, STANDARD_HEADS, ("decoder",)),
-    settings=settings,
-    weights=weights,
+    settings=export_settings,
+    weights=list_weights,
     finalize_export=finish_export,
     prepare_import=prepare_import,
-    read=read,
-    tables=(WORDS, OUTPUT),
+    read=read_config,
+    tables=(WORD_EMBEDDING, OUTPUT_WEIGHT),
     bias="lm_head.bias",
 )

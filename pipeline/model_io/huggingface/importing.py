@@ -17,13 +17,13 @@ from tfm.data.errors import format_names, validation_problem
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.huggingface.classes import SUPPRESSED_BIAS, HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.classes import SUPPRESSED_BIAS, HuggingFaceClass, Settings, StateDict
 from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_pieces
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_weight_names, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
-from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, Snapshot
+from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
-from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces, read_pieces
+from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_pieces
 from tfm.pipeline.model_io.loaded_model import check_fit, save_network, shapes_of
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
@@ -44,7 +44,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
         DataError: a file is missing, damaged or elsewhere, or tfm does not have such a model, with the reason.
     """
     received = Snapshot(folder)
-    settings, hf_class = _class_of(received)
+    settings, hf_class = _find_class(received)
     with _raise_data_error(received, hf_class):
         settings = settings | hf_class.tokenizer_overrides(received, settings)
         check_weights(received, settings, hf_class)
@@ -79,7 +79,7 @@ def _raise_data_error(received: Snapshot, hf_class: HuggingFaceClass) -> Iterato
     try:
         yield
     except ValidationError as error:
-        raise DataError(validation_problem(error), file=received.folder / CONFIG) from error
+        raise DataError(validation_problem(error), file=received.folder / CONFIG_FILE) from error
     except REFUSAL_ERRORS as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=received.folder) from error
@@ -91,7 +91,7 @@ REFUSAL_ERRORS = (
 )
 
 
-def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
+def _find_class(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
     """config.json, and the class that it names. Raises DataError where tfm has no such class."""
     folder = received.folder
     if not folder.exists():
@@ -99,9 +99,9 @@ def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
     if not folder.is_dir():
         raise DataError("is a file: give the folder of the model", file=folder)
     ours = (model_folder(folder) / "manifest.json").exists()
-    if not received.has(CONFIG) and not ours:
+    if not received.has(CONFIG_FILE) and not ours:
         raise DataError("has no config.json: give a folder as `save_pretrained` of transformers writes it", file=folder)
-    settings = received.read_document(CONFIG)
+    settings = received.read_document(CONFIG_FILE)
     named = settings.get("architectures")
     names = [str(each) for each in named] if isinstance(named, list) else []
     known = {each.name: each for each in IMPORT_CLASSES}
@@ -110,14 +110,14 @@ def _class_of(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
         raise DataError("was made by tfm, and needs no import", file=folder)
     if found is None:
         told = format_names(names) or f"model_type {settings.get('model_type')!r:.80}"
-        raise DataError(f"tfm cannot import {told}, only {', '.join(known)}", file=folder / CONFIG)
-    check_config(settings, folder / CONFIG)
+        raise DataError(f"tfm cannot import {told}, only {', '.join(known)}", file=folder / CONFIG_FILE)
+    check_config(settings, folder / CONFIG_FILE)
     return settings, found
 
 
 def _read_model(
     received: Snapshot, settings: Settings, hf_class: HuggingFaceClass
-) -> tuple[ModelConfig, State, Pieces]:
+) -> tuple[ModelConfig, StateDict, ImportedTokenizers]:
     """Config, weights by the names of tfm, and tokenizers."""
     found = hf_class.prepare_import(settings, _load_weights(received))
     keys = hf_class.read(settings, found)
@@ -142,7 +142,7 @@ def _read_model(
     return config, hf_class.import_weights(config, found), pieces
 
 
-def _load_weights(received: Snapshot) -> State:
+def _load_weights(received: Snapshot) -> StateDict:
     """Every weight in the folder, in fp32."""
     found: dict[str, Tensor] = {}
     for file in received.weight_files():

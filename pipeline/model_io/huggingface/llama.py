@@ -15,28 +15,28 @@ from tfm.pipeline.model_io.huggingface.classes import (
     SPECIAL_TOKEN_IDS,
     HuggingFaceClass,
     Settings,
-    State,
+    StateDict,
     are_equal,
     require_setting,
     task_of,
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.gpt2 import (
-    LANGUAGE_MODEL,
-    OUTPUT,
+    LANGUAGE_MODEL_TASKS,
+    OUTPUT_WEIGHT,
     SUPPORTED_SETTINGS,
     add_output_weight,
     is_tied,
+    list_embedding_weights,
     max_positions,
     scale_input_embedding,
-    tables,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
-from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave, linear
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleave, linear_weights
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 TOKEN_EMBEDDING = "model.embed_tokens.weight"
-GATES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
+GATE_NAMES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
 """The function of the gate there, and the order of the halves of the matrix here, by the activation here."""
 ROPE_SCALING_KEYS: Settings = {
     "low_freq_factor": "low_frequency_factor",
@@ -46,10 +46,10 @@ ROPE_SCALING_KEYS: Settings = {
 """The settings of Llama 3.1 that slow its positions: the name in [model.rotary] by the one there."""
 
 
-def settings(config: ModelConfig, vocab_size: int) -> Settings:
+def export_settings(config: ModelConfig, vocab_size: int) -> Settings:
     """config.json."""
     stack = config.decoder
-    function, _ = GATES[config.activation]
+    function, _ = GATE_NAMES[config.activation]
     rope = rope_parameters(config.rotary)
     return {
         "vocab_size": vocab_size,
@@ -74,25 +74,25 @@ def settings(config: ModelConfig, vocab_size: int) -> Settings:
     }
 
 
-def weights(config: ModelConfig) -> Iterator[Weight]:
+def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     """The table."""
     stack = config.decoder
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
     sizes = [stack.dim, groups * width, groups * width]
-    _, halves = GATES[config.activation]
+    _, halves = GATE_NAMES[config.activation]
     rows = rotary_permutation(stack)
-    yield from tables(config, TOKEN_EMBEDDING)
+    yield from list_embedding_weights(config, TOKEN_EMBEDDING)
     for i in range(stack.layers):
         ours, theirs = f"layers.{i}", f"model.layers.{i}"
         products = [f"{theirs}.self_attn.{name}_proj" for name in "qkv"]
-        yield from linear(f"{ours}.attention.query_key_value", *products, sizes=sizes, rows=rows)
-        yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj")
+        yield from linear_weights(f"{ours}.attention.query_key_value", *products, sizes=sizes, rows=rows)
+        yield from linear_weights(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj")
         inner = [f"{theirs}.mlp.{name}" for name in halves]
-        yield from linear(f"{ours}.feed_forward.inner", *inner, sizes=[stack.feed_forward_dim] * 2)
-        yield from linear(f"{ours}.feed_forward.outer", f"{theirs}.mlp.down_proj")
-        yield Weight(f"{ours}.around_attention.norm.weight", (f"{theirs}.input_layernorm.weight",))
-        yield Weight(f"{ours}.around_feed_forward.norm.weight", (f"{theirs}.post_attention_layernorm.weight",))
-    yield Weight("norm.weight", ("model.norm.weight",))
+        yield from linear_weights(f"{ours}.feed_forward.inner", *inner, sizes=[stack.feed_forward_dim] * 2)
+        yield from linear_weights(f"{ours}.feed_forward.outer", f"{theirs}.mlp.down_proj")
+        yield WeightMapping(f"{ours}.around_attention.norm.weight", (f"{theirs}.input_layernorm.weight",))
+        yield WeightMapping(f"{ours}.around_feed_forward.norm.weight", (f"{theirs}.post_attention_layernorm.weight",))
+    yield WeightMapping("norm.weight", ("model.norm.weight",))
 
 
 def rotary_permutation(stack: StackConfig) -> Tensor:
@@ -115,7 +115,7 @@ def rope_parameters(rotary: RotaryConfig) -> Settings:
     return said
 
 
-def rotary(settings: Settings) -> Settings:
+def read_rotary(settings: Settings) -> Settings:
     """Return [model.rotary] from config.json.
 
     Raises ValueError for positions that turn in another way than those of tfm.
@@ -133,14 +133,14 @@ def rotary(settings: Settings) -> Settings:
     return {**found, "factor": said["factor"], **slowed}
 
 
-def read(settings: Settings, found: State) -> Settings:
+def read_config(settings: Settings, found: StateDict) -> Settings:
     """Return [model] of a recipe from config.json and the weights."""
     heads, dim = settings["num_attention_heads"], settings["hidden_size"]
     require_setting(settings, head_dim=dim // heads)
-    gates = {function: ours for ours, (function, _) in GATES.items()}
+    gates = {function: ours for ours, (function, _) in GATE_NAMES.items()}
     if settings["hidden_act"] not in gates:
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
-    keys = task_of(settings, LANGUAGE_MODEL)
+    keys = task_of(settings, LANGUAGE_MODEL_TASKS)
     sides = 2 if ABILITIES[keys["task"]].translates else 1
     return {
         **keys,
@@ -153,18 +153,18 @@ def read(settings: Settings, found: State) -> Settings:
             "feed_forward_dim": settings["intermediate_size"],
         },
         "positions": "rotary",
-        "rotary": rotary(settings),
+        "rotary": read_rotary(settings),
         "normalization": "rms",
         "norm_eps": settings["rms_norm_eps"],
         "activation": gates[settings["hidden_act"]],
-        "tie": "all" if are_equal(found[TOKEN_EMBEDDING], found[OUTPUT]) else "none",
+        "tie": "all" if are_equal(found[TOKEN_EMBEDDING], found[OUTPUT_WEIGHT]) else "none",
         "scale_embedding": False,
         "max_length": settings["max_position_embeddings"] // sides,
         "dropout": {"residual": 0.0, "embedding": 0.0, "attention": settings.get("attention_dropout") or 0.0},
     }
 
 
-def prepare_import(settings: Settings, found: State) -> State:
+def prepare_import(settings: Settings, found: StateDict) -> StateDict:
     """Add the weights that a file leaves out: the table of the output, and biases, which most models do not have."""
     found = add_output_weight(found, TOKEN_EMBEDDING)
     for name, each in list(found.items()):
@@ -180,15 +180,15 @@ LLAMA = HuggingFaceClass(
     pipeline="text-generation",
     supports=SupportedConfig(
         SUPPORTED_SETTINGS
-        | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY_VALUE, "activation": tuple(GATES)},
+        | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY_VALUE, "activation": tuple(GATE_NAMES)},
         {**STANDARD_HEADS, "key_value_heads": ANY_VALUE},
         ("decoder",),
     ),
-    settings=settings,
-    weights=weights,
+    settings=export_settings,
+    weights=list_weights,
     prepare_import=prepare_import,
-    read=read,
-    tables=(TOKEN_EMBEDDING, OUTPUT),
+    read=read_config,
+    tables=(TOKEN_EMBEDDING, OUTPUT_WEIGHT),
     bias="lm_head.bias",
     finalize_export=lambda config, found: scale_input_embedding(config, found, TOKEN_EMBEDDING),
 )

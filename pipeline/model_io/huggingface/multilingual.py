@@ -10,17 +10,22 @@ from dataclasses import replace
 import torch
 
 from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
-from tfm.pipeline.model_io.huggingface.classes import Settings, State, require_setting
-from tfm.pipeline.model_io.huggingface.encoder_decoders import EMBEDDING_NAMES, PEGASUS, common, shared_embeddings
+from tfm.pipeline.model_io.huggingface.classes import Settings, StateDict, require_setting
+from tfm.pipeline.model_io.huggingface.encoder_decoders import (
+    EMBEDDING_NAMES,
+    PEGASUS,
+    read_common_config,
+    share_embeddings,
+)
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
 from tfm.tokenizer.languages import is_language_token
 
 POSITION_OFFSET = 2
 """mBART's position 0 stands in row 2."""
-LANGUAGES = "languages"
+LANGUAGES_KEY = "languages"
 """The key in the settings for the way in which the model is told languages, which only its tokenizer knows."""
-LANGUAGE_POSITION = {
+LANGUAGE_POSITION_BY_TOKENIZER = {
     "M2M100Tokenizer": "before",
     "NllbTokenizer": "before",
     "MBart50Tokenizer": "before",
@@ -47,7 +52,7 @@ def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
             f"its tokenizer has the language {around} a source, and decoder_start_token_id = {begin}: there are models "
             "with it before, whose targets begin with </s>, and with it behind, whose targets begin with their language"
         )
-    return {LANGUAGES: found, "decoder_start_token_id": settings.get("bos_token_id", 0)}
+    return {LANGUAGES_KEY: found, "decoder_start_token_id": settings.get("bos_token_id", 0)}
 
 
 def _source_language_position(folder: Snapshot) -> str:
@@ -57,8 +62,8 @@ def _source_language_position(folder: Snapshot) -> str:
     """
     own = folder.read_document("tokenizer_config.json")
     name = str(own.get("tokenizer_class")).removesuffix("Fast")
-    if name in LANGUAGE_POSITION:
-        return "behind" if own.get("legacy_behaviour") else LANGUAGE_POSITION[name]
+    if name in LANGUAGE_POSITION_BY_TOKENIZER:
+        return "behind" if own.get("legacy_behaviour") else LANGUAGE_POSITION_BY_TOKENIZER[name]
     step = folder.read_document("tokenizer.json").get("post_processor") or {}
     parts = [part["SpecialToken"]["id"] if "SpecialToken" in part else "" for part in step.get("single", [])]
     if len(parts) == 3 and parts[1] == "" and is_language_token(parts[0]):
@@ -68,39 +73,39 @@ def _source_language_position(folder: Snapshot) -> str:
     raise ValueError("its tokenizer puts no language, such as deu_Latn, before or behind a source")
 
 
-def read_m2m100(settings: Settings, found: State) -> Settings:
+def read_m2m100(settings: Settings, found: StateDict) -> Settings:
     """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, pad_token_id=1, is_encoder_decoder=True)
     length = settings["max_position_embeddings"]
-    own = {"positions": "fairseq", "max_length": length, LANGUAGES: settings[LANGUAGES]}
-    return {**common(settings, found), "norm": "pre", **own}
+    own = {"positions": "fairseq", "max_length": length, LANGUAGES_KEY: settings[LANGUAGES_KEY]}
+    return {**read_common_config(settings, found), "norm": "pre", **own}
 
 
-def read_mbart(settings: Settings, found: State) -> Settings:
+def read_mbart(settings: Settings, found: StateDict) -> Settings:
     """Return [model] of a recipe from config.json and the weights of mBART."""
     require_setting(
         settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
     )
-    length = _length_of(settings)
-    own = {"positions": "learned", "max_length": length, LANGUAGES: settings[LANGUAGES], "embedding_norm": True}
-    return {**common(settings, found), "norm": "pre", **own}
+    length = _max_length_of(settings)
+    own = {"positions": "learned", "max_length": length, LANGUAGES_KEY: settings[LANGUAGES_KEY], "embedding_norm": True}
+    return {**read_common_config(settings, found), "norm": "pre", **own}
 
 
-def _length_of(settings: Settings) -> int:
+def _max_length_of(settings: Settings) -> int:
     """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
-    return int(settings["max_position_embeddings"]) - LANGUAGE_PREFIX_MODELS[settings[LANGUAGES]].lead_length + 1
+    return int(settings["max_position_embeddings"]) - LANGUAGE_PREFIX_MODELS[settings[LANGUAGES_KEY]].lead_length + 1
 
 
-def prepare_m2m100(settings: Settings, found: State) -> State:
+def prepare_m2m100(settings: Settings, found: StateDict) -> StateDict:
     """Prepare the weights of M2M100, each table by itself; sinusoids follow from config.json."""
-    found = shared_embeddings(found)
+    found = share_embeddings(found)
     return {name: each for name, each in found.items() if not name.endswith("embed_positions.weights")}
 
 
-def prepare_mbart(settings: Settings, found: State) -> State:
+def prepare_mbart(settings: Settings, found: StateDict) -> StateDict:
     """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
-    found, longest = shared_embeddings(found), settings["max_position_embeddings"]
-    rows = dict(zip(EMBEDDING_NAMES.values(), (_length_of(settings), longest), strict=True))
+    found, longest = share_embeddings(found), settings["max_position_embeddings"]
+    rows = dict(zip(EMBEDDING_NAMES.values(), (_max_length_of(settings), longest), strict=True))
     for theirs, count in rows.items():
         name = f"{theirs}.embed_positions.weight"
         if len(found[name]) != longest + POSITION_OFFSET:

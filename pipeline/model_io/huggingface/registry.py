@@ -13,7 +13,7 @@ EXPORT_CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, *E
 IMPORT_CLASSES = (*EXPORT_CLASSES, *IMPORT_ONLY_CLASSES, *MULTILINGUAL_CLASSES)
 
 
-def class_for(config: ModelConfig) -> HuggingFaceClass | None:
+def find_export_class(config: ModelConfig) -> HuggingFaceClass | None:
     """Return the class that holds a model; None where none does, for a reason that `unsupported_reason` gives."""
     return next((each for each in EXPORT_CLASSES if each.supports.unsupported_part(config) is None), None)
 

@@ -48,7 +48,7 @@ def write_tokenizer(
     (folder / "tokenizer.json").write_text(_dump_json(document), encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": num_read(config),
+        "model_max_length": max_text_pieces(config),
         "pad_token": pad,
         "unk_token": UNK,
         "bos_token": BOS,
@@ -81,7 +81,7 @@ def write_marian_tokenizers(folder: Path, config: ModelConfig, source: Tokenizer
     (folder / "vocab.json").write_text(_dump_json(sentencepiece_ids(source)), encoding="utf-8")
     settings = {
         "tokenizer_class": "MarianTokenizer",
-        "model_max_length": num_read(config),
+        "model_max_length": max_text_pieces(config),
         "pad_token": PAD,
         "unk_token": UNK,
         "eos_token": EOS,
@@ -91,7 +91,7 @@ def write_marian_tokenizers(folder: Path, config: ModelConfig, source: Tokenizer
     (folder / "tokenizer_config.json").write_text(_dump_json(settings), encoding="utf-8")
 
 
-def num_read(config: ModelConfig) -> int:
+def max_text_pieces(config: ModelConfig) -> int:
     """The number of pieces that a text may have, the control tokens around it among them."""
     length = min(config.max_length, config.block or config.max_length)
     return length + (config.begin_token or (config.architecture == "decoder_only" and config.block is None))
@@ -140,13 +140,18 @@ def surrounding_tokens(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str,
 def _template_processing(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
     """The step that adds tokens, as tokenizer.json has it. Each text of a pair gets its own."""
 
-    def side(name: str) -> list[dict[str, Any]]:
+    def side_template(name: str) -> list[dict[str, Any]]:
         before, after = ([{"SpecialToken": {"id": token, "type_id": 0}} for token in tokens] for tokens in around)
         return [*before, {"Sequence": {"id": name, "type_id": 0}}, *after]
 
     names = [token for tokens in around for token in tokens]
     tokens = {token: {"id": token, "ids": [SPECIAL_TOKENS.index(token)], "tokens": [token]} for token in names}
-    return {"type": "TemplateProcessing", "single": side("A"), "pair": side("A") + side("B"), "special_tokens": tokens}
+    return {
+        "type": "TemplateProcessing",
+        "single": side_template("A"),
+        "pair": side_template("A") + side_template("B"),
+        "special_tokens": tokens,
+    }
 
 
 def _dump_json(document: object) -> str:

@@ -27,11 +27,11 @@ from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
-M2M100 = "sentencepiece.bpe.model"
+M2M100_VOCABULARY_FILE = "sentencepiece.bpe.model"
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ImportedTokenizers:
     """Tokenizers of a model, which are one where texts of both sides are split alike.
 
     Args:
@@ -49,7 +49,7 @@ class Pieces:
     source_rows: list[int] | None = None
 
 
-def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
+def read_pieces(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
     """Read the tokenizers of a model.
 
     Args:
@@ -64,7 +64,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     if folder.has("source.spm"):
         return _read_marian(folder, settings, size)
     has_document = folder.has("tokenizer.json")
-    if folder.has(M2M100) and folder.has("vocab.json") and not has_document:
+    if folder.has(M2M100_VOCABULARY_FILE) and folder.has("vocab.json") and not has_document:
         return _read_m2m100(folder, settings, size)
     if not has_document:
         problem = "has no tokenizer.json: load and save its tokenizer with transformers to get one"
@@ -75,7 +75,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> Pieces:
     unknown = _unk_token_candidates(_read_settings(folder)) or document["model"].get("unk_token") or UNK
     found = renumber(document, _control_roles(settings, document_pieces(document), unknown), size)
     tokenizer = _build_tokenizer(found)
-    return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
+    return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
 def _restore_document(document: Settings, settings: Settings) -> Settings:
@@ -91,18 +91,18 @@ def _restore_document(document: Settings, settings: Settings) -> Settings:
     return remove_line_breaks(document) if about.get("block") is not None and LINE_BREAK in pieces else document
 
 
-def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> Pieces:
+def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
     """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
     about = _read_settings(folder)
     names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
-    model = read_model(folder.read(M2M100))
+    model = read_model(folder.read(M2M100_VOCABULARY_FILE))
     roles = _control_roles(settings, names, _unk_token_candidates(about) or UNK)
     found = _renumber_pieces(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _build_tokenizer(found)
-    return Pieces(tokenizer, tokenizer, found.rows, found.unmapped_ids)
+    return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
-def _read_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
+def _read_marian(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
     """Two SentencePiece models, source.spm and target.spm, that share the numbering in vocab.json, or whose target has
     one of its own in target_vocab.json."""
     if settings.get("share_encoder_decoder_embeddings") is False:
@@ -119,10 +119,10 @@ def _read_marian(folder: Snapshot, settings: Settings, size: int) -> Pieces:
             roles, control = {token: number for number, token in enumerate(SPECIAL_TOKENS)}, SPECIAL_TOKENS
         sides.append(_renumber_pieces(model, names, control, roles, size))
     source, target = map(_build_tokenizer, sides)
-    return Pieces(source, target, sides[0].rows, sides[0].unmapped_ids)
+    return ImportedTokenizers(source, target, sides[0].rows, sides[0].unmapped_ids)
 
 
-def _read_two_vocabularies(folder: Snapshot, settings: Settings, size: int) -> Pieces:
+def _read_two_vocabularies(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
     """The same where source and target have a table each. size: of the target's.
 
     The ids in config.json are of the target; a source ends with its own </s>, and no text begins with a token.
@@ -140,7 +140,7 @@ def _read_two_vocabularies(folder: Snapshot, settings: Settings, size: int) -> P
             _renumber_pieces(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
         )
     source, target = map(_build_tokenizer, sides)
-    return Pieces(source, target, sides[1].rows, sides[1].unmapped_ids, sides[0].rows)
+    return ImportedTokenizers(source, target, sides[1].rows, sides[1].unmapped_ids, sides[0].rows)
 
 
 def _renumber_pieces(

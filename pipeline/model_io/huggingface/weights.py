@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Weight:
+class WeightMapping:
     """A tensor of tfm, and those of a class of transformers that hold the same numbers.
 
     Args:
@@ -56,14 +56,14 @@ class Weight:
         return tensor.squeeze(0) if self.as_row else tensor.contiguous()
 
 
-def linear(
+def linear_weights(
     ours: str,
     *theirs: str,
     sizes: Sequence[int] = (),
     rows: Tensor | None = None,
     columns: Tensor | None = None,
     transposed: bool = False,
-) -> Iterable[Weight]:
+) -> Iterable[WeightMapping]:
     """Return the weight and the bias of a linear layer, or of several of theirs that are stacked in one of tfm.
 
     Args:
@@ -76,10 +76,10 @@ def linear(
     """
     for part, of_columns in ("weight", columns), ("bias", None):
         names = tuple(f"{name}.{part}" for name in theirs)
-        yield Weight(f"{ours}.{part}", names, tuple(sizes), rows, of_columns, transposed)
+        yield WeightMapping(f"{ours}.{part}", names, tuple(sizes), rows, of_columns, transposed)
 
 
-def norm(ours: str, theirs: str, rows: Tensor | None = None) -> Iterable[Weight]:
+def norm_weights(ours: str, theirs: str, rows: Tensor | None = None) -> Iterable[WeightMapping]:
     """Return the gain and the bias of a layer norm.
 
     Args:
@@ -87,7 +87,7 @@ def norm(ours: str, theirs: str, rows: Tensor | None = None) -> Iterable[Weight]
         theirs: the name there.
         rows: the order of the features.
     """
-    return linear(ours, theirs, rows=rows)
+    return linear_weights(ours, theirs, rows=rows)
 
 
 def deinterleave(dim: int) -> Tensor:

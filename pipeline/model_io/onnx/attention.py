@@ -9,7 +9,7 @@ from typing import Self
 
 import torch
 
-from tfm.model.attention.multi_head import CrossAttention, Heads, SelfAttention
+from tfm.model.attention.multi_head import CrossAttention, HeadShapes, SelfAttention
 from tfm.model.attention.relative_positions import Rotary
 from tfm.pipeline.model_io.onnx.graph import Graph
 from tfm.pipeline.model_io.onnx.layers import add_linear, add_norm
@@ -26,7 +26,7 @@ class KeysValues:
     value: str
 
     @classmethod
-    def input(cls, graph: Graph, name: str, heads: Heads, length: str) -> Self:
+    def input(cls, graph: Graph, name: str, heads: HeadShapes, length: str) -> Self:
         """Add keys and values to the inputs of a graph.
 
         Args:
@@ -38,7 +38,7 @@ class KeysValues:
         key = graph.input(f"{name}.key", "float", "batch", heads.num_kv_heads, length, heads.key_dim)
         return cls(key, graph.input(f"{name}.value", "float", "batch", heads.num_kv_heads, length, heads.value_dim))
 
-    def output(self, graph: Graph, name: str, heads: Heads, length: str) -> None:
+    def output(self, graph: Graph, name: str, heads: HeadShapes, length: str) -> None:
         """Add the keys and values to the outputs of a graph.
 
         Args:
@@ -147,7 +147,7 @@ def cross_attention(graph: Graph, module: CrossAttention, rows: str, memory: Key
     return add_linear(graph, module.output, _scaled_dot_product_attention(graph, module.heads, query, memory, bias))
 
 
-def _scaled_dot_product_attention(graph: Graph, heads: Heads, query: str, seen: KeysValues, bias: str) -> str:
+def _scaled_dot_product_attention(graph: Graph, heads: HeadShapes, query: str, seen: KeysValues, bias: str) -> str:
     """softmax(Q K^T / sqrt(K) + bias) V, (B, H, T, K) -> (B, T, H V)."""
     key, value = (
         _repeat_kv(graph, heads, seen.key, heads.key_dim),
@@ -160,7 +160,7 @@ def _scaled_dot_product_attention(graph: Graph, heads: Heads, query: str, seen: 
     return graph.node("Reshape", mixed, graph.ints(0, 0, heads.num_heads * heads.value_dim))
 
 
-def _repeat_kv(graph: Graph, heads: Heads, each: str, width: int) -> str:
+def _repeat_kv(graph: Graph, heads: HeadShapes, each: str, width: int) -> str:
     """Keys or values (B, G, S, K) for every head of the query: (B, H, S, K)."""
     if heads.num_kv_heads == heads.num_heads:
         return each

@@ -34,7 +34,7 @@ from tfm.pipeline.model_io.onnx.layers import (
 )
 from tfm.pipeline.model_io.onnx.pooling import POOLINGS
 
-IDS, MASK, LOGITS = "input_ids", "attention_mask", "logits"
+INPUT_IDS, ATTENTION_MASK, LOGITS = "input_ids", "attention_mask", "logits"
 SLICE_END = 2**62
 """The end of a slice that goes on to the end."""
 
@@ -66,7 +66,10 @@ def add_decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> Non
         model: the network.
         config: its config.
     """
-    ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "source")
+    ids, mask = (
+        graph.input(INPUT_IDS, "int64", "batch", "target"),
+        graph.input(ATTENTION_MASK, "int64", "batch", "source"),
+    )
     layers = _enumerate_layers(model.decoder)
     memories = [KeysValues.input(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers]
     pasts = _past_keys_values(graph, model.decoder)
@@ -98,7 +101,7 @@ def add_decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> N
         model: the network.
         config: its config.
     """
-    ids, mask = graph.input(IDS, "int64", "batch", "target"), graph.input(MASK, "int64", "batch", "all")
+    ids, mask = graph.input(INPUT_IDS, "int64", "batch", "target"), graph.input(ATTENTION_MASK, "int64", "batch", "all")
     pasts = _past_keys_values(graph, model.layers)
     queries, later = _causal_mask(graph, ids, pasts[0])
     positions = graph.node("Gather", _positions_from_mask(graph, mask), queries, axis=1)
@@ -156,7 +159,7 @@ def _encode_stack(
 ) -> tuple[str, str]:
     """The rows (B, S, D) that an encoder makes of its inputs, and their mask (B, S); S + 1 with a begin token."""
     assert isinstance(table, Embedding)
-    ids, mask = (graph.input(name, "int64", "batch", "source") for name in (IDS, MASK))
+    ids, mask = (graph.input(name, "int64", "batch", "source") for name in (INPUT_IDS, ATTENTION_MASK))
     if config.begin_token:
         ids, mask = _prepend_column(graph, BOS_ID, ids), _prepend_column(graph, 1, mask)
     places = PositionsAndMask(_positions_from_mask(graph, mask), padding_bias(graph, mask))

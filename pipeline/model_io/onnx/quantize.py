@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import helper, numpy_helper
 
-PRODUCTS, TABLES = "MatMul", "Gather"
+MATMUL_OP, GATHER_OP = "MatMul", "Gather"
 POSITION_EMBEDDINGS = ".positions."
 PREPROCESSED_METADATA = {"onnx.quant.pre_process": "onnxruntime.quant"}
 """The mark by which onnxruntime knows that shapes are known and constants folded, which else it advises to do first."""
@@ -30,12 +30,12 @@ def write_int8(model: Any, file: Path) -> None:
     others = [
         node.name
         for node in model.graph.node
-        if node.op_type == TABLES and (node.input[0] not in stored or POSITION_EMBEDDINGS in node.input[0])
+        if node.op_type == GATHER_OP and (node.input[0] not in stored or POSITION_EMBEDDINGS in node.input[0])
     ]
     quantize_dynamic(
         model,
         str(file),
-        op_types_to_quantize=[PRODUCTS, TABLES],
+        op_types_to_quantize=[MATMUL_OP, GATHER_OP],
         nodes_to_exclude=others,
         per_channel=True,
         reduce_range=True,

@@ -172,7 +172,7 @@ if __name__ == "__main__":
     arguments.parse_args()
     print_lines(tag([*read_lines()]))
 '''
-BOTH_SIDES, SOURCES = "[source + [BEGIN] for source in sources]", "sources"
+PROMPTED_SOURCES_EXPRESSION, SOURCES_EXPRESSION = "[source + [BEGIN] for source in sources]", "sources"
 """The beginning of a translation: of a decoder-only model the target stands behind the source."""
 
 
@@ -180,10 +180,10 @@ def script_of(config: ModelConfig) -> tuple[str, str] | None:
     """The name of the script for a model, and its text; None where a model only reads, as masked language models do."""
     can = ABILITIES[config.task]
     if can.translates and config.architecture == "transformer":
-        parts = CACHE_SCRIPT + ENCODER_DECODER_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", SOURCES)
+        parts = CACHE_SCRIPT + ENCODER_DECODER_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", SOURCES_EXPRESSION)
         return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.translates:
-        parts = CACHE_SCRIPT + DECODER_ONLY_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", BOTH_SIDES)
+        parts = CACHE_SCRIPT + DECODER_ONLY_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", PROMPTED_SOURCES_EXPRESSION)
         return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
     if can.generates:
         return "generate.py", _assemble_script(

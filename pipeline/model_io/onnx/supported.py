@@ -8,13 +8,13 @@ from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, IGNORED_KEYS,
 from tfm.pipeline.model_io.onnx.layers import ACTIVATIONS
 from tfm.pipeline.tasks.abilities import TaskSpec, select_tasks
 
-TASKS: Mapping[str, Callable[[TaskSpec], object]] = {
+EXPORTABLE_TASKS: Mapping[str, Callable[[TaskSpec], object]] = {
     "transformer": lambda each: each.translates,
     "decoder_only": lambda each: each.writes,
     "encoder_only": lambda each: not each.writes and each.reads == "source",
 }
 """The tasks whose models are written, by architecture."""
-KEYS: Mapping[str, Any] = {
+SUPPORTED_VALUES: Mapping[str, Any] = {
     "norm": ("pre", "post"),
     "normalization": ("layer", "rms", "batch"),
     "positions": ("none", "sinusoidal", "fairseq", "learned", "rotary"),
@@ -29,14 +29,14 @@ SUPPORTED_STACK_VALUES: Mapping[str, Any] = dict.fromkeys(
 
 def unsupported_reason(config: ModelConfig) -> str | None:
     """The first part of a model that is not written, as a recipe has it; None where all are."""
-    if config.architecture not in TASKS:
+    if config.architecture not in EXPORTABLE_TASKS:
         return f'model.architecture = "{config.architecture}"'
     of_kind = {
         "architecture": ANY_VALUE,
-        "task": select_tasks(TASKS[config.architecture]),
+        "task": select_tasks(EXPORTABLE_TASKS[config.architecture]),
         **dict.fromkeys(("encoder", "decoder"), ANY_VALUE),
     }
-    if (key := first_unsupported_key(config, {**IGNORED_KEYS, **KEYS, **of_kind})) is not None:
+    if (key := first_unsupported_key(config, {**IGNORED_KEYS, **SUPPORTED_VALUES, **of_kind})) is not None:
         return f"model.{key}"
     for name in ("encoder", "decoder"):
         if (key := first_unsupported_key(getattr(config, name), SUPPORTED_STACK_VALUES)) is not None:

@@ -11,10 +11,10 @@ from pydantic import BaseModel
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origins, describe_origin, format_value
-from tfm.pipeline.recipes.unused_keys.row import Unused
+from tfm.pipeline.recipes.unused_keys.row import UnusedKeysRule
 from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
 
-MISSING = object()
+MISSING_VALUE = object()
 """The value of a key that is of no part that was read."""
 
 
@@ -39,25 +39,25 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
 
 
 def value_at(parts: Any, key: str) -> Any:
-    """The value of a dotted key, through tables and lists; MISSING where there is none."""
+    """The value of a dotted key, through tables and lists; MISSING_VALUE where there is none."""
     value = parts
     for name in key.split("."):
         if isinstance(value, tuple):  # one table may stand for a list of one
-            value = value[int(name)] if name.isdecimal() else getattr(next(iter(value), None), name, MISSING)
+            value = value[int(name)] if name.isdecimal() else getattr(next(iter(value), None), name, MISSING_VALUE)
         elif isinstance(value, Mapping):
-            value = value.get(name, MISSING)
+            value = value.get(name, MISSING_VALUE)
         else:
-            value = getattr(value, name, MISSING)
-        if value is MISSING:
+            value = getattr(value, name, MISSING_VALUE)
+        if value is MISSING_VALUE:
             break
     return value
 
 
-def _unused_keys(recipe: Any) -> Iterator[tuple[str, Unused]]:
+def _unused_keys(recipe: Any) -> Iterator[tuple[str, UnusedKeysRule]]:
     """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
     for row in UNUSED_RULES:
         values = {key: value_at(recipe, key) for key in row.where}
-        if MISSING not in values.values() and all(row.where[key](value) for key, value in values.items()):
+        if MISSING_VALUE not in values.values() and all(row.where[key](value) for key, value in values.items()):
             for key in row.keys:
                 yield from ((leaf, row) for leaf in _non_default_keys(recipe, key))
 
@@ -75,7 +75,7 @@ def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
         yield key
 
 
-def _is_overridden_later(key: str, row: Unused, origins: Origins) -> bool:
+def _is_overridden_later(key: str, row: UnusedKeysRule, origins: Origins) -> bool:
     """Return whether the value that makes the key idle was set in a later layer than the key: then it is left aside."""
     layer = _origin_priority(tuple(key.split(".")), origins)
     return any(_origin_priority(tuple(each.split(".")), origins) > layer for each in row.where)
@@ -89,7 +89,7 @@ def _origin_priority(key: Key, origins: Origins) -> float:
 def _unused_corpus_keys(recipe: Any) -> Iterator[tuple[str, str]]:
     """The keys of single corpora that change nothing, and why."""
     data = value_at(recipe, "data")
-    if data is MISSING:
+    if data is MISSING_VALUE:
         return
     for name, corpus in data.corpora_by_name.items():
         if corpus.split is not None and corpus.format not in ("huggingface", "generated"):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tfm.pipeline.recipes.unused_keys.row import LABELS, TRANSLATES, Unused, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.row import IS_LABEL_TASK, IS_TRANSLATION_TASK, UnusedKeysRule, none_of, one_of
 from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.config import LEARNING_KEYS
 
@@ -11,39 +11,41 @@ def _reads_files(corpus: Any) -> bool:
     return bool(corpus.format != "huggingface")
 
 
-TEXT = (
-    Unused(
+TEXT_RULES = (
+    UnusedKeysRule(
         {"tokenizer.kind": none_of("wordpiece"), "tokenizer.target_kind": none_of("wordpiece")},
         ("tokenizer.criterion", "tokenizer.min_score", "tokenizer.min_gain"),
         'they are for kind = "wordpiece"',
     ),
-    Unused({"tokenizer.kind": none_of("unigram")}, ("tokenizer.clusters",), 'it is for kind = "unigram"'),
-    Unused(
+    UnusedKeysRule({"tokenizer.kind": none_of("unigram")}, ("tokenizer.clusters",), 'it is for kind = "unigram"'),
+    UnusedKeysRule(
         {"tokenizer.kind": one_of("codepoint"), "tokenizer.target_kind": one_of("label", "tags")},
         ("tokenizer.vocab_size", "tokenizer.min_frequency"),
         "characters are numbered by Unicode, and all labels are known: nothing is learned",
     ),
-    Unused(
+    UnusedKeysRule(
         {"tokenizer.kind": one_of("codepoint"), "tokenizer.shared": one_of(True)},
         ("tokenizer.vocab_size", "tokenizer.min_frequency"),
         "characters are numbered by Unicode: nothing is learned",
     ),
-    Unused({"tokenizer.criterion": none_of("ratio")}, ("tokenizer.min_score",), 'it is for criterion = "ratio"'),
-    Unused(
+    UnusedKeysRule(
+        {"tokenizer.criterion": none_of("ratio")}, ("tokenizer.min_score",), 'it is for criterion = "ratio"'
+    ),
+    UnusedKeysRule(
         {"tokenizer.criterion": none_of("likelihood")}, ("tokenizer.min_gain",), 'it is for criterion = "likelihood"'
     ),
-    Unused(
+    UnusedKeysRule(
         {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": one_of("label", "tags")},
         tuple(f"tokenizer.{name}" for name in LEARNING_KEYS),
         "the source's pieces are those of source_from, and labels are names",
     ),
-    Unused(
+    UnusedKeysRule(
         {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": none_of(None)},
         ("tokenizer.kind",),
         "the source's pieces are those of source_from, the target's are of target_kind",
     ),
     *(
-        Unused({**source, f"tokenizer.target_{name}": none_of(None)}, (f"tokenizer.{name}",), why)
+        UnusedKeysRule({**source, f"tokenizer.target_{name}": none_of(None)}, (f"tokenizer.{name}",), why)
         for name in ("normalization", "lowercase")
         for source, why in (
             ({f"tokenizer.source_{name}": none_of(None)}, "source and target have their own"),
@@ -51,23 +53,25 @@ TEXT = (
             ({"tokenizer.file": none_of(None)}, "the source has that of file, the target its own"),
         )
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.task": one_of(*select_tasks(lambda task: task.labels == "tags"))},
         ("data.limits.cut_sources",),
         "each word of a sentence has its tag, so that none is cut",
     ),
-    Unused(
+    UnusedKeysRule(
         {"data.train": lambda corpora: len(corpora) < 2},
         ("data.temperature",),
         "there is one training corpus, which is seen as often whatever the temperature",
     ),
-    Unused({"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"),
-    Unused(
+    UnusedKeysRule(
+        {"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"
+    ),
+    UnusedKeysRule(
         {"data.path": one_of(None), "data.valid": none_of(()), "data.tests": none_of({})},
         ("data.ratios",),
         "validation and test sets are given, so nothing is split",
     ),
-    Unused(
+    UnusedKeysRule(
         {
             "data.path": one_of(None),
             "data.valid": none_of(()),
@@ -77,17 +81,17 @@ TEXT = (
         ("data.split_seed", "data.running_text"),
         "validation and test sets are given, so nothing is split",
     ),
-    Unused(
+    UnusedKeysRule(
         {"data.path": one_of(None), "data.train": lambda corpora: all(each.has_source for each in corpora)},
         ("data.running_text",),
         "it is for texts without a source",
     ),
-    Unused(
+    UnusedKeysRule(
         {"data.path": none_of(None), "data.source": none_of(None)},
         ("data.running_text",),
         "it is for texts without a source",
     ),
-    Unused(
+    UnusedKeysRule(
         {
             "data.path": one_of(None),
             "data.train": lambda corpora: all(map(_reads_files, corpora)),
@@ -97,38 +101,38 @@ TEXT = (
         ("data.online",),
         'nothing could be downloaded: no corpus is of format = "huggingface"',
     ),
-    Unused(
+    UnusedKeysRule(
         {"data.path": one_of(None), "data.train": lambda corpora: all(not each.has_source for each in corpora)},
         ("data.limits.max_ratio", "data.limits.cut_sources"),
         "texts without a source have one side",
     ),
-    Unused(
+    UnusedKeysRule(
         {"data.path": none_of(None), "data.source": one_of(None)},
         ("data.limits.max_ratio", "data.limits.cut_sources"),
         "texts without a source have one side",
     ),
 )
 
-WITHOUT_IMAGES_TEST = {"data.images": none_of(None)}
+HAS_IMAGES_CONDITION = {"data.images": none_of(None)}
 """The keys that a corpus of images makes idle: it has no source text."""
-IMAGES = (
-    Unused(
-        {**WITHOUT_IMAGES_TEST, "model.task": TRANSLATES},
+IMAGE_RULES = (
+    UnusedKeysRule(
+        {**HAS_IMAGES_CONDITION, "model.task": IS_TRANSLATION_TASK},
         ("tokenizer.shared", "tokenizer.source_from"),
         "an image has no pieces: the one vocabulary is that of the captions",
     ),
-    Unused(
-        {**WITHOUT_IMAGES_TEST, "model.task": LABELS},
+    UnusedKeysRule(
+        {**HAS_IMAGES_CONDITION, "model.task": IS_LABEL_TASK},
         (*(f"tokenizer.{name}" for name in LEARNING_KEYS), "tokenizer.source_from", "tokenizer.file", "tokenizer.grow"),
         "an image has no pieces, and labels are names",
     ),
-    Unused(
-        {**WITHOUT_IMAGES_TEST, "model.task": LABELS},
+    UnusedKeysRule(
+        {**HAS_IMAGES_CONDITION, "model.task": IS_LABEL_TASK},
         ("data.limits.max_length",),
         "an image has no pieces, and a label is one",
     ),
-    Unused(
-        WITHOUT_IMAGES_TEST,
+    UnusedKeysRule(
+        HAS_IMAGES_CONDITION,
         ("data.limits.max_ratio", "data.limits.cut_sources", "decoding.max_ratio"),
         "an image has no pieces; decoding.max_length limits captions",
     ),

@@ -1,6 +1,6 @@
 """Keys of [model] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.row import LABELS, WORD_VECTORS_TEST, Unused, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.row import IS_LABEL_TASK, WORD_VECTORS_TEST, UnusedKeysRule, none_of, one_of
 from tfm.pipeline.tasks.abilities import select_tasks
 
 PROJECTION_KEYS = ("model.attention_projections", "model.values", "model.output_projection")
@@ -9,35 +9,37 @@ HEAD_KEYS = ("heads", "key_value_heads", "key_dim", "value_dim")
 EMBEDDING_KEYS = ("embedding_dim", "scale_embedding", "embedding_norm")
 SEQUENCE_KEYS = ("mixing", "window", "convolution", "positions", "positions_join")
 LAYER_KEYS = ("activation", "residual", "feed_forward", "dropout.residual", "dropout.feed_forward", "dropout.depth")
-RECURRENT = {"model.architecture": one_of("recurrent")}
+RECURRENT_CONDITION = {"model.architecture": one_of("recurrent")}
 PIECES_TEST = {"model.canine": one_of(None)}
 TEXT_TEST = {"model.vision": one_of(None), **PIECES_TEST}
 IMAGES_TEST = {"model.vision.encoder": one_of("patches", "convolution")}
 
-MODEL = (
-    Unused(
+MODEL_RULES = (
+    UnusedKeysRule(
         {"model.architecture": one_of("decoder_only")},
         ("model.encoder",),
         "its one stack is [model.decoder]",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.architecture": one_of("encoder_only")},
         ("model.decoder",),
         "its one stack is [model.encoder]",
     ),
-    Unused(
-        {**RECURRENT, "model.task": one_of(*select_tasks(lambda task: task.generates))},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, "model.task": one_of(*select_tasks(lambda task: task.generates))},
         ("model.encoder",),
         "its one stack is [model.decoder]",
     ),
-    Unused({**RECURRENT, "model.task": LABELS}, ("model.decoder",), "its one stack is [model.encoder]"),
-    Unused(
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, "model.task": IS_LABEL_TASK}, ("model.decoder",), "its one stack is [model.encoder]"
+    ),
+    UnusedKeysRule(
         {"model.architecture": none_of("transformer", "decoder_only")},
         ("model.mask",),
         "it has no self-attention over the text that it writes",
     ),
-    Unused(
-        {**RECURRENT, **TEXT_TEST},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, **TEXT_TEST},
         (
             *("model.norm", "model.residual", "model.activation", "model.encoder.feed_forward_dim"),
             "model.feed_forward",
@@ -45,14 +47,14 @@ MODEL = (
         ),
         "it has no norms or feed-forward layers, as the other architectures have",
     ),
-    Unused(
-        {**RECURRENT, **TEXT_TEST, "model.embedding_norm": one_of(False)},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, **TEXT_TEST, "model.embedding_norm": one_of(False)},
         ("model.normalization",),
         "it has no norms, but with model.embedding_norm = true",
     ),
-    Unused(
+    UnusedKeysRule(
         {
-            **RECURRENT,
+            **RECURRENT_CONDITION,
             **TEXT_TEST,
             "model.embedding_norm": one_of(False),
             "model.recurrent.normalization": one_of("none"),
@@ -60,62 +62,62 @@ MODEL = (
         ("model.norm_eps",),
         "it has no norms, but with model.embedding_norm = true or model.recurrent.normalization",
     ),
-    Unused(
-        {**RECURRENT, **PIECES_TEST},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, **PIECES_TEST},
         ("model.positions", "model.positions_join", "model.rotary"),
         "its decoder has no positions, as the other architectures have",
     ),
-    Unused(
-        RECURRENT,
+    UnusedKeysRule(
+        RECURRENT_CONDITION,
         ("model.decoder.feed_forward_dim",),
         "its decoder has no feed-forward layers, as the other architectures have",
     ),
-    Unused(
-        {**RECURRENT, **TEXT_TEST},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, **TEXT_TEST},
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
         "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
     ),
-    Unused(
-        {**RECURRENT, **PIECES_TEST},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, **PIECES_TEST},
         ("model.mixing", "model.window", "model.convolution"),
         "it has no self-attention over texts, as the other architectures have",
     ),
-    Unused(
-        {**RECURRENT, **TEXT_TEST},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, **TEXT_TEST},
         ("model.qk_norm", *PROJECTION_KEYS),
         "it has no self-attention, as the other architectures have",
     ),
-    Unused(
-        RECURRENT,
+    UnusedKeysRule(
+        RECURRENT_CONDITION,
         tuple(f"model.decoder.{name}" for name in HEAD_KEYS[1:]),
         "its attention compares states without projections, in heads of width decoder.dim / decoder.heads",
     ),
-    Unused(
-        {**RECURRENT, "model.recurrent.attention": one_of("none")},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, "model.recurrent.attention": one_of("none")},
         ("model.decoder.heads",),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
-    Unused(
-        {**RECURRENT, **TEXT_TEST, "model.recurrent.attention": one_of("none")},
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, **TEXT_TEST, "model.recurrent.attention": one_of("none")},
         ("model.score", "model.lookup", "model.dropout.attention"),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
-    Unused(
+    UnusedKeysRule(
         {**IMAGES_TEST, "model.architecture": one_of("encoder_only")},
         tuple(f"model.{name}" for name in (*SEQUENCE_KEYS, *EMBEDDING_KEYS, "max_length")),
         "an image's tokens all attend to one another, and where they are is said by vision.positions",
     ),
-    Unused(
+    UnusedKeysRule(
         {**IMAGES_TEST, "model.encoder.layers": one_of(0)},
         tuple(f"model.encoder.{name}" for name in ("feed_forward_dim", *HEAD_KEYS)),
         "the encoder has no layers after its convolution",
     ),
-    Unused(
+    UnusedKeysRule(
         {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
         (*(f"model.{name}" for name in LAYER_KEYS), *ATTENTION_KEYS),
         "the encoder has no layers after its convolution",
     ),
-    Unused(
+    UnusedKeysRule(
         {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
         (
             *("model.activation", "model.residual", "model.feed_forward", "model.dropout.feed_forward"),
@@ -123,32 +125,32 @@ MODEL = (
         ),
         "the encoder has no layers after its convolution",
     ),
-    Unused(
+    UnusedKeysRule(
         {
             **IMAGES_TEST,
-            **RECURRENT,
+            **RECURRENT_CONDITION,
             "model.encoder.layers": one_of(0),
             "model.recurrent.attention": one_of("none"),
         },
         ("model.score", "model.lookup", "model.dropout.attention"),
         "there is no attention: the encoder has no layers after its convolution, and the decoder sees its mean alone",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.vision.encoder": one_of("patches")},
         ("model.vision.channels", "model.vision.blocks", "model.vision.stride"),
         'they are for vision.encoder = "convolution"',
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.vision.encoder": one_of("convolution")},
         ("model.vision.patch",),
         'it is for vision.encoder = "patches"',
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.task": none_of(*select_tasks(lambda task: task.labels == "tags"))},
         ("model.canine.upsampling",),
         'it is for task = "tagging": elsewhere the shorter sequence is enough',
     ),
-    Unused(
+    UnusedKeysRule(
         WORD_VECTORS_TEST,
         (
             *(f"model.{name}" for name in ("norm", "normalization", *SEQUENCE_KEYS)),
@@ -163,57 +165,57 @@ MODEL = (
         ),
         "word vectors are two tables with no layer between them; they have embedding_dim and [model.word_vectors]",
     ),
-    Unused(
+    UnusedKeysRule(
         {**WORD_VECTORS_TEST, "model.embedding_dim": none_of(None)},
         ("model.encoder.dim",),
         "the width of word vectors is embedding_dim, if it is given",
     ),
-    Unused(
+    UnusedKeysRule(
         {**TEXT_TEST, "model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
         "no layer of the encoder has attention; those of the decoder still attend to the source",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("encoder_only")},
         (*(f"model.encoder.{name}" for name in HEAD_KEYS), *ATTENTION_KEYS),
         'there is no attention without mixing = "attention"',
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("decoder_only")},
         (*(f"model.decoder.{name}" for name in HEAD_KEYS), *ATTENTION_KEYS),
         'there is no attention without mixing = "attention"',
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.feed_forward": one_of("none")},
         ("model.encoder.feed_forward_dim", "model.decoder.feed_forward_dim", "model.dropout.feed_forward"),
         "there is no feed-forward layer",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.feed_forward": one_of("none"), "model.head_transform": one_of(False)},
         ("model.activation",),
         "there is no feed-forward layer",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.normalization": one_of("none")},
         ("model.norm", "model.embedding_norm"),
         "there is no norm that could stand here or there",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.normalization": one_of("none"), "model.qk_norm": one_of(False)},
         ("model.norm_eps",),
         "there is no norm",
     ),
-    Unused(
-        {"model.task": LABELS},
+    UnusedKeysRule(
+        {"model.task": IS_LABEL_TASK},
         ("model.tie",),
         "labels are not pieces of the text, so there is no table to share",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.task": none_of(*select_tasks(lambda task: task.labels == "label"))},
         ("model.pooling",),
         'it is for task = "classification"',
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.adaptive.cutoffs": one_of(())}, ("model.adaptive.factor",), "one cluster has one width; give cutoffs"
     ),
 )

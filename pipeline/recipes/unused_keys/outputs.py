@@ -3,7 +3,14 @@
 from typing import get_args
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
-from tfm.pipeline.recipes.unused_keys.row import LABELS, TRANSLATES, Unused, has_none_of, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.row import (
+    IS_LABEL_TASK,
+    IS_TRANSLATION_TASK,
+    UnusedKeysRule,
+    has_none_of,
+    none_of,
+    one_of,
+)
 from tfm.pipeline.tasks.abilities import select_tasks
 
 ALL_TEXTS_KEYS = ("stride", "tests")
@@ -12,51 +19,55 @@ LABEL_METRICS = ("accuracy", "macro_f1", "entity_f1")
 NO_HYPOTHESES_TEST = {"model.task": none_of(*select_tasks(lambda task: task.gives_hypotheses))}
 
 DECODING_RULES = (
-    Unused(
-        {"model.task": LABELS},
+    UnusedKeysRule(
+        {"model.task": IS_LABEL_TASK},
         tuple(f"decoding.{name}" for name in DecodingConfig.model_fields if name != "n_best"),
         "labels need no search",
     ),
-    Unused(
+    UnusedKeysRule(
         NO_HYPOTHESES_TEST,
         ("decoding",),
         "a run of this task decodes nothing; `tfm generate` takes --set decoding... itself",
     ),
-    Unused({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
-    Unused({"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
-    Unused(
+    UnusedKeysRule({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
+    UnusedKeysRule({"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
+    UnusedKeysRule(
         {"decoding.strategy": one_of("sample"), "decoding.temperature": one_of(0)},
         ("decoding.top_k", "decoding.top_p", "decoding.seed"),
         "temperature 0 always takes the most probable piece",
     ),
-    Unused({"decoding.length_norm": one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"),
-    Unused({"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit if it is given"),
+    UnusedKeysRule(
+        {"decoding.length_norm": one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"
+    ),
+    UnusedKeysRule(
+        {"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit if it is given"
+    ),
 )
 
 EVALUATION_RULES = (
-    Unused(
+    UnusedKeysRule(
         NO_HYPOTHESES_TEST,
         tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in ALL_TEXTS_KEYS),
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.task": none_of(*select_tasks(lambda task: task.generates))},
         ("evaluation.stride",),
         "it is for language models, which read long texts in windows",
     ),
-    Unused(
-        {"model.task": LABELS, "evaluation.metrics": one_of(EvaluationConfig().metrics)},
+    UnusedKeysRule(
+        {"model.task": IS_LABEL_TASK, "evaluation.metrics": one_of(EvaluationConfig().metrics)},
         ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "labels are scored by accuracy, macro_f1 and exact_match",
     ),
-    Unused(
+    UnusedKeysRule(
         {"evaluation.metrics": has_none_of(*(name for name in get_args(EvaluationMetric) if name.startswith("rouge")))},
         ("evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "no ROUGE is among them",
     ),
-    Unused(
+    UnusedKeysRule(
         {
-            "model.task": LABELS,
+            "model.task": IS_LABEL_TASK,
             "evaluation.metrics": has_none_of(
                 *(name for name in get_args(EvaluationMetric) if name not in LABEL_METRICS)
             ),
@@ -64,28 +75,28 @@ EVALUATION_RULES = (
         ("evaluation.lowercase",),
         "accuracy, macro_f1 and entity_f1 tell labels apart by their case",
     ),
-    Unused(
+    UnusedKeysRule(
         {"evaluation.metrics": has_none_of("wer"), "training.early_stopping.metric": none_of("wer")},
         ("evaluation.words",),
         "no WER is among them",
     ),
-    Unused(
+    UnusedKeysRule(
         {"evaluation.metrics": has_none_of("entity_f1"), "training.early_stopping.metric": none_of("entity_f1")},
         ("evaluation.entities",),
         "no entity F1 is among them",
     ),
-    Unused(
+    UnusedKeysRule(
         {"evaluation.metrics": has_none_of("meteor")},
         ("evaluation.wordnet",),
         "no METEOR is among them",
     ),
-    Unused(
-        {"model.task": LABELS, "evaluation.metrics": has_none_of("bleu")},
+    UnusedKeysRule(
+        {"model.task": IS_LABEL_TASK, "evaluation.metrics": has_none_of("bleu")},
         ("evaluation.bleu_tokenize",),
         "no BLEU is among them",
     ),
-    Unused(
-        {"model.task": TRANSLATES, "evaluation.metrics": has_none_of("accuracy", "macro_f1")},
+    UnusedKeysRule(
+        {"model.task": IS_TRANSLATION_TASK, "evaluation.metrics": has_none_of("accuracy", "macro_f1")},
         ("evaluation.labels",),
         "it is for accuracy and macro_f1",
     ),

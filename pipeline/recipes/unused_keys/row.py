@@ -6,37 +6,37 @@ from typing import Any
 
 from tfm.pipeline.tasks.abilities import select_tasks
 
-Test = Callable[[Any], bool]
+ValueCondition = Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
-class Unused:
+class UnusedKeysRule:
     """`keys` (a table's name includes all its keys) that have no effect if every key of `where` passes its test.
 
     why: the reason, and the values with which they would be used.
     """
 
-    where: Mapping[str, Test]
+    where: Mapping[str, ValueCondition]
     keys: tuple[str, ...]
     why: str
 
 
-def one_of(*values: object) -> Test:
+def one_of(*values: object) -> ValueCondition:
     """Return whether a value is one of these."""
     return lambda value: value in values
 
 
-def none_of(*values: object) -> Test:
+def none_of(*values: object) -> ValueCondition:
     """Return whether a value is none of these."""
     return lambda value: value not in values
 
 
-def has_none_of(*names: str) -> Test:
+def has_none_of(*names: str) -> ValueCondition:
     """Return whether a list has none of these."""
     return lambda values: not set(values) & set(names)
 
 
-TRANSLATES = one_of(*select_tasks(lambda task: task.translates))
+IS_TRANSLATION_TASK = one_of(*select_tasks(lambda task: task.translates))
 NO_TRANSLATION_TEST = {"model.task": none_of(*select_tasks(lambda task: task.translates))}
-LABELS = one_of(*select_tasks(lambda task: task.labels))
+IS_LABEL_TASK = one_of(*select_tasks(lambda task: task.labels))
 WORD_VECTORS_TEST = {"model.architecture": one_of("skip_gram", "cbow")}

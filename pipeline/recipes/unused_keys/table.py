@@ -3,9 +3,9 @@
 Keys that are not in the table are used by every architecture, task and choice, or rejected where they are read.
 """
 
-from tfm.pipeline.recipes.unused_keys.corpora import IMAGES, TEXT
-from tfm.pipeline.recipes.unused_keys.model import MODEL
+from tfm.pipeline.recipes.unused_keys.corpora import IMAGE_RULES, TEXT_RULES
+from tfm.pipeline.recipes.unused_keys.model import MODEL_RULES
 from tfm.pipeline.recipes.unused_keys.outputs import DECODING_RULES, EVALUATION_RULES
 from tfm.pipeline.recipes.unused_keys.training import TRAINING_RULES
 
-UNUSED_RULES = (*IMAGES, *MODEL, *TRAINING_RULES, *DECODING_RULES, *EVALUATION_RULES, *TEXT)
+UNUSED_RULES = (*IMAGE_RULES, *MODEL_RULES, *TRAINING_RULES, *DECODING_RULES, *EVALUATION_RULES, *TEXT_RULES)

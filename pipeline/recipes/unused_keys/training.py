@@ -1,30 +1,32 @@
 """Keys of [training] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.row import NO_TRANSLATION_TEST, WORD_VECTORS_TEST, Unused, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.row import NO_TRANSLATION_TEST, WORD_VECTORS_TEST, UnusedKeysRule, none_of, one_of
 from tfm.pipeline.tasks.abilities import select_tasks
-from tfm.pipeline.training_config import FIGURES
+from tfm.pipeline.training_config import VALIDATION_FIGURES
 
-RATES = ("residual", "embedding", "attention", "feed_forward", "depth")
+DROPOUT_RATES = ("residual", "embedding", "attention", "feed_forward", "depth")
 RESEGMENTATION_KEYS = ("training.bpe_dropout", "training.unigram_alpha")
 
 TRAINING_RULES = (
-    Unused(WORD_VECTORS_TEST, ("training.r_drop",), "word vectors have no dropout, by which two passes would differ"),
-    Unused(
-        {f"model.dropout.{rate}": one_of(0) for rate in RATES},
+    UnusedKeysRule(
+        WORD_VECTORS_TEST, ("training.r_drop",), "word vectors have no dropout, by which two passes would differ"
+    ),
+    UnusedKeysRule(
+        {f"model.dropout.{rate}": one_of(0) for rate in DROPOUT_RATES},
         ("training.r_drop",),
         "without dropout both passes over a batch are the same",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.task": one_of(*select_tasks(lambda each: each.of_words))},
         RESEGMENTATION_KEYS,
         "tags and word vectors belong to words, whose pieces stay as they are",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.block": none_of(None)},
         RESEGMENTATION_KEYS,
         "windows are of one running text, whose pieces stay as they are",
     ),
-    Unused(
+    UnusedKeysRule(
         {
             "tokenizer.kind": none_of("bpe"),
             "tokenizer.target_kind": none_of("bpe"),
@@ -34,7 +36,7 @@ TRAINING_RULES = (
         ("training.bpe_dropout",),
         'it is for kind = "bpe"',
     ),
-    Unused(
+    UnusedKeysRule(
         {
             "tokenizer.kind": none_of("unigram"),
             "tokenizer.target_kind": none_of("unigram"),
@@ -44,51 +46,53 @@ TRAINING_RULES = (
         ("training.unigram_alpha",),
         'it is for kind = "unigram"',
     ),
-    Unused(
+    UnusedKeysRule(
         NO_TRANSLATION_TEST,
         ("training.validation.bleu", "training.validation.beam"),
         'validation translates only with task = "translation"',
     ),
-    Unused(
+    UnusedKeysRule(
         {
             "training.validation.bleu": one_of(False),
             "training.validation.metrics": one_of(None, ()),
-            "training.early_stopping.metric": one_of(*FIGURES),
+            "training.early_stopping.metric": one_of(*VALIDATION_FIGURES),
         },
         ("training.validation.beam",),
         "nothing is translated for scores",
     ),
-    Unused(
+    UnusedKeysRule(
         {"model.task": none_of(*select_tasks(lambda each: each.gives_hypotheses))},
         ("training.validation.metrics",),
         "a model of this task has no hypotheses to score",
     ),
-    Unused(
+    UnusedKeysRule(
         {"training.schedule.name": none_of("cosine", "linear", "warmup_stable_decay", "plateau")},
         ("training.schedule.final",),
         "only cosine, linear, warmup_stable_decay and plateau have a final rate",
     ),
-    Unused(
+    UnusedKeysRule(
         {"training.schedule.name": none_of("step", "warmup_stable_decay")},
         ("training.schedule.decay_steps",),
         "it is for step and warmup_stable_decay",
     ),
-    Unused(
+    UnusedKeysRule(
         {"training.schedule.name": none_of("step", "plateau")},
         ("training.schedule.factor",),
         "it is for step and plateau",
     ),
-    Unused({"training.schedule.name": none_of("step")}, ("training.schedule.hold_steps",), "it is for step"),
-    Unused({"training.schedule.name": none_of("plateau")}, ("training.schedule.patience",), "it is for plateau"),
-    Unused(
+    UnusedKeysRule({"training.schedule.name": none_of("step")}, ("training.schedule.hold_steps",), "it is for step"),
+    UnusedKeysRule(
+        {"training.schedule.name": none_of("plateau")}, ("training.schedule.patience",), "it is for plateau"
+    ),
+    UnusedKeysRule(
         {"training.optimizer.name": none_of("sgd", "muon")}, ("training.optimizer.momentum",), "it is for sgd and muon"
     ),
-    Unused(
+    UnusedKeysRule(
         {"training.optimizer.name": none_of("adam", "adamw", "muon")},
         ("training.optimizer.betas",),
         "they are for adam, adamw and muon",
     ),
-    Unused(
+    UnusedKeysRule(
         {"training.optimizer.name": one_of("sgd")},
         ("training.optimizer.eps",),
         "it is for adam, adamw, adagrad and muon",

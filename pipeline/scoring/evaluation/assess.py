@@ -30,7 +30,7 @@ from tfm.pipeline.scoring.summaries import (
     summary_statistics,
 )
 
-NUM_SHOWN = 5  # samples printed at the end of an evaluation
+NUM_SAMPLES = 5  # samples printed at the end of an evaluation
 
 
 def evaluate_segments(
@@ -88,13 +88,13 @@ def evaluate_segments(
         length_of=length_of,
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
-        shown=random_samples(sources, hypotheses, references, NUM_SHOWN, seed, config=config),
+        shown=random_samples(sources, hypotheses, references, NUM_SAMPLES, seed, config=config),
         missing={**without, **without_sources, **(missing or {})},
         labels=label_scores(hypotheses, references, config) if has_label_metrics(config) else None,
         entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
         summaries=summaries,
         errors={name: count_errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
-        texts=texts_fingerprint(references[0], segments.telling_sources),
+        texts=texts_fingerprint(references[0], segments.identifying_sources),
         likelihoods=likelihoods,
         external=external or {},
     )

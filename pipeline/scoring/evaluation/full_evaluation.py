@@ -12,7 +12,7 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.external.scores import external_scores, inputs_of
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_tokenizers_installed
-from tfm.pipeline.scoring.metrics.wordnet import check_folder, fingerprint, wordnet_folder
+from tfm.pipeline.scoring.metrics.wordnet import check_folder, wordnet_fingerprint, wordnet_folder
 from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -42,7 +42,7 @@ def resolve_config(config: EvaluationConfig) -> dict[str, Any]:
 def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:
     """The files that the metrics read: METEOR's WordNet, and the files that external commands name."""
     folder = wordnet_folder(config)
-    wordnet = {} if folder is None else {"wordnet": Input.from_value(fingerprint(folder), str(folder))}
+    wordnet = {} if folder is None else {"wordnet": Input.from_value(wordnet_fingerprint(folder), str(folder))}
     return wordnet | inputs_of(config.external)
 
 
@@ -80,7 +80,7 @@ def assess_with_model(
             from tfm.pipeline.scoring.perplexity import perplexity
 
             images = segments.images
-            read = segments.sources if images is None else images.with_image_transform(loaded.preparation())
+            read = segments.sources if images is None else images.with_image_transform(loaded.require_image_transform())
             of_model, likelihoods = perplexity(
                 loaded, read, segments.references, reporter=reporter, directions=segments.directions
             )

@@ -20,15 +20,15 @@ from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.summaries import SummaryStatistics
 
 
-def as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+def evaluations_as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     """The content of scores.json: the first evaluation at the top, the rest by name under "others"."""
-    first, *others = [entry_of(evaluation) for evaluation in evaluations]
+    first, *others = [evaluation_entry(evaluation) for evaluation in evaluations]
     content = {**first, "others": {other["split"]: other for other in others}}
     means = {name: _metrics_json(scores) for name, scores in means_of(evaluations).items()}
     return content if not means else {**content, "means": means}
 
 
-def entry_of(found: Evaluation) -> dict[str, Any]:
+def evaluation_entry(found: Evaluation) -> dict[str, Any]:
     """One evaluation as scores.json has it."""
     lengths = [
         {
@@ -62,8 +62,8 @@ def entry_of(found: Evaluation) -> dict[str, Any]:
     }
 
 
-def from_json(content: Mapping[str, Any]) -> list[Evaluation]:
-    """The evaluations that `as_json` wrote."""
+def evaluations_from_json(content: Mapping[str, Any]) -> list[Evaluation]:
+    """The evaluations that `evaluations_as_json` wrote."""
     return [_parse_evaluation(entry) for entry in (content, *content["others"].values())]
 
 

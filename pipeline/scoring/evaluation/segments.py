@@ -40,7 +40,7 @@ class Segments:
         return None if self.sources_are_names else self.sources
 
     @property
-    def telling_sources(self) -> Sequence[str] | None:
+    def identifying_sources(self) -> Sequence[str] | None:
         """The sources as they tell test sets apart: texts, or of images the hash of them all; None if not known."""
         if not self.sources_are_names:
             return self.sources

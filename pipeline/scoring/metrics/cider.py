@@ -15,9 +15,9 @@ from tfm.pipeline.scoring.metrics.references import num_references, wordless_sig
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 
-ORDERS = (1, 2, 3, 4)
-SIGMA = 6.0
-SCALE = 10.0
+NGRAM_ORDERS = (1, 2, 3, 4)
+LENGTH_PENALTY_SIGMA = 6.0
+SCORE_SCALE = 10.0
 """The paper's constants: n-grams, the deviation of the penalty for another length, and the factor at the front."""
 
 Tokens = Sequence[str]
@@ -61,8 +61,8 @@ def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], conf
     num, wordless = num_references(references), wordless_signature(references, UnicodeWordTokenizer().tokenize)
     signature = (
         f"nrefs:{num}{'' if num == '1' else '|refs:mean'}|case:lc|tok:unicode-words|norm:nfc"
-        f"|n:{max(ORDERS)}|sigma:{SIGMA:g}|df:references|documents:{frequencies.num_documents}"
-        f"|df-sha256:{frequencies.digest()}{wordless}|stat:mean*{SCALE:g}"
+        f"|n:{max(NGRAM_ORDERS)}|sigma:{LENGTH_PENALTY_SIGMA:g}|df:references|documents:{frequencies.num_documents}"
+        f"|df-sha256:{frequencies.digest()}{wordless}|stat:mean*{SCORE_SCALE:g}"
     )
     return Score(math.fsum(values) / len(values), signature)
 
@@ -99,14 +99,14 @@ def cider_d_of_segment(hypothesis: Tokens, references: Sequence[Tokens], frequen
         frequencies: the number of documents that have each n-gram.
     """
     if not references:
-        return 0.0 if hypothesis else SCALE
+        return 0.0 if hypothesis else SCORE_SCALE
     total = 0.0
-    for order in ORDERS:
+    for order in NGRAM_ORDERS:
         vector = tf_idf(hypothesis, order, frequencies)
         for reference in references:
-            penalty = math.exp(-((len(hypothesis) - len(reference)) ** 2) / (2 * SIGMA**2))
+            penalty = math.exp(-((len(hypothesis) - len(reference)) ** 2) / (2 * LENGTH_PENALTY_SIGMA**2))
             total += penalty * clipped_cosine(vector, tf_idf(reference, order, frequencies))
-    return SCALE * total / (len(ORDERS) * len(references))
+    return SCORE_SCALE * total / (len(NGRAM_ORDERS) * len(references))
 
 
 def tf_idf(tokens: Tokens, order: int, frequencies: DocumentFrequencies) -> Vector:
@@ -173,7 +173,7 @@ def zero_weights_reason(references: Sequence[Sequence[str]]) -> str | None:
 
 def _segment_ngrams(segment: Sequence[Tokens]) -> set[Ngram]:
     """The n-grams of a segment's references."""
-    return {ngram for tokens in segment for order in ORDERS for ngram in _iterate_ngrams(tokens, order)}
+    return {ngram for tokens in segment for order in NGRAM_ORDERS for ngram in _iterate_ngrams(tokens, order)}
 
 
 def _iterate_ngrams(tokens: Tokens, order: int) -> Iterator[Ngram]:

@@ -11,11 +11,11 @@ from tfm.pipeline.scoring.metrics.score import Score
 ERROR_RATES = ("wer", "cer", "per")
 MAX_CONFUSIONS = 50
 """The most confusions that are kept: the commonest."""
-NONE = ""
+NO_UNIT = ""
 """Mark for a unit that one side lacks."""
 
 Units = list[str]
-Split = Callable[[str], Units]
+UnitSplitter = Callable[[str], Units]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Errors:
         insertions: their number.
         deletions: their number.
         substitutions: their number.
-        confusions: (unit of the reference, unit given, count), the commonest first; NONE where a side lacks it. Several
-            alignments may be as short; these are of the one that rapidfuzz finds.
+        confusions: (unit of the reference, unit given, count), the commonest first; NO_UNIT where a side lacks it.
+            Several alignments may be as short; these are of the one that rapidfuzz finds.
     """
 
     unit: str
@@ -102,8 +102,8 @@ def count_errors(
         units += len(reference)
         for edit in Levenshtein.editops(reference, hypothesis):
             counts[edit.tag] += 1
-            wanted = NONE if edit.tag == "insert" else reference[edit.src_pos]
-            confusions[wanted, NONE if edit.tag == "delete" else hypothesis[edit.dest_pos]] += 1
+            wanted = NO_UNIT if edit.tag == "insert" else reference[edit.src_pos]
+            confusions[wanted, NO_UNIT if edit.tag == "delete" else hypothesis[edit.dest_pos]] += 1
     commonest = sorted(confusions.items(), key=lambda each: (-each[1], each[0]))[:MAX_CONFUSIONS]
     pairs = tuple((wanted, given, count) for (wanted, given), count in commonest)
     unit = unit_of(name, references, config)
@@ -126,7 +126,7 @@ def unit_of(name: str, references: Sequence[Sequence[str]], config: EvaluationCo
     return "between-spaces" if has_units else "code-point"
 
 
-def unit_splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> Split:
+def unit_splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> UnitSplitter:
     """Return the function from a text to the units of an error rate.
 
     Args:
@@ -134,7 +134,7 @@ def unit_splitter(name: str, references: Sequence[Sequence[str]], config: Evalua
         references: one or more lists.
         config: `words` and `lowercase` are read.
     """
-    split = SPLITS[unit_of(name, references, config)]
+    split = UNIT_SPLITTERS[unit_of(name, references, config)]
     return (lambda text: split(text.lower())) if config.lowercase else split
 
 
@@ -142,7 +142,7 @@ def _whole_line(text: str) -> Units:
     return [" ".join(text.split())] if text.strip() else []
 
 
-SPLITS: Mapping[str, Split] = {
+UNIT_SPLITTERS: Mapping[str, UnitSplitter] = {
     "word": str.split,
     "line": _whole_line,
     "between-spaces": str.split,
@@ -152,7 +152,7 @@ SPLITS: Mapping[str, Split] = {
 
 
 def _nearest_references(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], split: Split
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], split: UnitSplitter
 ) -> list[tuple[Units, Units]]:
     """The units of each segment's hypothesis, and of its reference with the fewest edits, then the longest."""
     from rapidfuzz.distance import Levenshtein

@@ -14,7 +14,13 @@ from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.cider import zero_weights_reason
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, no_entities_reason
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, unit_splitter
-from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, Split, UnicodeWordTokenizer, make_bleu, make_ter
+from tfm.pipeline.scoring.metrics.tokenization import (
+    ROUGE_TOKENIZERS,
+    UnicodeWordTokenizer,
+    WordSplitter,
+    make_bleu,
+    make_ter,
+)
 
 # What a metric can compare, in characters (BLEU, chrF) or tokens of a segment: what it takes grows with the square of a
 # segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
@@ -31,7 +37,7 @@ MAX_SEGMENT_LENGTH: Mapping[str, int] = {
 }
 CHARACTER_METRICS = ("bleu", "chrf", "chrf++")
 
-ORDERS: Mapping[str, int] = {
+NGRAM_ORDERS: Mapping[str, int] = {
     "bleu": 4,
     "rouge1": 1,
     "rouge2": 2,
@@ -46,8 +52,8 @@ MIN_WORD_COVERAGE = 0.2
 MAX_WORD_LETTERS = 8
 """Letters of scripts without spaces that a token holds at most, if it is to be a word and not a stretch of text."""
 
-_LETTER = regex.compile(r"\p{L}")
-_SPACELESS = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
+_LETTER_PATTERN = regex.compile(r"\p{L}")
+_SPACELESS_PATTERN = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
 
 
 def inapplicable_metrics(
@@ -114,7 +120,7 @@ def _find_long_lines(
 def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:
     """The reason why a metric's tokens cannot hold the references; None where they can.
 
-    Either no reference has as many tokens as the metric compares in a row (ORDERS), or of all letters less than
+    Either no reference has as many tokens as the metric compares in a row (NGRAM_ORDERS), or of all letters less than
     MIN_WORD_COVERAGE are held by its tokens. A letter is held where it is in a token, and in one that has at most
     MAX_WORD_LETTERS letters of scripts without spaces: a token with more of them is no word but a stretch of text.
     """
@@ -123,30 +129,32 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
     if name in ERROR_RATES:
         has_unit = any(text.strip() for column in references for text in column)
         return None if has_unit else "all references are blank: there is no unit to count errors in"
-    if name not in (*ORDERS, "ter", "chrf++"):
+    if name not in (*NGRAM_ORDERS, "ter", "chrf++"):
         return None
     split, tokenizer = _metric_splitter(name, references, config)
     texts = [text for column in references for text in column if text.strip()]
-    order = ORDERS.get(name, 1)
+    order = NGRAM_ORDERS.get(name, 1)
     if texts and not any(len(split(text)) >= order for text in texts):
         return f"no reference has {format_count(order, 'token')} ({tokenizer}): it could only be 0"
     if all(text.isascii() for text in texts) or not (
         name.startswith(("rouge", "meteor", "cider_d")) or has_spaceless_script(texts)
     ):
         return None
-    num_letters = sum(len(_LETTER.findall(text)) for text in texts)
-    num_held = sum(_num_held(token) for text in texts for token in split(text))
+    num_letters = sum(len(_LETTER_PATTERN.findall(text)) for text in texts)
+    num_held = sum(_num_letters_of_word(token) for text in texts for token in split(text))
     if num_held >= MIN_WORD_COVERAGE * num_letters:
         return None
     return f"its tokens ({tokenizer}) hold {100 * num_held / num_letters:.0f} % of the references' letters as words"
 
 
-def _num_held(token: str) -> int:
+def _num_letters_of_word(token: str) -> int:
     """The letters of a token, none where it is a stretch of text."""
-    return 0 if len(_SPACELESS.findall(token)) > MAX_WORD_LETTERS else len(_LETTER.findall(token))
+    return 0 if len(_SPACELESS_PATTERN.findall(token)) > MAX_WORD_LETTERS else len(_LETTER_PATTERN.findall(token))
 
 
-def _metric_splitter(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> tuple[Split, str]:
+def _metric_splitter(
+    name: str, references: Sequence[Sequence[str]], config: EvaluationConfig
+) -> tuple[WordSplitter, str]:
     """The function that splits a text into the tokens of a metric, and its name as signatures have it."""
     if name == "bleu":
         bleu = make_bleu(config)

@@ -13,7 +13,7 @@ from tfm.data.errors import format_count, format_share
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.score import Score
 
-NONE = ""
+NO_LABEL = ""
 """Mark for a label that one side lacks."""
 
 
@@ -38,8 +38,8 @@ class LabelScore:
 class LabelScores:
     """Scores of all labels, and their confusions, both in the order of the labels' names.
 
-    by_label: the scores of each label. confusion: label of the reference -> label given -> count; NONE where a side has
-    no label.
+    by_label: the scores of each label. confusion: label of the reference -> label given -> count; NO_LABEL where a side
+    has no label.
     """
 
     by_label: Mapping[str, LabelScore]
@@ -67,7 +67,7 @@ def label_scores(
         given[one] += count
         wanted[other] += count
     names = sorted({*given, *wanted})
-    by_label = {name: label_score(pairs[name, name], given[name], wanted[name]) for name in names if name != NONE}
+    by_label = {name: label_score(pairs[name, name], given[name], wanted[name]) for name in names if name != NO_LABEL}
     confusion: dict[str, dict[str, int]] = {name: {} for name in names if wanted[name]}
     for one, other in sorted(pairs):
         confusion[other][one] = pairs[one, other]
@@ -134,7 +134,7 @@ def line_accuracy(hypothesis: str, reference: str, config: EvaluationConfig) -> 
 def label_pairs(
     hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> list[tuple[str, str]]:
-    """Pair each label with the right one; NONE where one side has no more.
+    """Pair each label with the right one; NO_LABEL where one side has no more.
 
     Args:
         hypotheses: labels of each segment.
@@ -144,7 +144,7 @@ def label_pairs(
     lines = zip(hypotheses, references, strict=True)
     if config.labels == "line":
         return [pair for given, wanted in lines if any(pair := (given.strip(), wanted.strip()))]
-    return [pair for given, wanted in lines for pair in zip_longest(given.split(), wanted.split(), fillvalue=NONE)]
+    return [pair for given, wanted in lines for pair in zip_longest(given.split(), wanted.split(), fillvalue=NO_LABEL)]
 
 
 def label_warnings(references: Sequence[str], config: EvaluationConfig) -> list[str]:

@@ -71,7 +71,7 @@ def meteor_of_segments(
     synonyms, _ = _load_synonyms(config.wordnet)
     tokenize = UnicodeWordTokenizer().tokenize
 
-    def of_segment(hypothesis: str, segment: Sequence[str]) -> float:
+    def meteor_of_segment(hypothesis: str, segment: Sequence[str]) -> float:
         if is_rightly_wordless(hypothesis, segment, tokenize):
             return 1.0
         wanted, constants = (
@@ -82,7 +82,9 @@ def meteor_of_segments(
             meteor_score(wanted, tokenize(hypothesis), stemmer=_porter_stemmer(), wordnet=synonyms, **constants)
         )
 
-    return [of_segment(hypothesis, segment) for hypothesis, *segment in zip(hypotheses, *references, strict=True)]
+    return [
+        meteor_of_segment(hypothesis, segment) for hypothesis, *segment in zip(hypotheses, *references, strict=True)
+    ]
 
 
 def _load_synonyms(folder: str | None) -> tuple[Any, str]:

@@ -130,11 +130,11 @@ def exact_matches(
         config: `lowercase` is read.
     """
 
-    def plain(text: str) -> str:
+    def strip_spaces(text: str) -> str:
         return (text.lower() if config.lowercase else text).strip()
 
     return [
-        plain(hypothesis) in map(plain, drop_blank_references(segment))
+        strip_spaces(hypothesis) in map(strip_spaces, drop_blank_references(segment))
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
 

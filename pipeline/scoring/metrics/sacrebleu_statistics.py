@@ -30,7 +30,7 @@ def segment_statistics(
         hypotheses: one for each segment.
         references: one or more lists as long; a blank line stands for a reference that a segment lacks.
     """
-    known = _remembered(_settings(metric))
+    known = _cached_statistics(_metric_settings(metric))
     segments = [
         (hypothesis, *(text for text in texts if text is not None))
         for hypothesis, *texts in zip(hypotheses, *references_for_sacrebleu(references), strict=True)
@@ -59,7 +59,7 @@ def corpus_score(
     return float(metric._aggregate_and_compute(rows).score), metric.get_signature().format()
 
 
-def _settings(metric: SacrebleuMetric) -> str:
+def _metric_settings(metric: SacrebleuMetric) -> str:
     """All that a metric counts by: its kind and its signature, without the number of references and without the order
     of n-grams that a score needs (`eff`), as all are counted.
     """
@@ -68,5 +68,5 @@ def _settings(metric: SacrebleuMetric) -> str:
 
 
 @lru_cache(maxsize=8)
-def _remembered(settings: str) -> dict[tuple[str, ...], Statistics]:
+def _cached_statistics(settings: str) -> dict[tuple[str, ...], Statistics]:
     return {}

@@ -14,15 +14,15 @@ from sacrebleu.utils import SACREBLEU_DIR
 from tfm.data.scripts import SPACELESS_LETTERS, is_chinese_or_japanese
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB, is_installed
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB_PACKAGES, is_installed
 
-Split = Callable[[str], Sequence[str]]
+WordSplitter = Callable[[str], Sequence[str]]
 FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
 
 # Joiners stand within words of Persian and of Indic scripts.
-_JOINERS = r"\u200C\u200D"
-_WORD = regex.compile(
-    rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINERS}])*",
+_JOINER_CHARACTERS = r"\u200C\u200D"
+_WORD_PATTERN = regex.compile(
+    rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*",
     flags=regex.V1,
 )
 
@@ -47,7 +47,7 @@ class RougeScoreTokenizer:
 
 @lru_cache(maxsize=2**14)
 def _unicode_words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(normalize("NFC", text.lower())))
+    return tuple(_WORD_PATTERN.findall(normalize("NFC", text.lower())))
 
 
 @lru_cache(maxsize=2**14)
@@ -84,8 +84,8 @@ def check_tokenizers_installed(config: EvaluationConfig) -> None:
     """Raise RecipeError where the tokenizer that BLEU is to use is not installed."""
     name = config.bleu_tokenize
     told = f'evaluation.bleu_tokenize = "{name}"'
-    if name in MECAB and not is_installed(name):
-        raise RecipeError(f"{told} is not installed: {MECAB[name][1]}")
+    if name in MECAB_PACKAGES and not is_installed(name):
+        raise RecipeError(f"{told} is not installed: {MECAB_PACKAGES[name][1]}")
     if name != "flores200":
         return
     if find_spec("sentencepiece") is None:

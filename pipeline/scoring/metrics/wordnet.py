@@ -16,11 +16,11 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
-KINDS = ("index.{}", "data.{}", "{}.exc")
-FILES = tuple(kind.format(part) for part in PARTS_OF_SPEECH for kind in KINDS)
+FILE_NAME_PATTERNS = ("index.{}", "data.{}", "{}.exc")
+WORDNET_FILES = tuple(kind.format(part) for part in PARTS_OF_SPEECH for kind in FILE_NAME_PATTERNS)
 """The files that are read: for each part of speech the words, their synsets, and irregular forms."""
 
-ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
+DETACHMENT_RULES: dict[str, tuple[tuple[str, str], ...]] = {
     "noun": (
         *(("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")),
         *(("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")),
@@ -35,7 +35,7 @@ ENDINGS: dict[str, tuple[tuple[str, str], ...]] = {
 """Endings of inflected forms and their replacements, as in morphy(7WN) and nltk."""
 
 
-HYPERNYMS = ("@", "@i")
+HYPERNYM_POINTERS = ("@", "@i")
 """The pointers to what is more general: of kinds, and of instances (Paris is one of a city)."""
 
 
@@ -114,7 +114,7 @@ class WordNet:
         """The word itself and its base forms, each where WordNet has it."""
         found = self._irregular[part].get(word)
         if found is None:
-            found = [word.removesuffix(old) + new for old, new in ENDINGS[part] if word.endswith(old)]
+            found = [word.removesuffix(old) + new for old, new in DETACHMENT_RULES[part] if word.endswith(old)]
         return [form for form in dict.fromkeys((word, *found)) if form in self._index[part]]
 
     def _lemma_offsets(self, part: str, lemma: str) -> list[int]:
@@ -149,7 +149,9 @@ class WordNet:
             words, num_pointers = fields[4:after:2], int(fields[after])
             pointers = fields[after + 1 : after + 1 + 4 * num_pointers]
             hypernyms = tuple(
-                int(place) for symbol, place in zip(pointers[::4], pointers[1::4], strict=True) if symbol in HYPERNYMS
+                int(place)
+                for symbol, place in zip(pointers[::4], pointers[1::4], strict=True)
+                if symbol in HYPERNYM_POINTERS
             )
         except (IndexError, ValueError) as error:
             raise _format_error(self._folder / f"data.{part}", f"the synset at byte {offset}") from error
@@ -159,7 +161,7 @@ class WordNet:
 
 def open_wordnet(folder: Path) -> WordNet:
     """The WordNet in a folder, parsed again only where its files have changed."""
-    return _parse_wordnet(folder, fingerprint(folder))
+    return _parse_wordnet(folder, wordnet_fingerprint(folder))
 
 
 @lru_cache(maxsize=1)
@@ -174,7 +176,7 @@ def wordnet_folder(config: EvaluationConfig) -> Path | None:
 
 def check_folder(folder: Path) -> None:
     """Raise DataError, of two lines, where a folder lacks a file of WordNet."""
-    missing = [name for name in FILES if not (folder / name).is_file()]
+    missing = [name for name in WORDNET_FILES if not (folder / name).is_file()]
     if missing:
         more = f" and lacks {len(missing) - 1} more" if missing[1:] else ""
         raise DataError(
@@ -185,14 +187,14 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def fingerprint(folder: Path) -> str:
+def wordnet_fingerprint(folder: Path) -> str:
     """sha256 in hex of all that is read from the folder. Raises DataError where a file is missing."""
     check_folder(folder)
     return _contents_sha256(_read_contents(folder))
 
 
 def _read_contents(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in FILES}
+    return {name: (folder / name).read_bytes() for name in WORDNET_FILES}
 
 
 def _index_entries(folder: Path, name: str, contents: dict[str, bytes]) -> Iterator[tuple[str, str]]:
@@ -212,5 +214,5 @@ def _format_error(file: Path, what: str) -> DataError:
 
 
 def _contents_sha256(contents: dict[str, bytes]) -> str:
-    parts = "".join(f"{name} {hashlib.sha256(contents[name]).hexdigest()}\n" for name in FILES)
+    parts = "".join(f"{name} {hashlib.sha256(contents[name]).hexdigest()}\n" for name in WORDNET_FILES)
     return hashlib.sha256(parts.encode()).hexdigest()

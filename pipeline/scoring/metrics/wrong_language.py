@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tfm.data.dataset.split import Split
     from tfm.tokenizer.tokenizer import Tokenizer
 
-ORDER = 3  # of n-grams
+NGRAM_ORDER = 3  # of n-grams
 MAX_TEXTS_PER_LANGUAGE = 5000  # of each language that are learned from
 
 
@@ -54,7 +54,7 @@ def char_ngrams(text: str) -> Iterator[str]:
     """The n-grams of a text in lower case, a space at either end."""
     padded = f" {' '.join(text.lower().split())} "
     if padded.strip():
-        yield from (padded[place : place + ORDER] for place in range(max(1, len(padded) - ORDER + 1)))
+        yield from (padded[place : place + NGRAM_ORDER] for place in range(max(1, len(padded) - NGRAM_ORDER + 1)))
 
 
 def train_identifier(
@@ -91,7 +91,6 @@ def wrong_language(hypotheses: Sequence[str], asked: Sequence[str], identifier: 
     """
     found = map(identifier.language_of, hypotheses)
     num_wrong = sum(each not in (None, wanted) for each, wanted in zip(found, asked, strict=True))
-    signature = (
-        f"languages:{'+'.join(identifier.languages)}|char-{ORDER}-grams|naive-bayes|learned-from:train|stat:share*100"
-    )
+    method = f"char-{NGRAM_ORDER}-grams|naive-bayes|learned-from:train|stat:share*100"
+    signature = f"languages:{'+'.join(identifier.languages)}|{method}"
     return Score(100 * num_wrong / len(hypotheses), signature)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tfm.pipeline.scoring.summaries import ORDERS, SummaryStatistics
+from tfm.pipeline.scoring.summaries import NGRAM_ORDERS, SummaryStatistics
 from tfm.pipeline.scoring.tables.labels import Table
 
 EMPTY_CELL = "–"
@@ -12,7 +12,7 @@ def summary_tables(found: Mapping[str, SummaryStatistics]) -> list[Table]:
     """Length, compression and novelty of each side, by its name; nothing where there is none."""
     if not found:
         return []
-    novel = [f"new {order}-grams %" for order in ORDERS]
+    novel = [f"new {order}-grams %" for order in NGRAM_ORDERS]
     rows = [
         [
             side,

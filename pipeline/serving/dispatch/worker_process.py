@@ -44,6 +44,7 @@ class WorkerProcess:
             "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
+            "TOKENIZERS_PARALLELISM": "false",
         }
         with theirs:
             self._process = subprocess.Popen(

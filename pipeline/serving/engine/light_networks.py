@@ -25,6 +25,7 @@ class NumpyNetwork:
     version: ModelVersion
     model: NumpyModel | NumpyLabeller
     stepper: None = None
+    read_source: None = None
 
     def work(self, query: Query) -> Work:
         """Return the work that a query is. Raises DataError for one that needs torch."""
@@ -45,6 +46,7 @@ class NumpyLanguageModel:
     version: ModelVersion
     reader: NumpyPromptEncoder
     stepper: None = None
+    read_source: None = None
 
     def work(self, query: Query) -> Iterator[Any]:
         """Return the parts of a completion. Raises DataError for a query that needs torch."""

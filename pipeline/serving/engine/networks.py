@@ -14,16 +14,20 @@ import torch
 
 from tfm.data.images.decoding import decode_image
 from tfm.data.images.row_images import RowImages
-from tfm.model.fused.decoder_step import FusedDecoderStep, maybe_fuse
+from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
+from tfm.model.fused.greedy_search import SourceReader, make_source_reader
 from tfm.model.fused.row_invariance import is_row_invariant
-from tfm.pipeline.attention_page.attended import as_json
+from tfm.pipeline.attention_page.attended import trace_as_json
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
+from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.translation import translate_images, translate_lines
-from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, one_line
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
@@ -32,6 +36,8 @@ from tfm.pipeline.serving.engine.work import Record, Sentence, Work, as_records
 from tfm.pipeline.serving.text.model_alignment import align_by_attention
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import EOS_ID
+
+GREEDY = DecodingConfig(beam=1, batch_sentences=1)
 
 
 @dataclass
@@ -43,11 +49,13 @@ class TorchNetwork:
         loaded: the model.
         stepper: the model's step over rows that do not touch each other's; None: each sentence is searched for by
             itself.
+        read_source: reads a source for that, sooner than the model itself does; None: there is no other way.
     """
 
     version: ModelVersion
     loaded: LoadedModel
     stepper: FusedDecoderStep | None
+    read_source: SourceReader | None = None
     _completions: Completions | None = field(default=None, repr=False)
 
     @classmethod
@@ -57,10 +65,10 @@ class TorchNetwork:
         if loaded.made is None or loaded.made.fingerprint != version.fingerprint:
             raise DataError("was published anew while it was loaded", file=version.folder)
         loaded.model.eval()
-        with torch.inference_mode():
-            stepper = maybe_fuse(loaded.model)
+        with torch.inference_mode():  # compiled loops are used where nothing asks for gradients
+            stepper, read = fuse_if_supported(loaded.model), make_source_reader(loaded.model)
             joins = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
-        return cls(version, loaded, stepper if joins else None)
+        return cls(version, loaded, stepper, read) if joins else cls(version, loaded, None)
 
     def work(self, query: Query) -> Work:
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""
@@ -76,17 +84,20 @@ class TorchNetwork:
 
     def _translate(self, query: Query) -> Work:
         loaded = self.loaded.for_languages(query.to, query.source_language)
-        if self.stepper is None or query.beam == 1 or query.n_best > 1 or query.forced:
+        if self.stepper is None or query.n_best > 1 or query.forced:
             return lambda: as_records(_search(loaded, query))
         ids = loaded.source_tokenizer.encode_batch([query.text])[0]
         if not ids:
             return lambda: as_records([EMPTY_TRANSLATION])
+        source = [*ids[: self.stepper.max_length - 1], EOS_ID]
 
         def answer(found: Hypothesis) -> list[Record]:
-            text = one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
+            text = join_to_one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
             return [(text, found.score, found.log_prob, found.num_tokens)]
 
-        return Sentence([*ids[: self.stepper.max_length - 1], EOS_ID], query.beam, answer)
+        if query.beam > 1:
+            return Sentence(source, query.beam, answer)
+        return lambda: answer(_search_greedily(loaded, source))
 
     def _compute(self, query: Query) -> Any:
         if query.image is not None:
@@ -98,7 +109,15 @@ class TorchNetwork:
         if query.kind == "align":
             return align_by_attention(loaded, query.text, query.target or "")
         read = attend(loaded, query.text, query.target, DecodingConfig(beam=query.beam, batch_sentences=1))
-        return as_json(read)
+        return trace_as_json(read)
+
+
+@torch.inference_mode()
+def _search_greedily(loaded: LoadedModel, source: list[int]) -> Hypothesis:
+    """The likeliest hypothesis of a source, by the loop for one sentence where there is one for the model."""
+    rules = LogitsProcessor.from_config([len(source)], GREEDY, loaded.model.max_length)
+    found = fused_greedy_search(loaded.model, [source], rules, lambda _: None)
+    return found[0][0] if found is not None else decode(loaded.model, [source[:-1]], GREEDY)[0][0]
 
 
 def _search(loaded: LoadedModel, query: Query) -> list[Translation]:
@@ -110,7 +129,7 @@ def _search(loaded: LoadedModel, query: Query) -> list[Translation]:
 
 def _describe_image(loaded: LoadedModel, query: Query) -> list[Translation]:
     """The captions or labels of an image. Raises DataError where it is none."""
-    preparation, n_best = loaded.preparation(), query.n_best
+    preparation, n_best = loaded.require_image_transform(), query.n_best
     pixels = np.stack([decode_image(query.image or b"", "the image", preparation.shape).pixels])
     labels = ABILITIES[loaded.config.task].labels is not None
     search = {} if labels else {"beam": query.beam, "batch_sentences": 1}

@@ -105,7 +105,8 @@ class Scheduler:
             from tfm.pipeline.decoding.search.continuous_beam_search import ContinuousBeamSearch  # needs torch
 
             config = DecodingConfig(beam=group[1])
-            self._searches[group] = ContinuousBeamSearch(network.stepper, config, MAX_SENTENCES)
+            search = ContinuousBeamSearch(network.stepper, config, MAX_SENTENCES, network.read_source)
+            self._searches[group] = search
         return self._searches[group]
 
     def _step(self, group: tuple[str, int], search: "ContinuousBeamSearch") -> list[Reply]:

@@ -40,6 +40,10 @@ class Network(Protocol):
     def stepper(self) -> Any:
         """The model's step over rows that do not touch each other's; None where each text is done by itself."""
 
+    @property
+    def read_source(self) -> Any:
+        """The reader of a source for that; None where the stepper reads it."""
+
     def work(self, query: Query) -> Work:
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""
 

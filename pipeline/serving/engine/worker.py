@@ -3,12 +3,13 @@
 It reads messages from a socket, and ends when that is closed, however the server ended.
 """
 
+import gc
 import signal
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tfm.pipeline.serving.dispatch.messages import ModelVersion
+from tfm.pipeline.serving.dispatch.messages import Load, ModelVersion
 from tfm.pipeline.serving.engine.light_networks import load_light_network
 from tfm.pipeline.serving.engine.scheduler import Scheduler
 from tfm.pipeline.serving.engine.work import Network
@@ -69,8 +70,11 @@ def answer_messages(connection: "Connection[Any, Any]", scheduler: Scheduler) ->
     """Read messages and do what they ask for. Raises EOFError when the other end is closed."""
     while True:
         while scheduler.is_idle() or connection.poll(0):
-            replies = scheduler.receive(connection.recv())
+            message = connection.recv()
+            replies = scheduler.receive(message)
             if replies:
                 connection.send(replies)
+            if isinstance(message, Load):
+                gc.freeze()  # what lives on is not looked through again and again
         if replies := scheduler.advance():
             connection.send(replies)

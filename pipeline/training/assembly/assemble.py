@@ -11,11 +11,11 @@ import torch
 from tfm.data.batching.augmented_images import ImageAugmenter
 from tfm.data.errors import format_count
 from tfm.model.build import num_parameters
-from tfm.pipeline.runtime.threads import LoadWatch
+from tfm.pipeline.runtime.threads import CpuLoadWatch
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
 from tfm.pipeline.training.assembly.setup import build_setup
 from tfm.pipeline.training.assembly.starting_point import (
-    check,
+    check_session,
     fresh_start,
     initial_state,
     make_task_context,
@@ -24,8 +24,8 @@ from tfm.pipeline.training.assembly.starting_point import (
 from tfm.pipeline.training.assembly.validators import make_validator
 from tfm.pipeline.training.assembly.word2vec import (
     Word2vecGradients,
+    trains_like_word2vec,
     uses_online_updates,
-    wants_word2vec,
     whole_gradient_reason,
 )
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
@@ -50,7 +50,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     settings = resolve_settings(config, session.model, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
     about = make_task_context(session, settings)
-    check(session, about)
+    check_session(session, about)
     drawn = initial_state(session, settings, about)
     start = (
         fresh_start(session, drawn, about)
@@ -79,7 +79,7 @@ def report_training_setup(session: Session, start: StartingPoint, course: Traini
         f"{format_count(course.total_steps, 'update')}; "
         f"{state.progress.settings.in_words()}"
     )
-    if wants_word2vec(session.model, session.config):
+    if trains_like_word2vec(session.model, session.config):
         reason = whole_gradient_reason(session.model, session.config, state.progress.settings)
         if reason is not None:
             tell.warn(
@@ -113,7 +113,7 @@ def make_trainer(
     validator = make_validator(session, course.task, target, progress.validations)
     log = open_log(session, progress)
     settings = progress.settings
-    wait = world.size == 1 and world.device.type == "cpu" and not settings.helpers  # for each other
+    wait = world.size == 1 and world.device.type == "cpu" and not settings.num_helpers  # for each other
     return Trainer(
         config=config,
         state=state,
@@ -127,7 +127,7 @@ def make_trainer(
         width=session.model.width,
         world=world,
         redraw=CurvesSink(log, session.folder / "curves.svg"),
-        on_update=LoadWatch(settings.threads if wait else 1, session.reporter.warn),
+        on_update=CpuLoadWatch(settings.threads if wait else 1, session.reporter.warn),
         on_validation=session.heard,
     )
 
@@ -158,5 +158,5 @@ def open_log(session: Session, progress: Progress) -> MetricsLog:
         mirrors.append(TensorBoardSink(session.folder / "tensorboard", step=progress.step))
     log = MetricsLog(session.folder / "metrics.jsonl", mirrors)
     if session.world.is_main_process:
-        log.begin(step=progress.step, validated=progress.validated)
+        log.begin(step=progress.step, validated=progress.last_validated_step)
     return log

@@ -26,13 +26,13 @@ def last_step(config: TrainingConfig, num_batches: NumBatches, world_size: int) 
         return config.max_steps
     step = 0
     for epoch in range(config.max_epochs):
-        step = step_after(num_batches(epoch), step, config, world_size)
+        step = step_after_epoch(num_batches(epoch), step, config, world_size)
         if config.max_steps is not None and step >= config.max_steps:
             return config.max_steps
     return step
 
 
-def step_after(num_batches: int, step: int, config: TrainingConfig, world_size: int) -> int:
+def step_after_epoch(num_batches: int, step: int, config: TrainingConfig, world_size: int) -> int:
     """Return the number of updates done after an epoch; its last update takes the remaining batches.
 
     Args:

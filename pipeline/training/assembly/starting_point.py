@@ -18,7 +18,7 @@ from tfm.pipeline.training.assembly.word2vec import initialize_as_word2vec, uses
 from tfm.pipeline.training.batch_size_search import find_largest_budget
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.resume import plan_document, restore_progress
-from tfm.pipeline.training.checkpoints.train_state import Progress, Settings, TrainState
+from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Progress, TrainState
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.checks import (
     check_adaptive,
@@ -36,7 +36,7 @@ from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def make_task_context(session: Session, settings: Settings) -> TaskContext:
+def make_task_context(session: Session, settings: ExecutionSettings) -> TaskContext:
     """Return the facts from which the task is made. Raises RecipeError where the model does not read such data."""
     image = image_shape(session.data.preparation)
     tokens = check_sources(image, session.model.vision, session.config)
@@ -44,7 +44,7 @@ def make_task_context(session: Session, settings: Settings) -> TaskContext:
     return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens)
 
 
-def check(session: Session, context: TaskContext) -> None:
+def check_session(session: Session, context: TaskContext) -> None:
     """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
     task_of(context).check(session.data, session.model)
     check_lora(session.config.lora, session.model)
@@ -56,7 +56,7 @@ def check(session: Session, context: TaskContext) -> None:
     check_languages(session.model, context.source, [directions.get(each) for each in ("train", "valid")], flat=flat)
 
 
-def initial_state(session: Session, settings: Settings, context: TaskContext) -> TrainState:
+def initial_state(session: Session, settings: ExecutionSettings, context: TaskContext) -> TrainState:
     """Return the state before the first update.
 
     Args:
@@ -76,7 +76,7 @@ def initial_state(session: Session, settings: Settings, context: TaskContext) ->
     return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
 
 
-def initial_model(session: Session, settings: Settings, source: Tokenizer, target: Tokenizer) -> Model:
+def initial_model(session: Session, settings: ExecutionSettings, source: Tokenizer, target: Tokenizer) -> Model:
     """Return the network with its first weights, a pure function of the seed, on the device.
 
     Args:
@@ -125,7 +125,9 @@ def fresh_start(session: Session, state: TrainState, context: TaskContext) -> St
     return StartingPoint(state, before=progress.plan, is_new=True)
 
 
-def resumed_start(session: Session, state: TrainState, settings: Settings, checkpoint: Checkpoint) -> StartingPoint:
+def resumed_start(
+    session: Session, state: TrainState, settings: ExecutionSettings, checkpoint: Checkpoint
+) -> StartingPoint:
     """Return the start of a training that goes on from a checkpoint.
 
     Args:

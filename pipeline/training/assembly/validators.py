@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tfm.data.dataset.directions import rows_by_direction
 from tfm.data.dataset.split import Split
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.reports.evaluation_report import label
+from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, Translator, Validator
 from tfm.pipeline.tasks.abilities import ABILITIES, task_evaluation_config
 from tfm.pipeline.tasks.task import Task
@@ -31,16 +31,19 @@ def make_validator(
     valid, last = session.data.valid, earlier[-1] if earlier else None
     directions = rows_by_direction(session.data.directions.get("valid", ()))
 
-    def of(split: Split, before: ValidationMetrics | None, name: str = "validation") -> Validator:
-        ordered = task.ordered(split, session.data.batch_tokens)
+    def make_split_validator(split: Split, before: ValidationMetrics | None, name: str = "validation") -> Validator:
+        ordered = task.ordered_batches(split, session.data.batch_tokens)
         signature = None if before is None else before.bleu_signature
         return Validator(task, split, ordered, make_scorer(session, task, split, target_tokenizer, signature, name))
 
     if len(directions) < 2:
-        return of(valid, last)
+        return make_split_validator(valid, last)
     each_before = {} if last is None else last.directions
     return DirectionsValidator(
-        {name: of(valid.select_rows(rows), each_before.get(name), name) for name, rows in directions.items()}
+        {
+            name: make_split_validator(valid.select_rows(rows), each_before.get(name), name)
+            for name, rows in directions.items()
+        }
     )
 
 
@@ -75,14 +78,14 @@ def make_scorer(
     scorer: Translator | LabelScorer
     if abilities.labels is not None:
         evaluation = task_evaluation_config(session.model.task, session.evaluation)
-        batches = task.ordered(split, session.data.batch_tokens)
+        batches = task.ordered_batches(split, session.data.batch_tokens)
         scorer = LabelScorer(split, target_tokenizer, task, batches, evaluation, metrics)
     else:
         beam = session.config.validation.beam
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": beam, "n_best": 1})
         scorer = Translator(split, target_tokenizer, decoding, session.evaluation, metrics, before=before)
     for metric, why in scorer.missing.items():
-        without = f"{name} has no {label(metric)}: {why}"
+        without = f"{name} has no {metric_label(metric)}: {why}"
         if stopping == metric:
             remedy = "set evaluation.bleu_tokenize, or" if metric == "bleu" else "set"
             raise DataError(f'{without}; {remedy} early_stopping.metric = "loss"')

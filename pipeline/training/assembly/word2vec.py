@@ -21,22 +21,22 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.tasks.word_vector_objectives import NOISE_POWER
 from tfm.pipeline.tasks.word_vectors import keep_probability
-from tfm.pipeline.training.checkpoints.train_state import Settings
+from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings
 from tfm.pipeline.training.update import Gradients, PendingGradient
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.special import SPECIAL_TOKENS
 
 KERNEL_MODULE = "tfm.model.cpu_kernels.word2vec"
-KINDS = {torch.float32: "f4", torch.float64: "f8"}
+KERNEL_DTYPES = {torch.float32: "f4", torch.float64: "f8"}
 
 
-def wants_word2vec(model: ModelConfig, config: TrainingConfig) -> bool:
+def trains_like_word2vec(model: ModelConfig, config: TrainingConfig) -> bool:
     """Return whether a recipe trains word vectors with noise words by SGD."""
     has_noise = model.architecture in PREDICTION_RULES and model.word_vectors.negatives is not None
     return has_noise and config.optimizer.name == "sgd"
 
 
-def whole_gradient_reason(model: ModelConfig, config: TrainingConfig, settings: Settings) -> str | None:
+def whole_gradient_reason(model: ModelConfig, config: TrainingConfig, settings: ExecutionSettings) -> str | None:
     """Return why such a training takes one step an update, along its mean gradient; None where it takes one for each
     prediction.
 
@@ -61,12 +61,12 @@ def whole_gradient_reason(model: ModelConfig, config: TrainingConfig, settings: 
         return f"set {', '.join(others)}"
     if settings.device != "cpu":
         return f"the loop is for CPUs, not for {settings.device}"
-    if settings.world_size > 1 or settings.helpers:
+    if settings.world_size > 1 or settings.num_helpers:
         return "the loop is for one process"
     return None
 
 
-def uses_online_updates(model: ModelConfig, config: TrainingConfig, settings: Settings) -> bool:
+def uses_online_updates(model: ModelConfig, config: TrainingConfig, settings: ExecutionSettings) -> bool:
     """Return whether a training takes a step for each prediction.
 
     Args:
@@ -74,7 +74,7 @@ def uses_online_updates(model: ModelConfig, config: TrainingConfig, settings: Se
         config: the [training] part of a recipe.
         settings: the decisions of the first start.
     """
-    return wants_word2vec(model, config) and whole_gradient_reason(model, config, settings) is None
+    return trains_like_word2vec(model, config) and whole_gradient_reason(model, config, settings) is None
 
 
 @torch.no_grad()
@@ -103,7 +103,7 @@ class Word2vecGradients(Gradients):
                 f"installed: {install_command('fast')}, or set another optimizer"
             )
         architecture = "skip_gram" if model.reading is PREDICTION_RULES["skip_gram"] else "cbow"
-        self.loop = loops.get_training_kernel(architecture, KINDS[model.table.weight.dtype])
+        self.loop = loops.get_training_kernel(architecture, KERNEL_DTYPES[model.table.weight.dtype])
         self.table, shares = np.empty((len(model.frequencies), 2), np.uint32), model.frequencies.double().numpy()
         self.window = words.window, words.shrink, task.objective.negatives
         noise = shares**NOISE_POWER

@@ -26,9 +26,9 @@ from tfm.pipeline.artifacts.files import add_path_to_errors, sync_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below, open_file_below, remove_path_below
 from tfm.pipeline.runtime.progress import Reporter
 
-FORMAT = 1
-_NAME = re.compile(r"step-(\d{7,})")
-_LEFTOVER = re.compile(r"\.(draft|dropped)-\d{7,}")
+FORMAT_VERSION = 1
+_CHECKPOINT_NAME_PATTERN = re.compile(r"step-(\d{7,})")
+_LEFTOVER_NAME_PATTERN = re.compile(r"\.(draft|dropped)-\d{7,}")
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,13 @@ class Checkpoints:
         """Return the steps that have a folder here, whole or damaged, ascending."""
         if not self.folder.is_dir():
             return []
-        return sorted(int(match[1]) for entry in self.folder.iterdir() if (match := _NAME.fullmatch(entry.name)))
+        return sorted(
+            int(match[1])
+            for entry in self.folder.iterdir()
+            if (match := _CHECKPOINT_NAME_PATTERN.fullmatch(entry.name))
+        )
 
-    def place(self, step: int) -> Path:
+    def checkpoint_folder(self, step: int) -> Path:
         """Return the folder of the checkpoint of a step."""
         return self.folder / f"step-{step:07d}"
 
@@ -83,12 +87,12 @@ class Checkpoints:
                 contents = safetensors.torch.save(dict(group))
                 files[f"{name}.safetensors"] = _file_fingerprint(contents)
                 self._write_file(draft / f"{name}.safetensors", contents)
-            document = {"format": FORMAT, "state": dict(state), "files": files}
+            document = {"format": FORMAT_VERSION, "state": dict(state), "files": files}
             document["sha256"] = _seal_document(document)
             self._write_file(draft / "state.json", json.dumps(document, indent=1).encode())
             sync_folder(draft)
             self._delete_checkpoint(step)
-            draft.rename(self.place(step))
+            draft.rename(self.checkpoint_folder(step))
             sync_folder(self.folder)
         except BaseException:
             self._try_to_remove(draft)
@@ -96,7 +100,7 @@ class Checkpoints:
 
     def read(self, step: int) -> Checkpoint:
         """The checkpoint of a step, every file of it verified. Raises DataError, whose message names the problem."""
-        folder = self.place(step)
+        folder = self.checkpoint_folder(step)
         file = folder / "state.json"
         try:
             document = read_json(file)
@@ -108,8 +112,8 @@ class Checkpoints:
             raise DataError(f"checkpoint is damaged: {type(error).__name__}: {error}", file=file) from error
         if sealed != _seal_document(document):
             raise DataError("checkpoint is damaged: its own sha256 does not fit", file=file)
-        if version != FORMAT:
-            raise DataError(f"checkpoint has format {version}; this tfm reads format {FORMAT}", file=file)
+        if version != FORMAT_VERSION:
+            raise DataError(f"checkpoint has format {version}; this tfm reads format {FORMAT_VERSION}", file=file)
         found = {entry.name for entry in folder.iterdir()} - {"state.json"}
         if odd := sorted(found ^ files.keys()):
             raise DataError(f"checkpoint is damaged: {odd[0]} is missing or does not belong", file=folder)
@@ -145,16 +149,16 @@ class Checkpoints:
         """Remove the folders that a killed process left half-written or half-removed."""
         check_no_symlinks(self._run, self.folder)
         if self.folder.is_dir():
-            for name in filter(_LEFTOVER.fullmatch, os.listdir(self.folder)):
+            for name in filter(_LEFTOVER_NAME_PATTERN.fullmatch, os.listdir(self.folder)):
                 self._try_to_remove(self.folder / name)
 
     def _delete_checkpoint(self, step: int) -> None:
         """Remove a checkpoint; its name is gone first, so that it is never half there."""
-        check_no_symlinks(self._run, self.place(step))
-        if self.place(step).exists():
+        check_no_symlinks(self._run, self.checkpoint_folder(step))
+        if self.checkpoint_folder(step).exists():
             dropped = self.folder / f".dropped-{step:07d}"
             self._try_to_remove(dropped)
-            self.place(step).rename(dropped)
+            self.checkpoint_folder(step).rename(dropped)
             remove_path_below(self._run, dropped)
 
     def _try_to_remove(self, leftover: Path) -> None:

@@ -16,7 +16,13 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.threads import choose_num_threads as choose_threads
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
-from tfm.pipeline.training.checkpoints.train_state import Change, Progress, Settings, TrainState, read_progress
+from tfm.pipeline.training.checkpoints.train_state import (
+    ExecutionSettings,
+    Progress,
+    SettingChange,
+    TrainState,
+    read_progress,
+)
 from tfm.pipeline.training.helpers import parallel_training_unsupported_reason, workers_pay_off
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -65,7 +71,9 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     return None
 
 
-def restore_progress(state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: Settings) -> dict[str, Any]:
+def restore_progress(
+    state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: ExecutionSettings
+) -> dict[str, Any]:
     """Restore the saved state, and record the changes of the plan.
 
     Args:
@@ -81,7 +89,7 @@ def restore_progress(state: TrainState, checkpoint: Checkpoint, todo: Plan, sett
     progress, plan = state.progress, plan_document(todo)
     before = progress.plan
     changes = sorted(find_differences(before, plan).items())
-    made = [Change(step=progress.step, key=_recipe_key(key), old=old, new=new) for key, (old, new) in changes]
+    made = [SettingChange(step=progress.step, key=_recipe_key(key), old=old, new=new) for key, (old, new) in changes]
     progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
     return before
 
@@ -120,7 +128,7 @@ def resolve_settings(
     world: World,
     checkpoint: Checkpoint | None,
     reporter: Reporter,
-) -> Settings:
+) -> ExecutionSettings:
     """Return the decisions that depend on the machine: made at the first start, restored from the checkpoint of a
     resumed run.
 
@@ -139,7 +147,7 @@ def resolve_settings(
     precision = next(name for name, each in PRECISIONS.items() if each == dtype)
     threads = _num_threads(config, world, checkpoint)
     size = config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens
-    now = Settings(
+    now = ExecutionSettings(
         device=world.device.type,
         precision=world.all_gather_object(precision)[0],  # each process has measured; the first one's word counts
         threads=threads,

@@ -20,7 +20,7 @@ from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.training.optimizers import restore_state, state_tensors
 
 
-class Settings(BaseModel):
+class ExecutionSettings(BaseModel):
     """The decisions of the first start that depend on the machine, and that a resumed run must not make anew."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,7 +34,7 @@ class Settings(BaseModel):
     torch: str = str(torch.__version__)
 
     @property
-    def helpers(self) -> int:
+    def num_helpers(self) -> int:
         """The number of processes that help this one with each update."""
         return self.threads - 1 if self.parallel == "processes" else 0
 
@@ -72,7 +72,7 @@ class RunningSums(BaseModel):
         return {"loss": self.loss / tokens, "nll": self.nll / tokens, "tokens_per_second": speed}
 
 
-class Change(BaseModel):
+class SettingChange(BaseModel):
     """A setting that changed after so many updates."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -92,7 +92,7 @@ class Progress(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    settings: Settings
+    settings: ExecutionSettings
     plan: dict[str, Any] = Field(description="what is trained, on what: a resumed run must be of the same plan")
     step: int = Field(0, ge=0, le=2**53, description="updates done")
     epoch: int = Field(0, ge=0, le=2**53, description="whole passes over the data done")
@@ -103,10 +103,10 @@ class Progress(BaseModel):
     validations: list[Validation] = Field(default_factory=list)
     saved: list[int] = Field(default_factory=list, description="steps of the kept last regular checkpoints, ascending")
     total_steps: int = Field(0, ge=0, le=2**53, description="updates that the schedule counts towards; 0: not known")
-    changes: list[Change] = Field(default_factory=list, description="made after the training began")
+    changes: list[SettingChange] = Field(default_factory=list, description="made after the training began")
 
     @property
-    def validated(self) -> int:
+    def last_validated_step(self) -> int:
         """The step of the last validation."""
         return self.validations[-1].step if self.validations else 0
 

@@ -25,7 +25,7 @@ from tfm.pipeline.training.checkpoints.train_state import Progress, published_we
 from tfm.pipeline.training_config import LoraConfig
 from tfm.tokenizer.tokenizer import Tokenizer
 
-LAST = "last"
+LAST_CHECKPOINT = "last"
 
 
 def load_checkpoint(

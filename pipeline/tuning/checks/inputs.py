@@ -18,7 +18,7 @@ from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
 
-INPUTS = "inputs"
+INPUTS_ATTR = "inputs"
 """The attribute of a study that has the fingerprints."""
 
 
@@ -43,9 +43,9 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -
     place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one file
     now = {f"{label}{place}": each.fingerprint for label, each in inputs.items()}
     with wait_for_lock(trials.folder / ".claim.lock"):
-        before = trials.study.user_attrs.get(INPUTS, {})
+        before = trials.study.user_attrs.get(INPUTS_ATTR, {})
         if not isinstance(before, dict):
-            raise DataError(f"its study has no valid {INPUTS!r}: {before!r:.60}", file=trials.folder)
+            raise DataError(f"its study has no valid {INPUTS_ATTR!r}: {before!r:.60}", file=trials.folder)
         for label, fingerprint in now.items():
             if before.get(label, fingerprint) != fingerprint:
                 raise DataError(
@@ -54,7 +54,7 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -
                     file=trials.folder,
                 )
         if now.keys() - before.keys():
-            trials.study.set_user_attr(INPUTS, {**before, **now})
+            trials.study.set_user_attr(INPUTS_ATTR, {**before, **now})
 
 
 def check_base(trials: Trials, base: Path, sets: Sequence[str]) -> None:

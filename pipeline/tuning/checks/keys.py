@@ -13,28 +13,28 @@ from tfm.pipeline.recipes.error_messages import model_of, recipe_error
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION
 from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.training_config import FIGURES
-from tfm.pipeline.tuning.config import SearchConfig, Value
+from tfm.pipeline.training_config import VALIDATION_FIGURES
+from tfm.pipeline.tuning.config import ParameterValue, SearchConfig
 from tfm.pipeline.tuning.space import Parameter
 
-OTHER_TEXTS = "figures of different texts do not compare"
-OTHER_PREDICTIONS = "the figures of validation would be of other predictions, and do not compare"
+OTHER_TEXTS_REASON = "figures of different texts do not compare"
+OTHER_PREDICTIONS_REASON = "the figures of validation would be of other predictions, and do not compare"
 NO_EFFECT_REASON = "it does not change what is learned"
 FIXED_KEYS = {
     "name": "each trial has its own",
     "seed": "use search.seed and search.repeats",
     "model.task": "figures of different tasks do not compare",
-    "model.block": OTHER_PREDICTIONS,
-    "model.span_corruption": OTHER_PREDICTIONS,
-    "model.word_vectors.window": OTHER_PREDICTIONS,
-    "model.word_vectors.shrink": OTHER_PREDICTIONS,
-    "model.word_vectors.negatives": OTHER_PREDICTIONS,
-    "data.path": OTHER_TEXTS,
-    "data.source": OTHER_TEXTS,
-    "data.target": OTHER_TEXTS,
-    "data.valid": OTHER_TEXTS,
-    "data.ratios": OTHER_TEXTS,
-    "data.split_seed": OTHER_TEXTS,
+    "model.block": OTHER_PREDICTIONS_REASON,
+    "model.span_corruption": OTHER_PREDICTIONS_REASON,
+    "model.word_vectors.window": OTHER_PREDICTIONS_REASON,
+    "model.word_vectors.shrink": OTHER_PREDICTIONS_REASON,
+    "model.word_vectors.negatives": OTHER_PREDICTIONS_REASON,
+    "data.path": OTHER_TEXTS_REASON,
+    "data.source": OTHER_TEXTS_REASON,
+    "data.target": OTHER_TEXTS_REASON,
+    "data.valid": OTHER_TEXTS_REASON,
+    "data.ratios": OTHER_TEXTS_REASON,
+    "data.split_seed": OTHER_TEXTS_REASON,
     "data.tests": "a search does not look at the tests",
     "data.fold": "search.folds cross-validates",
     "data.limits": "it decides which validation texts count",
@@ -67,15 +67,15 @@ def check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: Re
     field, kind = _find_field(parts, recipe, place)
     _check_values(parameter, field, kind, f"{file}: search.space")
     if parts == ("model", "architecture") and ABILITIES[recipe.model.task].within_window:
-        raise RecipeError(f"{place} cannot be varied: {OTHER_PREDICTIONS}")
+        raise RecipeError(f"{place} cannot be varied: {OTHER_PREDICTIONS_REASON}")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
-    if parts[0] == "tokenizer" and config.metric in FIGURES:
+    if parts[0] == "tokenizer" and config.metric in VALIDATION_FIGURES:
         raise RecipeError(
             f"{place}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
             'search.metric = "bleu", or another score of texts'
         )
-    if parts[0] == "decoding" and config.metric in FIGURES:
+    if parts[0] == "decoding" and config.metric in VALIDATION_FIGURES:
         needs = 'search.metric = "bleu", or another score of texts'
         raise RecipeError(f"{place} has no effect on the {config.metric} of validation: {needs}")
     if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
@@ -115,7 +115,7 @@ def _find_field(parts: Sequence[str], recipe: Recipe, place: str) -> tuple[Field
 def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, place: str) -> None:
     """Raise RecipeError if a recipe takes none of a key's values; where it takes some, others are impossible trials."""
     of: TypeAdapter[Any] = TypeAdapter(kind)
-    values: Sequence[Value] = parameter.values or ()
+    values: Sequence[ParameterValue] = parameter.values or ()
     remedy = ""
     if (table := model_of(field.annotation)) is not None:
         remedy = f'; vary a key of it, such as "{parameter.key}.{next(iter(table.model_fields))}"'

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tfm.model.config import ModelConfig
 from tfm.model.config_checks import architectures, attention, convolution, embeddings, positions, sources
-from tfm.model.config_checks.registry import CHECKS, Check, first_problem
+from tfm.model.config_checks.registry import CHECKS, Check, first_config_problem
 from tfm.model.config_fields import ModelFields
 
 VECTORS = {"source_vectors": "vectors.txt"}
@@ -185,7 +185,7 @@ def test_each_check_refuses_its_example_with_the_reason(check: Check) -> None:
     problem = check(alone)
     assert problem is not None
     assert reason in problem
-    assert first_problem(alone) == problem
+    assert first_config_problem(alone) == problem
     with pytest.raises(ValidationError) as refused:
         ModelConfig.model_validate(given)
     (error,) = refused.value.errors()
@@ -193,4 +193,4 @@ def test_each_check_refuses_its_example_with_the_reason(check: Check) -> None:
 
 
 def test_what_goes_together_is_accepted() -> None:
-    assert first_problem(ModelConfig()) is None
+    assert first_config_problem(ModelConfig()) is None

@@ -17,7 +17,7 @@ from tfm.model.attention.inner_attention import (
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
 from tfm.model.build import build
-from tfm.model.config import DropoutConfig, ModelConfig, Positions, StackConfig
+from tfm.model.config import DropoutConfig, ModelConfig, PositionsName, StackConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
@@ -27,7 +27,7 @@ from tfm.pipeline.tasks.translation import Translation
 SOURCE, TARGET = torch.tensor([4, 1, 6]), torch.tensor([2, 5, 3])
 
 
-def network(attention: float = 0.0, positions: Positions = "sinusoidal", **more: Any) -> torch.nn.Module:
+def network(attention: float = 0.0, positions: PositionsName = "sinusoidal", **more: Any) -> torch.nn.Module:
     heads = {name: more.pop(name, None) for name in ("key_value_heads", "value_dim")}
     stack = StackConfig(layers=2, dim=16, heads=2, feed_forward_dim=24, **heads)
     none = DropoutConfig(residual=0, embedding=0, attention=attention, feed_forward=0)
@@ -62,7 +62,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "recurrent": {"mixing": "recurrent"},
     "convolution": {"mixing": "convolution", "window": 2},
     "concatenated": {"positions_join": "concatenate"},
-    **{name: {"positions": name} for name in get_args(Positions)},
+    **{name: {"positions": name} for name in get_args(PositionsName)},
     **{f"{name}, within a window": {"positions": name, "window": 2} for name in ("rotary", "alibi", "shaw")},
 }
 

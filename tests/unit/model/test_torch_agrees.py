@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.build import build
-from tfm.model.config import Activation, DropoutConfig, ModelConfig, Norm, StackConfig, Tie
+from tfm.model.config import ActivationName, DropoutConfig, ModelConfig, NormPlacement, StackConfig, WeightTying
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
 from tfm.model.masks import causal_mask, padding_mask
@@ -19,9 +19,9 @@ NO_DROPOUT = DropoutConfig(residual=0, embedding=0)
 
 
 def small(
-    norm: Norm = "pre",
-    activation: Activation = "relu",
-    tie: Tie = "none",
+    norm: NormPlacement = "pre",
+    activation: ActivationName = "relu",
+    tie: WeightTying = "none",
     positions: Literal["none", "sinusoidal", "learned"] = "sinusoidal",
     dropout: DropoutConfig = NO_DROPOUT,
     embedding_dim: int | None = None,
@@ -163,7 +163,7 @@ def test_cross_attention() -> None:
 
 
 @pytest.mark.parametrize(("norm", "activation"), VARIANTS)
-def test_encoder_layer(norm: Norm, activation: Activation) -> None:
+def test_encoder_layer(norm: NormPlacement, activation: ActivationName) -> None:
     config = small(norm=norm, activation=activation)
     ours = build(config, source_vocab=9, target_vocab=9).double().encoder[0]
     x = rows(SOURCE)
@@ -175,7 +175,7 @@ def test_encoder_layer(norm: Norm, activation: Activation) -> None:
 
 
 @pytest.mark.parametrize(("norm", "activation"), VARIANTS)
-def test_decoder_layer(norm: Norm, activation: Activation) -> None:
+def test_decoder_layer(norm: NormPlacement, activation: ActivationName) -> None:
     config = small(norm=norm, activation=activation)
     ours = build(config, source_vocab=9, target_vocab=9).double().decoder[0]
     x, memory = rows(TARGET), rows(SOURCE)

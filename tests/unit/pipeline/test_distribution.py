@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfm.pipeline.distribution import NAME, install_command, version
+from tfm.pipeline.distribution import DISTRIBUTION_NAME, install_command, version
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -18,7 +18,7 @@ TOLD = [
 
 
 def test_the_name_is_that_of_the_project_and_the_command_stays_tfm() -> None:
-    assert PROJECT["name"] == NAME == "tfm-toolkit"
+    assert PROJECT["name"] == DISTRIBUTION_NAME == "tfm-toolkit"
     assert list(PROJECT["scripts"]) == ["tfm"]
     assert version() in (PROJECT["version"], None)
 

@@ -16,7 +16,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     SPECIAL_TOKEN_IDS,
     SUPPRESSED_BIAS,
     Settings,
-    State,
+    StateDict,
     activation_of,
     are_equal,
     is_zero,
@@ -24,18 +24,18 @@ from tfm.pipeline.model_io.huggingface.classes import (
     task_of,
     tfm_keys,
 )
-from tfm.pipeline.model_io.huggingface.encoders.families import Family, Head
-from tfm.pipeline.model_io.huggingface.encoders.labels import has_tfm_labels, names_of
-from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
+from tfm.pipeline.model_io.huggingface.encoders.families import EncoderFamily, HeadWeightNames
+from tfm.pipeline.model_io.huggingface.encoders.labels import has_tfm_labels, label_names_of
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping, linear_weights, norm_weights
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.special import PAD_ID, SPECIAL_TOKENS
 
-HIDDEN = "hidden"
+HIDDEN_ACTIVATION_PREFIX = "hidden"
 """The key in config.json for the piece as which hidden pieces are read, for `tfm import`."""
 
 
-def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
+def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int) -> Settings:
     """Return config.json, without the names of the labels.
 
     Args:
@@ -60,14 +60,14 @@ def settings(family: Family, config: ModelConfig, vocab_size: int) -> Settings:
         **tfm_keys(config),
         **SPECIAL_TOKEN_IDS,
     }
-    return found | ({"tfm": {**found["tfm"], HIDDEN: vocab_size}} if masked else {})
+    return found | ({"tfm": {**found["tfm"], HIDDEN_ACTIVATION_PREFIX: vocab_size}} if masked else {})
 
 
 def _max_positions(config: ModelConfig) -> int:
     return config.max_length + config.begin_token
 
 
-def weights(family: Family, head: Head, config: ModelConfig) -> Iterator[Weight]:
+def list_weights(family: EncoderFamily, head: HeadWeightNames, config: ModelConfig) -> Iterator[WeightMapping]:
     """Yield the table of the weights and their places.
 
     Args:
@@ -75,17 +75,17 @@ def weights(family: Family, head: Head, config: ModelConfig) -> Iterator[Weight]
         head: of the class.
         config: of the model.
     """
-    yield from family.body(config)
+    yield from family.list_body_weights(config)
     if head.inner is not None:
-        yield from linear("head.inner" if head.inner_norm is None else "head.narrow.dense", head.inner)
+        yield from linear_weights("head.inner" if head.inner_norm is None else "head.narrow.dense", head.inner)
     if head.inner_norm is not None:
-        yield from norm("head.narrow.norm", head.inner_norm)
-    yield Weight("output.weight", (head.classes,))
+        yield from norm_weights("head.narrow.norm", head.inner_norm)
+    yield WeightMapping("output.weight", (head.classes,))
     if config.output_bias and head.bias is not None:
-        yield Weight("output.bias", (head.bias,))
+        yield WeightMapping("output.bias", (head.bias,))
 
 
-def finish_export(family: Family, head: Head, config: ModelConfig, found: State) -> State:
+def finish_export(family: EncoderFamily, head: HeadWeightNames, config: ModelConfig, found: StateDict) -> StateDict:
     """Add the weights that a class has and a model of tfm does not.
 
     The weights are positions that are no weights here, types of segments, a bias, and the piece as which hidden pieces
@@ -99,26 +99,28 @@ def finish_export(family: Family, head: Head, config: ModelConfig, found: State)
     """
     dim, longest = config.encoder.dim, _max_positions(config)
     if config.positions == "sinusoidal":
-        found[family.positions] = sinusoids(dim, longest).float()
+        found[family.position_embeddings] = sinusoids(dim, longest).float()
     if config.positions == "none":
-        found[family.positions] = torch.zeros(longest, dim)
-    found[family.positions] = torch.cat(
-        [torch.zeros(family.position_offset(SPECIAL_TOKEN_IDS), dim), found[family.positions]]
+        found[family.position_embeddings] = torch.zeros(longest, dim)
+    found[family.position_embeddings] = torch.cat(
+        [torch.zeros(family.position_offset(SPECIAL_TOKEN_IDS), dim), found[family.position_embeddings]]
     )
     if config.scale_embedding:
-        found[family.words] = found[family.words] * dim**0.5
-    found[family.types] = torch.zeros(1, dim)
+        found[family.word_embeddings] = found[family.word_embeddings] * dim**0.5
+    found[family.type_embeddings] = torch.zeros(1, dim)
     assert head.bias is not None  # classes without a head are read alone
     found = {head.bias: torch.zeros(len(found[head.classes])), **found}
     if ABILITIES[config.task].hides_pieces:
-        for name in (family.words, head.classes):
+        for name in (family.word_embeddings, head.classes):
             found[name] = torch.cat([found[name], found[name][PAD_ID : PAD_ID + 1]])
         found[head.bias] = torch.cat([found[head.bias], torch.tensor([SUPPRESSED_BIAS])])
         found[_tied_bias(head.bias)] = found[head.bias].clone()
     return found
 
 
-def prepare_import(family: Family, head: Head, labelled: bool, settings: Settings, found: State) -> State:
+def prepare_import(
+    family: EncoderFamily, head: HeadWeightNames, labelled: bool, settings: Settings, found: StateDict
+) -> StateDict:
     """Rename the weights as in classes with a head, without those that nothing here needs.
 
     Args:
@@ -128,22 +130,28 @@ def prepare_import(family: Family, head: Head, labelled: bool, settings: Setting
         settings: config.json.
         found: the weights of the file.
     """
-    found = {_modern_name(name): each for name, each in found.items() if not name.startswith("cls.seq_relationship.")}
+    found = {
+        _rename_legacy_weight(name): each
+        for name, each in found.items()
+        if not name.startswith("cls.seq_relationship.")
+    }
     if not any(name.startswith(f"{family.prefix}.") for name in found):
         found = {f"{family.prefix}.{name}": each for name, each in found.items()}
     pooler = f"{family.prefix}.pooler.dense"
     if head.inner != pooler:
         found = {name: each for name, each in found.items() if not name.startswith(f"{pooler}.")}
-    types = found.pop(family.types)
-    found[family.positions] = found[family.positions][family.position_offset(settings) :] + types[:1]
+    types = found.pop(family.type_embeddings)
+    found[family.position_embeddings] = (
+        found[family.position_embeddings][family.position_offset(settings) :] + types[:1]
+    )
     if not labelled:
-        found = {head.classes: found[family.words], **found}
-        hidden = settings.get("tfm", {}).get(HIDDEN)
+        found = {head.classes: found[family.word_embeddings], **found}
+        hidden = settings.get("tfm", {}).get(HIDDEN_ACTIVATION_PREFIX)
         if head.bias is not None:
             twin = found.pop(_tied_bias(head.bias), None)
             found = {head.bias: torch.zeros(len(found[head.classes])) if twin is None else twin, **found}
             found[head.bias] = found[head.bias][:hidden]
-        found |= {name: found[name][:hidden] for name in (family.words, head.classes)}
+        found |= {name: found[name][:hidden] for name in (family.word_embeddings, head.classes)}
     elif not has_tfm_labels(settings) and head.bias is not None:
         found[head.classes] = torch.cat(
             [torch.zeros(len(SPECIAL_TOKENS), settings["hidden_size"]), found[head.classes]]
@@ -159,14 +167,16 @@ def _tied_bias(bias: str) -> str:
     return bias.replace(".bias", ".decoder.bias")
 
 
-def _modern_name(name: str) -> str:
+def _rename_legacy_weight(name: str) -> str:
     """The name of a weight in today's files; old ones name the weights of norms otherwise."""
     old = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
     end = next((each for each in old if name.endswith(each)), None)
     return name if end is None else name.removesuffix(end) + old[end]
 
 
-def read(family: Family, head: Head, task: str, settings: Settings, found: State) -> Settings:
+def read_config(
+    family: EncoderFamily, head: HeadWeightNames, task: str, settings: Settings, found: StateDict
+) -> Settings:
     """Return [model] of a recipe from config.json and the weights.
 
     Args:
@@ -196,12 +206,12 @@ def read(family: Family, head: Head, task: str, settings: Settings, found: State
         "positions": "learned",
         "pooling": "first" if labels == "label" else "mean",
         "activation": activation,
-        "tie": "all" if labels is None and are_equal(found[family.words], found[head.classes]) else "none",
+        "tie": "all" if labels is None and are_equal(found[family.word_embeddings], found[head.classes]) else "none",
         "scale_embedding": False,
         "output_bias": head.bias in found,
         "head_transform": head.inner_norm is not None,
         "norm_eps": settings["layer_norm_eps"],
-        "max_length": len(found[family.positions]),
+        "max_length": len(found[family.position_embeddings]),
         "dropout": {
             "residual": settings["hidden_dropout_prob"],
             "embedding": settings["hidden_dropout_prob"],
@@ -214,7 +224,7 @@ def _check_labels(settings: Settings, kind: LabelKind, rows: int) -> None:
     """Raise ValueError where a text has not one of several labels, or a word one of several tags."""
     if settings.get("problem_type") not in (None, "single_label_classification"):
         raise ValueError(f"problem_type = {settings['problem_type']!r} is not supported: a text has one label here")
-    names = names_of(settings, kind)
+    names = label_names_of(settings, kind)
     if len(names) + len(SPECIAL_TOKENS) != rows:
         raise ValueError(
             f"id2label has {format_count(len(names), 'name')} and its output "

@@ -10,22 +10,24 @@ from tfm.pipeline.model_io.huggingface.encoders.families import (
     MEGATRON,
     ROBERTA,
     ROBERTA_PRE_NORM,
-    Family,
-    Head,
+    EncoderFamily,
+    HeadWeightNames,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
 from tfm.pipeline.tasks.abilities import select_tasks
 
-(MASKED,) = select_tasks(lambda each: each.hides_pieces)
-(LABELS,) = select_tasks(lambda each: each.labels == "label")
-(TAGS,) = select_tasks(lambda each: each.labels == "tags")
+(MASKED_TASKS,) = select_tasks(lambda each: each.hides_pieces)
+(LABEL_TASKS,) = select_tasks(lambda each: each.labels == "label")
+(TAG_TASKS,) = select_tasks(lambda each: each.labels == "tags")
 NO_HEAD_WARNING = (
     "this checkpoint has no MLM head: masked tokens are predicted from its embeddings alone. Use it with --init-from "
     "or `tfm attend`"
 )
 
 
-def _encoder_class(family: Family, suffix: str, pipeline: str, task: str, head: Head, **held: Any) -> HuggingFaceClass:
+def _encoder_class(
+    family: EncoderFamily, suffix: str, pipeline: str, task: str, head: HeadWeightNames, **held: Any
+) -> HuggingFaceClass:
     """One class. held: by key of [model], the values that it has otherwise than its family."""
     keys = {
         "architecture": ("encoder_only",),
@@ -37,32 +39,32 @@ def _encoder_class(family: Family, suffix: str, pipeline: str, task: str, head: 
         **dict.fromkeys(("norm_eps", "begin_token", "output_bias", "tie", "scale_embedding"), ANY_VALUE),
         **dict.fromkeys(("embedding_dim", "decoder", "pooling"), ANY_VALUE),
     }
-    masked = task == MASKED
+    masked = task == MASKED_TASKS
     return HuggingFaceClass(
         name=family.name + suffix,
         model_type=family.model_type,
         pipeline=pipeline,
         supports=SupportedConfig(keys | held, STANDARD_HEADS, ("encoder",)),
-        settings=partial(bert.settings, family),
-        weights=partial(bert.weights, family, head),
+        settings=partial(bert.export_settings, family),
+        weights=partial(bert.list_weights, family, head),
         finalize_export=partial(bert.finish_export, family, head),
         prepare_import=partial(bert.prepare_import, family, head, not masked),
-        read=partial(bert.read, family, head, task),
-        tables=tuple(dict.fromkeys((family.words, head.classes))) if masked else (family.words,),
+        read=partial(bert.read_config, family, head, task),
+        tables=tuple(dict.fromkeys((family.word_embeddings, head.classes))) if masked else (family.word_embeddings,),
         bias=head.bias if masked else None,
         note=NO_HEAD_WARNING if masked and head.bias is None else "",
     )
 
 
-def classes_of(family: Family) -> tuple[HuggingFaceClass, ...]:
+def classes_of(family: EncoderFamily) -> tuple[HuggingFaceClass, ...]:
     """The classes of a family that have a head."""
     in_head = tuple(ACTIVATIONS) if family.head_activation is None else (family.head_activation,)
     transform: Any = {"head_transform": (True,), "activation": in_head}
     first: Any = {"pooling": ("first",)}
     return (
-        _encoder_class(family, "ForMaskedLM", "fill-mask", MASKED, family.masked, **transform),
-        _encoder_class(family, "ForSequenceClassification", "text-classification", LABELS, family.labels, **first),
-        _encoder_class(family, "ForTokenClassification", "token-classification", TAGS, family.tags),
+        _encoder_class(family, "ForMaskedLM", "fill-mask", MASKED_TASKS, family.masked, **transform),
+        _encoder_class(family, "ForSequenceClassification", "text-classification", LABEL_TASKS, family.labels, **first),
+        _encoder_class(family, "ForTokenClassification", "token-classification", TAG_TASKS, family.tags),
     )
 
 
@@ -71,7 +73,7 @@ ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each 
 IMPORT_ONLY_CLASSES = (
     *classes_of(ROBERTA),
     *(
-        _encoder_class(family, "Model", "feature-extraction", MASKED, family.missing_head)
+        _encoder_class(family, "Model", "feature-extraction", MASKED_TASKS, family.missing_head)
         for family in (BERT, ROBERTA, ROBERTA_PRE_NORM, MEGATRON)
     ),
 )

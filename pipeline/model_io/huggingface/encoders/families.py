@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.weights import Weight, linear, norm
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping, linear_weights, norm_weights
 
-WORDS, POSITIONS, TYPES = (f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type"))
+WORD_EMBEDDINGS, POSITION_EMBEDDINGS, TYPE_EMBEDDINGS = (
+    f"embeddings.{name}_embeddings.weight" for name in ("word", "position", "token_type")
+)
 
 
 @dataclass(frozen=True)
-class Head:
+class HeadWeightNames:
     """The head on an encoder.
 
     Args:
@@ -36,7 +38,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Family:
+class EncoderFamily:
     """Models of one shape.
 
     Args:
@@ -65,67 +67,69 @@ class Family:
     norm_last: str | None
     padded_positions: bool
     head_activation: str | None
-    masked: Head
-    labels: Head
-    tags: Head = Head("classifier.weight", "classifier.bias")
+    masked: HeadWeightNames
+    labels: HeadWeightNames
+    tags: HeadWeightNames = HeadWeightNames("classifier.weight", "classifier.bias")
 
     @property
-    def missing_head(self) -> Head:
+    def missing_head(self) -> HeadWeightNames:
         """The stand-in for a head that a model lacks: hidden pieces are told by the table of the input."""
-        return Head(self.words, None)
+        return HeadWeightNames(self.word_embeddings, None)
 
     @property
-    def words(self) -> str:
-        return f"{self.prefix}.{WORDS}"
+    def word_embeddings(self) -> str:
+        return f"{self.prefix}.{WORD_EMBEDDINGS}"
 
     @property
-    def positions(self) -> str:
-        return f"{self.prefix}.{POSITIONS}"
+    def position_embeddings(self) -> str:
+        return f"{self.prefix}.{POSITION_EMBEDDINGS}"
 
     @property
-    def types(self) -> str:
-        return f"{self.prefix}.{TYPES}"
+    def type_embeddings(self) -> str:
+        return f"{self.prefix}.{TYPE_EMBEDDINGS}"
 
     def position_offset(self, settings: dict[str, Any]) -> int:
         """The number of rows of the positions before that of a text's first token."""
         return int(settings["pad_token_id"]) + 1 if self.padded_positions else 0
 
-    def body(self, config: ModelConfig) -> Iterator[Weight]:
+    def list_body_weights(self, config: ModelConfig) -> Iterator[WeightMapping]:
         """The table of all weights but those of the head."""
-        yield Weight("embedding.table.weight", (self.words,))
+        yield WeightMapping("embedding.table.weight", (self.word_embeddings,))
         if config.positions == "learned":
-            yield Weight("embedding.positions.table.weight", (self.positions,))
+            yield WeightMapping("embedding.positions.table.weight", (self.position_embeddings,))
         if self.embedding_norm:
-            yield from norm("embedding.norm", f"{self.prefix}.embeddings.LayerNorm")
+            yield from norm_weights("embedding.norm", f"{self.prefix}.embeddings.LayerNorm")
         for i in range(config.encoder.layers):
             ours, theirs = f"encoder.{i}", f"{self.prefix}.encoder.layer.{i}"
             products = [f"{theirs}.attention.self.{name}" for name in ("query", "key", "value")]
-            yield from linear(f"{ours}.attention.query_key_value", *products, sizes=[config.encoder.dim] * 3)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.attention.output.dense")
-            yield from linear(f"{ours}.feed_forward.inner", f"{theirs}.intermediate.dense")
-            yield from linear(f"{ours}.feed_forward.outer", f"{theirs}.output.dense")
-            yield from norm(f"{ours}.around_attention.norm", f"{theirs}.{self.norm_attention}")
-            yield from norm(f"{ours}.around_feed_forward.norm", f"{theirs}.{self.norm_feed_forward}")
+            yield from linear_weights(f"{ours}.attention.query_key_value", *products, sizes=[config.encoder.dim] * 3)
+            yield from linear_weights(f"{ours}.attention.output", f"{theirs}.attention.output.dense")
+            yield from linear_weights(f"{ours}.feed_forward.inner", f"{theirs}.intermediate.dense")
+            yield from linear_weights(f"{ours}.feed_forward.outer", f"{theirs}.output.dense")
+            yield from norm_weights(f"{ours}.around_attention.norm", f"{theirs}.{self.norm_attention}")
+            yield from norm_weights(f"{ours}.around_feed_forward.norm", f"{theirs}.{self.norm_feed_forward}")
         if self.norm_last is not None:
-            yield from norm("encoder_norm", f"{self.prefix}.{self.norm_last}")
+            yield from norm_weights("encoder_norm", f"{self.prefix}.{self.norm_last}")
 
 
-def _bert_heads(prefix: str) -> tuple[Head, Head]:
+def _bert_heads(prefix: str) -> tuple[HeadWeightNames, HeadWeightNames]:
     """The heads of masked tokens, and of labels."""
     made = "cls.predictions"
-    masked = Head(f"{made}.decoder.weight", f"{made}.bias", f"{made}.transform.dense", f"{made}.transform.LayerNorm")
-    return masked, Head("classifier.weight", "classifier.bias", f"{prefix}.pooler.dense")
+    masked = HeadWeightNames(
+        f"{made}.decoder.weight", f"{made}.bias", f"{made}.transform.dense", f"{made}.transform.LayerNorm"
+    )
+    return masked, HeadWeightNames("classifier.weight", "classifier.bias", f"{prefix}.pooler.dense")
 
 
 _ROBERTA_HEADS = (
-    Head("lm_head.decoder.weight", "lm_head.bias", "lm_head.dense", "lm_head.layer_norm"),
-    Head("classifier.out_proj.weight", "classifier.out_proj.bias", "classifier.dense"),
+    HeadWeightNames("lm_head.decoder.weight", "lm_head.bias", "lm_head.dense", "lm_head.layer_norm"),
+    HeadWeightNames("classifier.out_proj.weight", "classifier.out_proj.bias", "classifier.dense"),
 )
 _POST_NORMS = ("attention.output.LayerNorm", "output.LayerNorm", None)
 
-BERT = Family("Bert", "bert", "bert", "post", True, *_POST_NORMS, False, None, *_bert_heads("bert"))
-ROBERTA = Family("Roberta", "roberta", "roberta", "post", True, *_POST_NORMS, True, "gelu", *_ROBERTA_HEADS)
-ROBERTA_PRE_NORM = Family(
+BERT = EncoderFamily("Bert", "bert", "bert", "post", True, *_POST_NORMS, False, None, *_bert_heads("bert"))
+ROBERTA = EncoderFamily("Roberta", "roberta", "roberta", "post", True, *_POST_NORMS, True, "gelu", *_ROBERTA_HEADS)
+ROBERTA_PRE_NORM = EncoderFamily(
     "RobertaPreLayerNorm",
     "roberta-prelayernorm",
     "roberta_prelayernorm",
@@ -136,7 +140,7 @@ ROBERTA_PRE_NORM = Family(
     "gelu",
     *_ROBERTA_HEADS,
 )
-MEGATRON = Family(
+MEGATRON = EncoderFamily(
     "MegatronBert",
     "megatron-bert",
     "bert",

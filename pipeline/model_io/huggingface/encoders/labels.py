@@ -11,7 +11,7 @@ def has_tfm_labels(settings: Settings) -> bool:
     return _label_names(settings)[: len(SPECIAL_TOKENS)] == [*SPECIAL_TOKENS]
 
 
-def names_of(settings: Settings, kind: LabelKind) -> list[str]:
+def label_names_of(settings: Settings, kind: LabelKind) -> list[str]:
     """The names in their order, without control tokens. Raises ValueError where one cannot be a name here."""
     names = _label_names(settings)[len(SPECIAL_TOKENS) if has_tfm_labels(settings) else 0 :]
     known: set[str] = set()

@@ -8,12 +8,12 @@ import json
 
 from tfm.data.errors import format_count
 from tfm.pipeline.model_io.huggingface.classes import Settings
-from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN
-from tfm.pipeline.model_io.huggingface.encoders.labels import names_of
+from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN_ACTIVATION_PREFIX
+from tfm.pipeline.model_io.huggingface.encoders.labels import label_names_of
 from tfm.pipeline.model_io.huggingface.encoders.vocabularies import read_tokenizer_document
 from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
-from tfm.pipeline.model_io.huggingface.tokenizer_import import Pieces
+from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, document_pieces, renumber
 from tfm.tokenizer.foreign.roles import template_ids
@@ -22,7 +22,9 @@ from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer
 
 
-def read_encoder_pieces(folder: Snapshot, settings: Settings, size: int, kind: LabelKind | None) -> tuple[Pieces, bool]:
+def read_encoder_pieces(
+    folder: Snapshot, settings: Settings, size: int, kind: LabelKind | None
+) -> tuple[ImportedTokenizers, bool]:
     """Read the tokenizers of a model.
 
     Args:
@@ -41,7 +43,7 @@ def read_encoder_pieces(folder: Snapshot, settings: Settings, size: int, kind: L
     about = _tokenizer_settings(folder)
     document = read_tokenizer_document(folder, settings, about)
     check_number_of_pieces(document, size)
-    hidden = settings.get("tfm", {}).get(HIDDEN)
+    hidden = settings.get("tfm", {}).get(HIDDEN_ACTIVATION_PREFIX)
     document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != hidden]
     numbers = {piece: number for number, piece in document_pieces(document).items()}
     before, after = surrounding_ids(document)
@@ -54,8 +56,8 @@ def read_encoder_pieces(folder: Snapshot, settings: Settings, size: int, kind: L
     if hidden is None and rows[: len(SPECIAL_TOKENS)] == [*range(len(SPECIAL_TOKENS))] and PAD in roles:
         rows[PAD_ID], rows[roles[PAD]] = rows[roles[PAD]], rows[PAD_ID]  # called as ours, but hidden pieces are not
     source = Tokenizer.from_json(json.dumps(made.document))
-    target = source if kind is None else make_label_tokenizer(names_of(settings, kind), kind)
-    return Pieces(source, target, rows, made.unmapped_ids), before is not None
+    target = source if kind is None else make_label_tokenizer(label_names_of(settings, kind), kind)
+    return ImportedTokenizers(source, target, rows, made.unmapped_ids), before is not None
 
 
 def _tokenizer_settings(folder: Snapshot) -> Settings:

@@ -7,7 +7,7 @@ from tfm.tokenizer.foreign.byte_level import ROBERTA_CONTROL_TOKENS, build_byte_
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.wordpiece import BERT_CONTROL_TOKENS, bert_steps, build_wordpiece_json
 
-FILE = "tokenizer.json"
+TOKENIZER_FILE = "tokenizer.json"
 TOKENIZER_CLASSES = {
     "bert": "BertTokenizer",
     "megatron-bert": "BertTokenizer",
@@ -41,8 +41,8 @@ def read_tokenizer_document(folder: Snapshot, settings: Settings, about: Setting
     if of_kind is not None:
         for key, token in of_kind[0].items():
             about.setdefault(key, token)
-    if folder.has(FILE):
-        document: Settings = add_model_type(folder.read_document(FILE))
+    if folder.has(TOKENIZER_FILE):
+        document: Settings = add_model_type(folder.read_document(TOKENIZER_FILE))
         if of_kind is not None:
             document |= of_kind[1](about)
         return document
@@ -54,11 +54,15 @@ def read_tokenizer_document(folder: Snapshot, settings: Settings, about: Setting
         lines = folder.read_text(pairs[1]).split("\n")
         document = build_byte_level_json(folder.read_document(pairs[0]), lines, about, about)
     elif folder.has(words) or folder.has(pairs[0]):
-        raise ValueError(f"its tokenizer is a {kind} without {FILE}: load and save it with transformers to get one")
+        raise ValueError(
+            f"its tokenizer is a {kind} without {TOKENIZER_FILE}: load and save it with transformers to get one"
+        )
     else:
-        raise DataError(f"has no {FILE}, and no vocab.txt, or vocab.json with merges.txt", file=folder.folder)
+        raise DataError(f"has no {TOKENIZER_FILE}, and no vocab.txt, or vocab.json with merges.txt", file=folder.folder)
     if folder.has("added_tokens.json"):
-        raise ValueError(f"it has added_tokens.json without {FILE}: load and save its tokenizer with transformers")
+        raise ValueError(
+            f"it has added_tokens.json without {TOKENIZER_FILE}: load and save its tokenizer with transformers"
+        )
     ends, begins, vocab = about["sep_token"], about["cls_token"], document["model"]["vocab"]
     if not {ends, begins} <= {*vocab}:
         raise ValueError(f"its vocabulary lacks {begins} or {ends}")

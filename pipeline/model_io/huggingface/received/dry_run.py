@@ -13,9 +13,9 @@ from torch import Tensor
 
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, State
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, StateDict
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_ids
-from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, GENERATION, Snapshot
+from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, GENERATION_CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.loaded_model import check_fit, shapes_of
 from tfm.pipeline.model_io.weight_files import read_tensor_specs
 
@@ -25,7 +25,7 @@ IGNORED_WEIGHTS = (
 )
 """Ends of the names of weights that are looked at elsewhere, or follow from config.json."""
 FLOAT_DTYPES = ("F64", "F32", "F16", "BF16")
-MAX_UNREAD = 2**27
+MAX_UNREAD_NUMBERS = 2**27
 """The most numbers that belong to no weight of tfm, such as masks, beside as many again as its weights have."""
 
 
@@ -44,8 +44,8 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
     found = _empty_weights(received)
     given = sum(each.numel() for each in found.values())
     size = _num_embedding_rows(found, settings, held_by)
-    check_ids(settings, size, received.folder / CONFIG)
-    check_ids(received.read_document(GENERATION), size, received.folder / GENERATION)
+    check_ids(settings, size, received.folder / CONFIG_FILE)
+    check_ids(received.read_document(GENERATION_CONFIG_FILE), size, received.folder / GENERATION_CONFIG_FILE)
     with torch.device("meta"):
         found = held_by.prepare_import(settings, found)
         config = ModelConfig.model_validate(held_by.read(settings, found))
@@ -59,14 +59,14 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
         if not each.is_floating_point():
             raise ValueError(f"its weights are not {', '.join(FLOAT_DTYPES)}: {name}")
     wanted = sum(map(math.prod, shapes.values()))
-    if given > 3 * wanted + MAX_UNREAD:
+    if given > 3 * wanted + MAX_UNREAD_NUMBERS:
         raise ValueError(f"its files have {given:,} numbers, and a model of this shape {wanted:,}")
     if 4 * wanted > (memory := _available_memory()):
         problem = f"has {4 * wanted / 2**30:,.1f} GiB of weights in fp32, and this machine {memory / 2**30:,.1f} GiB"
         raise DataError(f"{problem} of memory", file=received.folder)
 
 
-def check_weight_names(held_by: HuggingFaceClass, config: ModelConfig, found: State) -> None:
+def check_weight_names(held_by: HuggingFaceClass, config: ModelConfig, found: StateDict) -> None:
     """Check that each weight has a place in a model of tfm.
 
     Args:
@@ -83,7 +83,7 @@ def check_weight_names(held_by: HuggingFaceClass, config: ModelConfig, found: St
             raise ValueError(f"it has a weight that has no place in ours, {name}")
 
 
-def _empty_weights(received: Snapshot) -> State:
+def _empty_weights(received: Snapshot) -> StateDict:
     """A tensor without numbers for each weight; any that is not of a floating-point type is one of integers."""
     found: dict[str, Tensor] = {}
     for file in received.weight_files():
@@ -93,7 +93,7 @@ def _empty_weights(received: Snapshot) -> State:
     return found
 
 
-def _num_embedding_rows(found: State, settings: Settings, held_by: HuggingFaceClass) -> int:
+def _num_embedding_rows(found: StateDict, settings: Settings, held_by: HuggingFaceClass) -> int:
     """The number of pieces of the largest table.
 
     Raises ValueError where a table is not as config.json says, so that no larger one is made from it.

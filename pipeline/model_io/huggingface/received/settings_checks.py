@@ -9,19 +9,19 @@ from typing import Any
 from tfm.data.errors import DataError
 
 Settings = Mapping[str, Any]
-Check = Callable[[object], str | None]
+ValueCheck = Callable[[object], str | None]
 """Check of a value: the kind that it should have and has not; None if it is right."""
 MAX_SIZE = 2**20
 MAX_TOKENS = 2**17
 """The longest text of a model, as `model.max_length` has it, and a few positions more that are no text's."""
 
 
-def whole_number(low: int, high: int) -> Check:
+def whole_number_check(low: int, high: int) -> ValueCheck:
     """Return the check of a whole number from `low` to `high`."""
     return lambda value: None if _is_whole(value) and low <= value <= high else f"a whole number from {low} to {high}"  # type: ignore[operator]
 
 
-def number_check(low: float, high: float) -> Check:
+def number_check(low: float, high: float) -> ValueCheck:
     """Return the check of a finite number from `low` to `high`."""
 
     def check(value: object) -> str | None:
@@ -31,12 +31,12 @@ def number_check(low: float, high: float) -> Check:
     return check
 
 
-def type_check(wanted: type, words: str) -> Check:
+def type_check(wanted: type, words: str) -> ValueCheck:
     """Return the check of a value of one class."""
     return lambda value: None if isinstance(value, wanted) else words
 
 
-def optional_check(check: Check) -> Check:
+def optional_check(check: ValueCheck) -> ValueCheck:
     """Return the check of a value that may be null."""
     return lambda value: None if value is None else check(value)
 
@@ -55,56 +55,64 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _checks_by_key(keys: Iterable[str], check: Check) -> dict[str, Check]:
+def _checks_by_key(keys: Iterable[str], check: ValueCheck) -> dict[str, ValueCheck]:
     return dict.fromkeys(keys, check)
 
 
-TEXT, BOOLEAN, OBJECT = type_check(str, "text"), type_check(bool, "true or false"), type_check(dict, "an object")
-SIZE, RATE = whole_number(1, MAX_SIZE), number_check(0, 1)
-CONFIG_CHECKS: dict[str, Check] = {
-    **_checks_by_key(("d_model", "hidden_size", "n_embd"), SIZE),
-    **_checks_by_key(("encoder_ffn_dim", "decoder_ffn_dim", "intermediate_size"), SIZE),
-    **_checks_by_key(("encoder_attention_heads", "decoder_attention_heads", "num_attention_heads", "n_head"), SIZE),
-    **_checks_by_key(("encoder_layers", "decoder_layers", "num_hidden_layers", "n_layer"), whole_number(1, 1000)),
-    **_checks_by_key(("n_inner", "num_key_value_heads", "head_dim"), optional_check(SIZE)),
-    **_checks_by_key(("max_position_embeddings", "n_positions"), whole_number(1, MAX_TOKENS + MAX_SIZE)),
-    **_checks_by_key(("vocab_size", "decoder_vocab_size"), optional_check(whole_number(1, 2**31))),
-    **_checks_by_key(("dropout", "activation_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop"), RATE),
-    **_checks_by_key(("hidden_dropout_prob", "attention_probs_dropout_prob"), RATE),
-    "attention_dropout": optional_check(RATE),
+TEXT_CHECK, BOOLEAN_CHECK, OBJECT_CHECK = (
+    type_check(str, "text"),
+    type_check(bool, "true or false"),
+    type_check(dict, "an object"),
+)
+SIZE_CHECK, RATE_CHECK = whole_number_check(1, MAX_SIZE), number_check(0, 1)
+CONFIG_CHECKS: dict[str, ValueCheck] = {
+    **_checks_by_key(("d_model", "hidden_size", "n_embd"), SIZE_CHECK),
+    **_checks_by_key(("encoder_ffn_dim", "decoder_ffn_dim", "intermediate_size"), SIZE_CHECK),
+    **_checks_by_key(
+        ("encoder_attention_heads", "decoder_attention_heads", "num_attention_heads", "n_head"), SIZE_CHECK
+    ),
+    **_checks_by_key(("encoder_layers", "decoder_layers", "num_hidden_layers", "n_layer"), whole_number_check(1, 1000)),
+    **_checks_by_key(("n_inner", "num_key_value_heads", "head_dim"), optional_check(SIZE_CHECK)),
+    **_checks_by_key(("max_position_embeddings", "n_positions"), whole_number_check(1, MAX_TOKENS + MAX_SIZE)),
+    **_checks_by_key(("vocab_size", "decoder_vocab_size"), optional_check(whole_number_check(1, 2**31))),
+    **_checks_by_key(("dropout", "activation_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop"), RATE_CHECK),
+    **_checks_by_key(("hidden_dropout_prob", "attention_probs_dropout_prob"), RATE_CHECK),
+    "attention_dropout": optional_check(RATE_CHECK),
     **_checks_by_key(("layer_norm_epsilon", "rms_norm_eps", "layer_norm_eps"), number_check(0, 1)),
     "rope_theta": optional_check(number_check(1, 1e30)),
-    **_checks_by_key(("activation_function", "hidden_act", "model_type"), TEXT),
-    **_checks_by_key(("scale_embedding", "is_encoder_decoder", "share_encoder_decoder_embeddings"), BOOLEAN),
-    **_checks_by_key(("attention_bias", "mlp_bias"), optional_check(BOOLEAN)),
-    **_checks_by_key(("rope_parameters", "rope_scaling"), optional_check(OBJECT)),
+    **_checks_by_key(("activation_function", "hidden_act", "model_type"), TEXT_CHECK),
+    **_checks_by_key(("scale_embedding", "is_encoder_decoder", "share_encoder_decoder_embeddings"), BOOLEAN_CHECK),
+    **_checks_by_key(("attention_bias", "mlp_bias"), optional_check(BOOLEAN_CHECK)),
+    **_checks_by_key(("rope_parameters", "rope_scaling"), optional_check(OBJECT_CHECK)),
     "id2label": optional_check(_names_problem),
-    "tfm": OBJECT,
+    "tfm": OBJECT_CHECK,
 }
-ROTARY_CHECKS: dict[str, Check] = {
+ROTARY_CHECKS: dict[str, ValueCheck] = {
     "rope_theta": number_check(1, 1e30),
     "factor": number_check(1, 1e6),
     **_checks_by_key(("low_freq_factor", "high_freq_factor"), number_check(0, 1e6)),
-    "original_max_position_embeddings": whole_number(1, 2**31),
-    **_checks_by_key(("rope_type", "type"), TEXT),
+    "original_max_position_embeddings": whole_number_check(1, 2**31),
+    **_checks_by_key(("rope_type", "type"), TEXT_CHECK),
 }
-TFM_CHECKS: dict[str, Check] = {
-    "task": TEXT,
-    "block": optional_check(whole_number(1, 2**31)),
-    **_checks_by_key(("begin_in_position", "hidden"), whole_number(0, 2**31)),
+TFM_CHECKS: dict[str, ValueCheck] = {
+    "task": TEXT_CHECK,
+    "block": optional_check(whole_number_check(1, 2**31)),
+    **_checks_by_key(("begin_in_position", "hidden"), whole_number_check(0, 2**31)),
 }
 """The object `tfm` in config.json, which `tfm export` writes."""
-TOKENIZER_CHECKS: dict[str, Check] = {
+TOKENIZER_CHECKS: dict[str, ValueCheck] = {
     **_checks_by_key(
         ("unk_token", "sep_token", "pad_token", "cls_token", "mask_token"), optional_check(_token_problem)
     ),
-    **_checks_by_key(("tokenizer_class", "language_codes"), optional_check(TEXT)),
-    **_checks_by_key(("legacy_behaviour", "do_basic_tokenize", "tokenize_chinese_chars"), optional_check(BOOLEAN)),
-    **_checks_by_key(("strip_accents", "do_lower_case", "add_prefix_space"), optional_check(BOOLEAN)),
+    **_checks_by_key(("tokenizer_class", "language_codes"), optional_check(TEXT_CHECK)),
+    **_checks_by_key(
+        ("legacy_behaviour", "do_basic_tokenize", "tokenize_chinese_chars"), optional_check(BOOLEAN_CHECK)
+    ),
+    **_checks_by_key(("strip_accents", "do_lower_case", "add_prefix_space"), optional_check(BOOLEAN_CHECK)),
 }
 
 
-def check_values(settings: Settings, checks: Mapping[str, Check], file: Path, before: str = "") -> None:
+def check_values(settings: Settings, checks: Mapping[str, ValueCheck], file: Path, before: str = "") -> None:
     """Raise DataError for the first value that is none of its key's; keys without a check are not read.
 
     Args:

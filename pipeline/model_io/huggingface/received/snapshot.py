@@ -9,10 +9,10 @@ from tfm.data.foreign_tokenizers.received_folder import ReceivedFolder
 from tfm.pipeline.artifacts.manifest import Input
 from tfm.tokenizer.tokenizer import MAX_BYTES
 
-INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
-CONFIG, GENERATION = "config.json", "generation_config.json"
-FILES = (
-    *(CONFIG, GENERATION, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+WEIGHTS_INDEX_FILE, WEIGHTS_FILE = "model.safetensors.index.json", "model.safetensors"
+CONFIG_FILE, GENERATION_CONFIG_FILE = "config.json", "generation_config.json"
+READ_FILES = (
+    *(CONFIG_FILE, GENERATION_CONFIG_FILE, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
     *("added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt"),
     *("source.spm", "target.spm", "sentencepiece.bpe.model"),
 )
@@ -20,16 +20,16 @@ FILES = (
 
 
 class Snapshot(ReceivedFolder):
-    """A folder as `save_pretrained` writes it; its files in `FILES` are read, and the weights."""
+    """A folder as `save_pretrained` writes it; its files in `READ_FILES` are read, and the weights."""
 
     def read(self, name: str) -> bytes:
-        """The content of one of `FILES`. Raises DataError as `locate` does, or if it is too large."""
-        assert name in (*FILES, INDEX), name
+        """The content of one of `READ_FILES`. Raises DataError as `locate` does, or if it is too large."""
+        assert name in (*READ_FILES, WEIGHTS_INDEX_FILE), name
         return super().read(name)
 
     def read_document(self, name: str) -> dict[str, Any]:
-        """The JSON object in one of `FILES`; empty if there is no such file."""
-        assert name in (*FILES, INDEX), name
+        """The JSON object in one of `READ_FILES`; empty if there is no such file."""
+        assert name in (*READ_FILES, WEIGHTS_INDEX_FILE), name
         return super().read_document(name)
 
     def weight_files(self) -> list[Path]:
@@ -38,7 +38,7 @@ class Snapshot(ReceivedFolder):
 
     def inputs(self) -> dict[str, Input]:
         """Every file that an import may read, as its inputs."""
-        small = {name: self.locate(name) for name in (*FILES, INDEX) if self.has(name)}
+        small = {name: self.locate(name) for name in (*READ_FILES, WEIGHTS_INDEX_FILE) if self.has(name)}
         for name, place in small.items():
             if (size := place.stat().st_size) > MAX_BYTES:
                 problem = f"is larger than any file that tfm reads here ({size:,} bytes; {MAX_BYTES:,} at most)"
@@ -49,14 +49,14 @@ class Snapshot(ReceivedFolder):
 
     def _weight_files(self) -> Iterator[tuple[str, Path]]:
         """The files of the weights by name."""
-        if self.has(INDEX):
-            weight_map = self.read_document(INDEX).get("weight_map")
+        if self.has(WEIGHTS_INDEX_FILE):
+            weight_map = self.read_document(WEIGHTS_INDEX_FILE).get("weight_map")
             if not isinstance(weight_map, dict) or not weight_map:
-                raise DataError("has no weight_map of names and files", file=self.folder / INDEX)
+                raise DataError("has no weight_map of names and files", file=self.folder / WEIGHTS_INDEX_FILE)
             names = [*dict.fromkeys(name if isinstance(name, str) else repr(name) for name in weight_map.values())]
-            yield from ((name, self.locate(name, given_by=INDEX)) for name in sorted(names))
-        elif self.has(WEIGHTS):
-            yield WEIGHTS, self.locate(WEIGHTS)
+            yield from ((name, self.locate(name, given_by=WEIGHTS_INDEX_FILE)) for name in sorted(names))
+        elif self.has(WEIGHTS_FILE):
+            yield WEIGHTS_FILE, self.locate(WEIGHTS_FILE)
         else:
-            problem = f"has no {WEIGHTS}: weights are read from safetensors alone; save it anew with transformers"
+            problem = f"has no {WEIGHTS_FILE}: weights are read from safetensors alone; save it anew with transformers"
             raise DataError(problem, file=self.folder)

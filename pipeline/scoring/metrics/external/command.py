@@ -22,7 +22,7 @@ from tfm.pipeline.scoring.metrics.references import drop_blank_references
 MAX_LINE_BYTES = 1000  # bytes of a line that may be a number
 MAX_REASON_LENGTH = 200
 _PIPE_BYTES = 1 << 16
-_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER_PATTERN = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 class ExternalMetricError(Exception):
@@ -65,7 +65,7 @@ def run_command(
     with process:
         try:
             _exchange_data(process, metric.limit, chunks, lambda data: on_done(numbers.feed(data)))
-            return numbers.all()
+            return numbers.all_numbers()
         except BaseException:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -154,7 +154,7 @@ class _NumberParser:
             self._add_number(self._rest)
         return len(self._found) - before
 
-    def all(self) -> Sequence[float]:
+    def all_numbers(self) -> Sequence[float]:
         """Return the numbers at the end of the output."""
         if self._rest:
             self._add_number(self._rest)
@@ -170,7 +170,7 @@ class _NumberParser:
                 f"printed more lines than the {format_count(self._count, 'segment')} that it was given"
             )
         text = line.strip()
-        number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER.fullmatch(text) else math.nan
+        number = float(text) if len(text) <= MAX_LINE_BYTES and _NUMBER_PATTERN.fullmatch(text) else math.nan
         if not math.isfinite(number):
             shown = _decode_output(text[:MAX_LINE_BYTES])
             raise ExternalMetricError(

@@ -113,7 +113,7 @@ def test_past_and_present_of_every_verb_differ_in_english() -> None:
 
 def test_every_subject_that_is_something_has_two_qualities_to_tell_of() -> None:
     for noun in lexicon.BE.subjects:  # else "the old letter is ..." could not be ended
-        assert len({adjective.quality for adjective in phrases.SUITING[noun]}) > 1, noun.lexeme
+        assert len({adjective.quality for adjective in phrases.SUITING_ADJECTIVES[noun]}) > 1, noun.lexeme
 
 
 # ---- Agreement --------------------------------------------------------------------------------------

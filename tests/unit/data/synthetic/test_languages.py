@@ -20,7 +20,7 @@ from tfm.pipeline.recipes.recipe import load_recipe
 
 NOUNS: dict[str, Noun] = {noun.lexeme: noun for noun in lexicon.NOUNS}
 ADJECTIVES: dict[str, Adjective] = {word.lexeme: word for word in lexicon.ADJECTIVES}
-VERBS: dict[str, Verb] = {verb.lexeme: verb for verb in (*lexicon.TELLING, *reversed(lexicon.VERBS))}
+VERBS: dict[str, Verb] = {verb.lexeme: verb for verb in (*lexicon.TELLING_VERBS, *reversed(lexicon.VERBS))}
 
 
 @pytest.fixture(scope="module")

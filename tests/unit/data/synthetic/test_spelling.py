@@ -6,7 +6,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.synthetic import grammar
 from tfm.data.synthetic.registry import generate as built_in
 from tfm.data.synthetic.registry import version
-from tfm.data.synthetic.spelling import RATE, generate
+from tfm.data.synthetic.spelling import TYPO_RATE, generate
 
 
 def test_targets_are_sentences_of_the_grammar_and_sources_have_errors() -> None:
@@ -15,7 +15,7 @@ def test_targets_are_sentences_of_the_grammar_and_sources_have_errors() -> None:
     assert pairs == list(generate("train", 300, 1))
     wrong = sum(Levenshtein.distance(*pair) for pair in pairs)
     characters = sum(len(target.replace(" ", "")) for _, target in pairs)
-    assert 0.7 * RATE < wrong / characters < 1.6 * RATE, "an exchange of neighbours is two edits"
+    assert 0.7 * TYPO_RATE < wrong / characters < 1.6 * TYPO_RATE, "an exchange of neighbours is two edits"
     assert all(len(source.split()) == len(target.split()) for source, target in pairs), "no word disappears"
     assert sum(source == target for source, target in pairs) > 10
 

@@ -56,7 +56,7 @@ def test_new_sentences_take_the_places_of_others(lengths: list[int], changes: li
         for new, place in enumerate(places.tolist()):
             expected[place] = before[new]
             assert_same(rows_of(other, new), before[new])
-        assert state.batch == len(lengths)
+        assert state.batch_size == len(lengths)
         for sentence, rows in enumerate(expected):
             assert_same(rows_of(state, sentence), rows)
         longest = max(rows[0].shape[1] for rows in expected)
@@ -79,7 +79,7 @@ def test_sentences_are_selected_in_any_order() -> None:
     for lengths in ([4, 1, 3], [4, 4, 4]):
         state = memory(lengths, 1)
         selected = state.select(torch.tensor([2, 0]))
-        assert selected.batch == 2
+        assert selected.batch_size == 2
         for sentence, origin in enumerate([2, 0]):
             assert_same(rows_of(selected, sentence), rows_of(state, origin))
         (keys, _), *_ = selected.keys_values
@@ -91,8 +91,8 @@ def test_the_first_sentences() -> None:
     for lengths in ([4, 3, 1], [4, 4, 4]):
         state = memory(lengths, 1)
         for count in (1, 2, 3):
-            first = state.first(count)
-            assert first.batch == count
+            first = state.first_sentences(count)
+            assert first.batch_size == count
             for sentence in range(count):
                 assert_same(rows_of(first, sentence), rows_of(state, sentence))
 
@@ -100,6 +100,6 @@ def test_the_first_sentences() -> None:
 def test_an_empty_memory_stays_empty() -> None:
     empty, places = Memory(), torch.tensor([1])
     for each in (empty, empty.select(places), empty.replace(places, Memory())):
-        assert each.batch == 0
+        assert each.batch_size == 0
         assert each.keys_values == ()
         assert each.mask.allowed is None

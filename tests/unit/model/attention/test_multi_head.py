@@ -10,7 +10,7 @@ from tfm.model.attention import explicit_attention, inner_attention
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
-from tfm.model.attention.multi_head import Heads, SelfAttention, split_projections
+from tfm.model.attention.multi_head import HeadShapes, SelfAttention, split_projections
 from tfm.model.attention.projections import make_projection
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES, ScaledDot
@@ -190,4 +190,4 @@ def test_widths_that_do_not_fit_are_refused_with_the_reason() -> None:
         ModelConfig(positions="rotary", encoder=StackConfig(key_dim=5))
     assert ModuleFactory(config(key_value_heads=2, value_dim=5), F64).heads(
         config(key_value_heads=2, value_dim=5).encoder
-    ) == (Heads(4, 2, 3, 5))
+    ) == (HeadShapes(4, 2, 3, 5))

@@ -16,7 +16,7 @@ class Alibi(AttentionPositions):
 
     slopes = torch.tensor([0.5, 0.25], dtype=torch.float64)
 
-    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def relative_bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         distance = (query_positions[:, None] - key_positions).abs()
         return -self.slopes[:, None, None] * distance
 
@@ -35,11 +35,11 @@ class Shaw(AttentionPositions):
     def _relative(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         return (key_positions - query_positions[:, None]).clamp(-self.reach, self.reach) + self.reach
 
-    def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def relative_bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         relative = self.for_keys[self._relative(query_positions, key_positions)]
         return torch.einsum("bhtk,tsk->bhts", query, relative) * query.shape[-1] ** -0.5
 
-    def values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    def relative_values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         relative = self.for_values[self._relative(query_positions, key_positions)]
         return torch.einsum("bhts,tsk->bhtk", weights, relative)
 
@@ -96,7 +96,7 @@ def test_a_trained_bias_gets_its_gradient_through_the_kernels() -> None:
             super().__init__()
             self.table = nn.Parameter(torch.randn(5, 5, dtype=torch.float64))
 
-        def bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        def relative_bias(self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
             return self.table
 
     query, key, value, positions = heads()

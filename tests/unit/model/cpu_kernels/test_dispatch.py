@@ -107,14 +107,14 @@ def test_log_probabilities_equal_torchs(rows, vocab, spread, shift, seed) -> Non
     logits[0, : vocab // 2] = -math.inf
     exact, plain = logits.double().log_softmax(-1), logits.log_softmax(-1)
     magnitude = float(logits[logits.isfinite()].abs().max()) if logits.isfinite().any() else 0.0
-    assert dispatch.log_softmax(logits)
+    assert dispatch.try_log_softmax_in_place(logits)
     assert_rounds_like(logits, plain, exact, magnitude=magnitude)
 
 
 def test_what_is_not_a_number_stays_none() -> None:
     logits = torch.zeros(2, 100)
     logits[0, 70] = math.nan
-    assert dispatch.log_softmax(logits)
+    assert dispatch.try_log_softmax_in_place(logits)
     assert logits[0].isnan().all()
     torch.testing.assert_close(logits[1], torch.full((100,), -math.log(100)))
 
@@ -158,7 +158,7 @@ def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam,
     sums[torch.rand(batch, beam, generator=draw) < 0.3] = -math.inf
     logits = logits.to(dtype)
     log_probs = logits.float().clone()
-    assert dispatch.log_softmax(log_probs.view(-1, vocab))
+    assert dispatch.try_log_softmax_in_place(log_probs.view(-1, vocab))
     log_probs[..., [0, 2]] = -math.inf
 
     values = torch.full((batch, k), -math.inf, dtype=torch.float64)
@@ -167,9 +167,9 @@ def test_the_best_of_logits_are_the_best_of_their_log_probabilities(batch, beam,
     for some in rows.chunk(2):
         given = logits.view(-1, vocab)[some]
         loop, given = (
-            (library.best_of_logits, given.numpy())
+            (library.topk_of_logits, given.numpy())
             if dtype is torch.float32
-            else (library.best_of_low_logits, dispatch.bf16_bits(given))
+            else (library.topk_of_bf16_logits, dispatch.view_bf16_as_uint16(given))
         )
         loop(given, *(each.numpy() for each in (some, torch.tensor([0, 2]), sums, values, *places)))
     expected, *in_places = best_candidates(log_probs, sums, k)
@@ -189,8 +189,8 @@ def test_sums_are_normed_for_products_in_bf16_as_in_fp32(rows: int, dim: int, is
     summed, normed = before.clone(), torch.empty(rows, dim)
     library.add_and_norm(summed.numpy(), added.float().numpy(), *norm, 1e-5, is_pre_norm, normed.numpy())
     low_summed, low_normed = before.clone(), torch.empty(rows, dim, dtype=torch.bfloat16)
-    about = (*norm, 1e-5, is_pre_norm, dispatch.bf16_bits(low_normed))
-    library.add_and_norm_low(low_summed.numpy(), dispatch.bf16_bits(added), *about)
+    about = (*norm, 1e-5, is_pre_norm, dispatch.view_bf16_as_uint16(low_normed))
+    library.add_and_norm_bf16(low_summed.numpy(), dispatch.view_bf16_as_uint16(added), *about)
     assert torch.equal(low_normed, normed.bfloat16())
     assert torch.equal(low_summed, summed)
     total = before + added.float()
@@ -247,16 +247,16 @@ def test_they_stand_aside_for_other_types_gradients_and_masks() -> None:
     assert dispatch.attend(heads, heads, heads, Mask(causal=True), 1.0) is None
     assert dispatch.attend(heads, heads, heads, Mask(window=1), 1.0) is None
     assert dispatch.attend(*[heads.double()] * 3, Mask(), 1.0) is None
-    assert not dispatch.log_softmax(torch.randn(2, 9).double())
-    assert not dispatch.log_softmax(torch.randn(9, 2).t())
+    assert not dispatch.try_log_softmax_in_place(torch.randn(2, 9).double())
+    assert not dispatch.try_log_softmax_in_place(torch.randn(9, 2).t())
     with torch.inference_mode(False), torch.enable_grad():
-        assert not dispatch.log_softmax(torch.randn(2, 9))
+        assert not dispatch.try_log_softmax_in_place(torch.randn(2, 9))
 
 
 def test_they_are_used_where_they_are_asked_for_alone() -> None:
     with dispatch.use_compiled_kernels(False):
         assert not dispatch.are_kernels_enabled()
-        assert not dispatch.log_softmax(torch.randn(2, 9))
+        assert not dispatch.try_log_softmax_in_place(torch.randn(2, 9))
         assert dispatch.attend(*[torch.randn(1, 1, 2, 4)] * 3, Mask(), 1.0) is None
     assert dispatch.are_kernels_enabled()
 
@@ -275,7 +275,7 @@ def test_a_search_that_is_stopped_while_the_loops_are_imported_can_be_repeated(
     stops = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(0.1)\n"
     (tmp_path / "loops_that_are_stopped.py").write_text(stops + "whole = True\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(dispatch, "LIBRARY", "loops_that_are_stopped")
+    monkeypatch.setattr(dispatch, "LIBRARY_MODULE", "loops_that_are_stopped")
     with pytest.raises(KeyboardInterrupt), dispatch.use_compiled_kernels(True):
         pass
     with dispatch.use_compiled_kernels(True):

@@ -113,7 +113,9 @@ def test_a_step_is_along_the_gradient_of_equation_4() -> None:
     loss = negative_sampling_losses(scores[:1], scores[None, 1:]).sum()
     of_h, of_weight = torch.autograd.grad(loss, (h, weight))
     error, before = np.empty(19), outputs.copy()
-    found = loops.step(hidden, outputs, chosen, 0.125, np.empty(len(chosen) + loops.BESIDE), error)
+    found = loops.negative_sampling_step(
+        hidden, outputs, chosen, 0.125, np.empty(len(chosen) + loops.ROWS_PER_MULTIPLICATION), error
+    )
     assert found == pytest.approx(float(loss.detach()), rel=1e-13)
     np.testing.assert_allclose(error, -0.125 * of_h.numpy(), rtol=0, atol=1e-13)
     np.testing.assert_allclose(outputs - before, -0.125 * of_weight.numpy(), rtol=0, atol=1e-13)
@@ -122,7 +124,9 @@ def test_a_step_is_along_the_gradient_of_equation_4() -> None:
 @pytest.mark.parametrize("score", [-1e4, -60.0, 0.0, 60.0, 1e4])
 def test_large_scores_have_a_loss(score: float) -> None:
     hidden, outputs = np.ones(1), np.array([[score], [score]])
-    found = loops.step(hidden, outputs, np.array([0, 1]), 0.0, np.empty(2 + loops.BESIDE), np.empty(1))
+    found = loops.negative_sampling_step(
+        hidden, outputs, np.array([0, 1]), 0.0, np.empty(2 + loops.ROWS_PER_MULTIPLICATION), np.empty(1)
+    )
     exact = torch.tensor([score], dtype=torch.float64)
     assert found == pytest.approx(float(negative_sampling_losses(exact, exact[None])), rel=1e-14)
 
@@ -144,7 +148,7 @@ def test_the_alias_table_has_the_shares(shares: list[float]) -> None:
 
 def test_noise_words_are_others_and_come_by_their_shares() -> None:
     table, outputs, chosen = alias_table(SHARES), np.zeros((VOCAB, 3), np.float32), np.full(40_001, 4)
-    loops.draw_noise(chosen, table, outputs, np.uint64(5))
+    loops.draw_noise_words(chosen, table, outputs, np.uint64(5))
     found, wanted = np.bincount(chosen[1:], minlength=VOCAB) / 40_000, np.where(np.arange(VOCAB) == 4, 0, SHARES)
     np.testing.assert_allclose(found, wanted / wanted.sum(), rtol=0, atol=8e-3)
     assert (found[wanted == 0] == 0).all()
@@ -154,7 +158,7 @@ def test_the_only_word_is_its_own_noise_word() -> None:
     shares = np.zeros(6)
     shares[5] = 1.0
     chosen = np.array([5, 0, 0])
-    loops.draw_noise(chosen, alias_table(shares), np.zeros((6, 2), np.float32), np.uint64(5))
+    loops.draw_noise_words(chosen, alias_table(shares), np.zeros((6, 2), np.float32), np.uint64(5))
     assert chosen.tolist() == [5, 5, 5]
 
 

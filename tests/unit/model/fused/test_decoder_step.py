@@ -16,7 +16,7 @@ from tests.plain_model import STACK, VOCAB, network
 from tests.rounding import assert_rounds_like
 from tfm.model.config import StackConfig
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.decoder_step import FusedDecoderStep, maybe_fuse
+from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
 from tfm.model.layers.linear import inference_precision
 from tfm.model.layout import Layout
 from tfm.model.transformer.decoder_state import TransformerState
@@ -81,7 +81,7 @@ def said(model: Any, batch: int, beam: int) -> list[Tensor]:
 @pytest.mark.parametrize("changes", KINDS, ids=str)
 def test_it_says_what_the_equations_give(changes: dict[str, Any], batch: int, beam: int) -> None:
     model = network(**changes)
-    fused = maybe_fuse(model)
+    fused = fuse_if_supported(model)
     assert isinstance(fused, FusedDecoderStep)
     exact = said(copy.deepcopy(model).double(), batch, beam)
     fast = said(fused, batch, beam)
@@ -100,9 +100,9 @@ def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype) -
     """As the equations do, but for the rare rows of which a factor has been rounded to the other side."""
     wide = STACK.model_copy(update={"feed_forward_dim": 5000})
     model = network(decoder=wide)
-    in_full, exact = said(maybe_fuse(model), 32, 5), said(copy.deepcopy(model).double(), 32, 5)
+    in_full, exact = said(fuse_if_supported(model), 32, 5), said(copy.deepcopy(model).double(), 32, 5)
     with inference_precision(model, dtype):
-        fused = maybe_fuse(model)
+        fused = fuse_if_supported(model)
         assert isinstance(fused, FusedDecoderStep)
         fast = said(fused, 32, 5)
         with dispatch.use_compiled_kernels(False):
@@ -140,22 +140,22 @@ def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype) -
 )
 def test_other_parts_are_left_to_the_model(changes: dict[str, Any]) -> None:
     model = network(**changes)
-    assert maybe_fuse(model) is model
+    assert fuse_if_supported(model) is model
 
 
 def test_another_state_is_left_to_the_model() -> None:
     model, other = network(), nn.Identity()
     hook = model.get_submodule("decoder.1.attention").register_forward_hook(lambda *given: None)
-    assert maybe_fuse(model) is model
+    assert fuse_if_supported(model) is model
     hook.remove()
-    assert maybe_fuse(model) is not model
+    assert fuse_if_supported(model) is not model
     with dispatch.use_compiled_kernels(False):
-        assert maybe_fuse(model) is model
+        assert fuse_if_supported(model) is model
     with torch.enable_grad():
-        assert maybe_fuse(model) is model
-    assert maybe_fuse(other) is other
-    assert maybe_fuse(model.train()) is model
-    assert maybe_fuse(model.eval().double()) is model
+        assert fuse_if_supported(model) is model
+    assert fuse_if_supported(other) is other
+    assert fuse_if_supported(model.train()) is model
+    assert fuse_if_supported(model.eval().double()) is model
 
 
 def test_it_knows_the_decoder_after_an_image_as_well() -> None:
@@ -164,7 +164,7 @@ def test_it_knows_the_decoder_after_an_image_as_well() -> None:
     found = []
     for dtype, compiled in ((torch.float32, True), (torch.float32, False), (torch.float64, False)):
         with dispatch.use_compiled_kernels(compiled):
-            stepper = maybe_fuse(copy.deepcopy(model).to(dtype))
+            stepper = fuse_if_supported(copy.deepcopy(model).to(dtype))
             assert isinstance(stepper, FusedDecoderStep) == compiled
             state = stepper.start(pixels.to(dtype), layout_of(model, pixels)).select(torch.arange(140) // 2)
             said = []

@@ -15,7 +15,7 @@ from tests.plain_model import network
 from tests.tiny_model import STACK, tiny_model
 from tfm.model.attention.multi_head import CrossAttention
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.decoder_step import maybe_fuse
+from tfm.model.fused.decoder_step import fuse_if_supported
 from tfm.model.fused.greedy_search import make_greedy_search
 from tfm.model.numpy_inference.weights import is_supported
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
@@ -46,7 +46,7 @@ def test_the_table_of_docs_says_which_code_decodes(
         changes[stack] = STACK.model_dump() | changes.get(stack, {})
     loaded = tiny_model(**changes)
     model: Any = loaded.model
-    found = [True, maybe_fuse(model) is not model, make_greedy_search(model, SPECIAL) is not None]
+    found = [True, fuse_if_supported(model) is not model, make_greedy_search(model, SPECIAL) is not None]
     assert [*found, is_supported(loaded.config)] == [each == "yes" for each in (plain, step, search, in_numpy)]
 
 
@@ -62,7 +62,7 @@ def test_a_part_without_a_row_is_left_to_the_plain_modules() -> None:
         changed = model.get_submodule(name)
         changed.__class__ = type("NewPart", (type(part),), {})
         assert make_greedy_search(model, SPECIAL) is None, name
-        assert (maybe_fuse(model) is model) == (stack in ("", "decoder", "decoder_norm")), name
+        assert (fuse_if_supported(model) is model) == (stack in ("", "decoder", "decoder_norm")), name
     assert ("decoder", CrossAttention) in checked
     assert len(checked) > 25
 
@@ -71,5 +71,5 @@ def test_a_part_that_is_added_is_left_to_the_plain_modules() -> None:
     for name in ("decoder.1", "decoder.0.attention", "decoder.0.feed_forward"):
         model: Any = network()
         model.get_submodule(name).add_module("another", nn.Tanh())
-        assert maybe_fuse(model) is model
+        assert fuse_if_supported(model) is model
         assert make_greedy_search(model, SPECIAL) is None

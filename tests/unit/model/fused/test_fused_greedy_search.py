@@ -220,8 +220,8 @@ def test_changed_weights_are_seen(change: Callable[[EncoderDecoder], None]) -> N
 
 
 def test_weights_are_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, weights, model = [], greedy_search._Weights, network()
-    monkeypatch.setattr(greedy_search, "_Weights", lambda model: (made.append(model), weights(model))[1])
+    made, weights, model = [], greedy_search._SearchWeights, network()
+    monkeypatch.setattr(greedy_search, "_SearchWeights", lambda model: (made.append(model), weights(model))[1])
     searched(model, SOURCES[0])
     searched(model, SOURCES[1])
     assert made == [model]

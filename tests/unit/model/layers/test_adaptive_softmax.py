@@ -17,7 +17,7 @@ from tests.tiny_training import run, training, write_dataset
 from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.build import build, num_parameters
 from tfm.model.config import AdaptiveConfig, DropoutConfig, ModelConfig, StackConfig
-from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, Cluster, make_clusters
+from tfm.model.layers.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, VocabularyCluster, make_clusters
 from tfm.model.layers.linear import Linear, inference_precision
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs, target_log_probs
@@ -63,7 +63,7 @@ def assert_gradients_agree(ours: Tensor, theirs: Tensor, of: list[Tensor]) -> No
 
 def test_clusters_are_as_wide_as_the_paper_has_them() -> None:
     found = make_clusters(AdaptiveConfig(cutoffs=(20_000, 60_000)), 1024, 267_735)  # Baevski & Auli 2019, section 4.2
-    assert found == [Cluster(20_000, 1024), Cluster(40_000, 256), Cluster(207_735, 64)]
+    assert found == [VocabularyCluster(20_000, 1024), VocabularyCluster(40_000, 256), VocabularyCluster(207_735, 64)]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -282,7 +282,7 @@ def test_tasks_ask_for_it_by_the_same_name() -> None:
     assert_gradients_agree(padded.sum, flat.sum, list(model.parameters()))
     torch.testing.assert_close(Translation(CrossEntropy(0.0)).evaluate(model, batch).nll, want, rtol=1e-10, atol=0)
     masked = network("masked_language_model", "encoder_only").train()
-    masked.dropout_rng.begin(1, 1)
+    masked.dropout_rng.seed_batch(1, 1)
     loss = MaskedLanguageModel(CrossEntropy(0.0)).loss(masked, batch)
     loss.sum.backward()
     assert all(parameter.grad is not None for parameter in masked.parameters())

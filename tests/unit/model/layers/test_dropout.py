@@ -12,7 +12,7 @@ from tfm.model.masks import Mask
 
 def masks(seed: int, step: int, place: int = 0, part: int = 0, noise: DropoutRng | None = None) -> list[torch.Tensor]:
     noise = noise or DropoutRng()
-    noise.begin(seed, step, place, part)
+    noise.seed_batch(seed, step, place, part)
     like = torch.empty(100, 30)
     return [noise.mask(like, 0.3), noise.mask(like, 0.3), noise.mask(like, 0.5)]
 
@@ -52,16 +52,16 @@ def test_dropout_is_off_in_eval() -> None:
 def test_float64_drops_the_same_elements() -> None:
     noise = DropoutRng()
     single = noise.mask(torch.empty(1000), 0.2)
-    noise.begin(0, 0)
+    noise.seed_batch(0, 0)
     assert torch.equal(single == 0, noise.mask(torch.empty(1000, dtype=torch.float64), 0.2) == 0)
 
 
 def test_a_mask_too_large_for_the_pool_is_drawn_for_itself() -> None:
     noise, like = DropoutRng(), torch.ones(POOL_SIZE // 2 + 1)
-    noise.begin(1, 1)
+    noise.seed_batch(1, 1)
     first, second = noise.mask(like, 0.3), noise.mask(like, 0.3)
     assert abs((first == second).float().mean() - (0.7**2 + 0.3**2)) < 0.01
-    noise.begin(1, 1)
+    noise.seed_batch(1, 1)
     assert torch.equal(noise.mask(like, 0.3), first)
 
 
@@ -69,7 +69,7 @@ def test_another_seed_has_another_pool() -> None:
     noise, like = DropoutRng(), torch.ones(POOL_SIZE // 2)
     found = []
     for seed in (1, 2):
-        noise.begin(seed, 1)
+        noise.seed_batch(seed, 1)
         noise.mask(like, 0.3)
         (((_, pool),)) = noise._pools.values()
         found.append(pool)

@@ -15,7 +15,7 @@ from tfm.model.layers import linear
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import NORMS, RESIDUALS, StochasticDepth
+from tfm.model.layers.residual import RESIDUALS, RESIDUALS_BY_NORM, StochasticDepth
 
 EQUATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(0.0, x),
@@ -100,9 +100,9 @@ def test_what_is_not_relu_alone_is_computed_part_by_part(name: str, rate: float)
     layer = FeedForward(8, 16, activation=ACTIVATIONS[name], dropout=Dropout(rate, noise), compute_dtype=torch.bfloat16)
     layer.train()
     x = torch.randn(20, 8)
-    noise.begin(1, 1)
+    noise.seed_batch(1, 1)
     found = layer(x)
-    noise.begin(1, 1)
+    noise.seed_batch(1, 1)
     assert torch.equal(found, layer.outer(layer.dropout(ACTIVATIONS[name].function(layer.inner(x)))))
 
 
@@ -197,8 +197,12 @@ def test_batch_norm_of_one_row_is_its_bias_and_of_no_number_is_not_remembered() 
 def test_norms_stand_before_or_after(name: str) -> None:
     torch.manual_seed(0)
     norm, x = NORMALIZATIONS[name](6), torch.randn(5, 6)
-    assert torch.equal(NORMS["pre"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin), x + norm(x).sin())
-    assert torch.equal(NORMS["post"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin), norm(x + x.sin()))
+    assert torch.equal(
+        RESIDUALS_BY_NORM["pre"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin), x + norm(x).sin()
+    )
+    assert torch.equal(
+        RESIDUALS_BY_NORM["post"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin), norm(x + x.sin())
+    )
 
 
 @pytest.mark.parametrize("name", NORMALIZATIONS)

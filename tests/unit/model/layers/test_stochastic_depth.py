@@ -16,7 +16,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.layers.residual import NORMS, PostNorm, PreNorm, StochasticDepth
+from tfm.model.layers.residual import RESIDUALS_BY_NORM, PostNorm, PreNorm, StochasticDepth
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.criteria import CrossEntropy
@@ -40,10 +40,10 @@ def residuals(model: nn.Module) -> Iterator[tuple[str, PreNorm | PostNorm]]:
 
 
 def residual(kind: str, rate: float, noise: DropoutRng) -> nn.Module:
-    return NORMS[kind](nn.LayerNorm(6), Dropout(0.0, noise), StochasticDepth(rate, noise)).double().train()
+    return RESIDUALS_BY_NORM[kind](nn.LayerNorm(6), Dropout(0.0, noise), StochasticDepth(rate, noise)).double().train()
 
 
-@pytest.mark.parametrize("kind", NORMS)
+@pytest.mark.parametrize("kind", RESIDUALS_BY_NORM)
 def test_what_is_added_is_left_out_or_scaled_and_kept_in_expectation(kind: str) -> None:
     noise, x, rate, times = DropoutRng(), torch.randn(5, 6, dtype=torch.float64), 0.3, 1500
     block, calls = residual(kind, rate, noise), 0
@@ -62,7 +62,7 @@ def test_what_is_added_is_left_out_or_scaled_and_kept_in_expectation(kind: str) 
 
     kept = []
     for step in range(times):
-        noise.begin(7, step)
+        noise.seed_batch(7, step)
         before, found = calls, block(x, sublayer)
         kept.append(calls - before)
         torch.testing.assert_close(found, equation(kept[-1]), rtol=1e-12, atol=1e-12)
@@ -85,7 +85,7 @@ def test_rates_grow_with_depth_in_each_stack(norm: str) -> None:
     with torch.no_grad():
         for step in range(times):
             reached.clear()
-            model.dropout_rng.begin(3, step)
+            model.dropout_rng.seed_batch(3, step)
             model(source, layouts[0], target, layouts[1])
             for name, _ in residuals(model):
                 left_out[name] = left_out.get(name, 0) + (name not in reached)
@@ -101,7 +101,7 @@ def passes(model: Any) -> list[Tensor]:
     layouts = [model.source_layout(ids, torch.tensor([len(ids)])) for ids in (source, target)]
     found = []
     for step in range(12):
-        model.dropout_rng.begin(3, step)
+        model.dropout_rng.seed_batch(3, step)
         found.append(model(source, layouts[0], target, layouts[1]))
     return found
 

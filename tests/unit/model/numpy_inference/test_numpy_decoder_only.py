@@ -9,7 +9,7 @@ import torch
 from tests.rounding import assert_rounds_like
 from tests.tiny_model import STACK, numpy_language_model, tiny_model
 from tfm.model.config import ModelConfig
-from tfm.model.numpy_inference.transformer import select
+from tfm.model.numpy_inference.transformer import select_cache_rows
 from tfm.model.numpy_inference.weights import (
     LANGUAGE_MODEL_KEYS,
     UnsupportedModelError,
@@ -58,7 +58,7 @@ def log_probs_of(loaded: LoadedModel) -> torch.Tensor:
     """The same by numpy."""
     network, pieces = numpy_language_model(loaded), np.array(PROMPTS)
     before, cache = network.step(pieces[:, -1], network.prefill(pieces))
-    after, _ = network.step(np.array(NEXT), select(cache, np.array(ROWS)))
+    after, _ = network.step(np.array(NEXT), select_cache_rows(cache, np.array(ROWS)))
     return torch.from_numpy(np.concatenate([before, after]))
 
 

@@ -15,7 +15,7 @@ from tfm.model.numpy_inference.weights import (
     UnsupportedModelError,
     build_encoder_only_network,
     build_network,
-    gives_labels,
+    is_label_model,
 )
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.special import EOS_ID
@@ -76,8 +76,8 @@ def test_in_fp32_it_rounds_as_torch_does(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(ModelConfig.model_fields.keys() - set(LABEL_MODEL_KEYS)))
 def test_a_key_that_is_not_listed_must_be_as_it_is_by_default(name: str) -> None:
     config = ModelConfig.model_validate(BASE | MODELS["mean"])
-    assert gives_labels(config)
-    assert not gives_labels(config.model_copy(update={name: object()}))
+    assert is_label_model(config)
+    assert not is_label_model(config.model_copy(update={name: object()}))
 
 
 @pytest.mark.parametrize("wrong", ["missing", "more", "another task"])

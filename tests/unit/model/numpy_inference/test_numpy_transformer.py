@@ -9,7 +9,7 @@ import torch
 from tests.rounding import assert_rounds_like
 from tests.tiny_model import STACK, numpy_of, tiny_model
 from tfm.model.config import ModelConfig, StackConfig
-from tfm.model.numpy_inference.transformer import select
+from tfm.model.numpy_inference.transformer import select_cache_rows
 from tfm.model.numpy_inference.weights import SUPPORTED_KEYS, UnsupportedModelError, build_network, is_supported
 from tfm.pipeline.model_io.loaded_model import remove_ties
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -41,11 +41,11 @@ MODELS: dict[str, dict[str, Any]] = {
 
 def log_probs_of(network: Any, source: list[int], steps: list[tuple[list[int], list[int]]]) -> torch.Tensor:
     """Of each step (tokens, then the rows that go on) of hypotheses that begin as one."""
-    memory, cache, found = network.read(source), network.empty_cache(), []
+    memory, cache, found = network.encode(source), network.empty_cache(), []
     for tokens, rows in steps:
         log_probs, cache = network.step(np.array(tokens), memory, cache)
         found.append(torch.from_numpy(log_probs))
-        cache = select(cache, np.array(rows))
+        cache = select_cache_rows(cache, np.array(rows))
     return torch.cat(found)
 
 

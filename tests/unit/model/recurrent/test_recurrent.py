@@ -13,7 +13,15 @@ from tests.rounding import assert_rounds_like
 from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.build import build
-from tfm.model.config import Cell, DropoutConfig, ModelConfig, RecurrentAttention, RecurrentConfig, Score, StackConfig
+from tfm.model.config import (
+    AttentionScore,
+    DropoutConfig,
+    ModelConfig,
+    RecurrentAttention,
+    RecurrentCell,
+    RecurrentConfig,
+    StackConfig,
+)
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, Recurrent, TanhRnn
@@ -40,7 +48,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"cell": "gru_reset_before", "attention": "bahdanau", "bidirectional": True},
     {"cell": "gru_reset_before"},
 ]
-TORCHS: tuple[Cell, ...] = ("lstm", "gru", "tanh")
+TORCHS: tuple[RecurrentCell, ...] = ("lstm", "gru", "tanh")
 """The cells that torch has."""
 variants = pytest.mark.parametrize("variant", VARIANTS, ids=lambda each: " ".join(map(str, each.values())))
 
@@ -117,7 +125,7 @@ def layer(cell: str, in_dim: int = 3, dim: int = 4, dtype: torch.dtype = torch.f
 
 
 @pytest.mark.parametrize("cell", TORCHS)
-def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
+def test_a_layer_is_torchs_in_values_and_gradients(cell: RecurrentCell) -> None:
     ours, layout = layer(cell).double(), Layout.from_lengths(torch.tensor(LENGTHS))
     theirs, steps = torchs(ours), TimeMajorPacking(layout)
     rows = torch.randn(layout.num_rows, 3, dtype=F64, requires_grad=True)
@@ -154,8 +162,8 @@ def test_a_layer_is_torchs_in_values_and_gradients(cell: Cell) -> None:
         close(torch.cat([a.chunk(ours.num_gates)[part] for part in order]), b)
 
 
-@pytest.mark.parametrize("cell", get_args(Cell))
-def test_gradients_written_out_are_those_of_the_equations(cell: Cell) -> None:
+@pytest.mark.parametrize("cell", get_args(RecurrentCell))
+def test_gradients_written_out_are_those_of_the_equations(cell: RecurrentCell) -> None:
     ours, steps = layer(cell, 2, 2).double(), TimeMajorPacking(Layout.from_lengths(torch.tensor([2, 3, 1])))
     rows = torch.randn(6, 2, dtype=F64, requires_grad=True)
     start = [torch.randn(3, 2, dtype=F64, requires_grad=True) for _ in range(ours.num_states)]
@@ -166,12 +174,12 @@ def test_gradients_written_out_are_those_of_the_equations(cell: Cell) -> None:
     )
 
 
-@pytest.mark.parametrize("cell", get_args(Cell))
-def test_step_by_step_is_all_at_once(cell: Cell) -> None:
+@pytest.mark.parametrize("cell", get_args(RecurrentCell))
+def test_step_by_step_is_all_at_once(cell: RecurrentCell) -> None:
     ours, steps = layer(cell).double(), TimeMajorPacking(Layout.from_lengths(torch.tensor([5, 5])))
     rows = torch.randn(10, 3, dtype=F64)
     hidden, ends = ours(rows, steps)
-    states = ours.zeros(rows, 2)
+    states = ours.zero_states(rows, 2)
     for read, want in zip(rows.split(2), hidden.split(2), strict=True):
         states = ours.step(ours.input(read), states)
         close(states[0], want)
@@ -179,8 +187,8 @@ def test_step_by_step_is_all_at_once(cell: Cell) -> None:
         close(state, end)
 
 
-@pytest.mark.parametrize("cell", get_args(Cell))
-def test_products_in_bf16_round_as_torchs_do(cell: Cell) -> None:
+@pytest.mark.parametrize("cell", get_args(RecurrentCell))
+def test_products_in_bf16_round_as_torchs_do(cell: RecurrentCell) -> None:
     """Beside the same layer of fp32 under autocast."""
     lengths = torch.randint(1, 9, (140,), generator=torch.Generator().manual_seed(1))
     layout, results = Layout.from_lengths(lengths), []
@@ -212,8 +220,8 @@ def test_steps_are_a_reordering(lengths: list[int], backward: bool) -> None:
             assert row == sum(lengths[:sentence]) + place
 
 
-@pytest.mark.parametrize("cell", get_args(Cell))
-def test_a_layer_is_its_equation(cell: Cell) -> None:
+@pytest.mark.parametrize("cell", get_args(RecurrentCell))
+def test_a_layer_is_its_equation(cell: RecurrentCell) -> None:
     ours, steps = layer(cell).double(), TimeMajorPacking(Layout.from_lengths(torch.tensor([6])))
     rows = torch.randn(6, 3, dtype=F64)
     hidden, _ = ours(rows, steps)
@@ -286,7 +294,7 @@ def encode_by_hand(encoder: Encoder, rows: Tensor) -> tuple[Tensor, list[tuple[T
     return rows, ends
 
 
-def score_by_hand(mix: ExplicitAttention, name: Score, query: Tensor, key: Tensor) -> Tensor:
+def score_by_hand(mix: ExplicitAttention, name: AttentionScore, query: Tensor, key: Tensor) -> Tensor:
     p = {name: each.squeeze(0) for name, each in mix.score.named_parameters()}
     width = torch.tensor(float(len(query)), dtype=F64)
     return {
@@ -299,13 +307,13 @@ def score_by_hand(mix: ExplicitAttention, name: Score, query: Tensor, key: Tenso
     }[name]()
 
 
-def context_by_hand(mix: ExplicitAttention, name: Score, query: Tensor, memory: Tensor) -> Tensor:
+def context_by_hand(mix: ExplicitAttention, name: AttentionScore, query: Tensor, memory: Tensor) -> Tensor:
     logits = torch.stack([score_by_hand(mix, name, query, key) for key in memory])
     weights = logits.exp() / logits.exp().sum()
     return weights @ memory
 
 
-def decode_by_hand(decoder: Decoder, name: Score, rows: Tensor, start: list[Any], memory: Tensor) -> Tensor:
+def decode_by_hand(decoder: Decoder, name: AttentionScore, rows: Tensor, start: list[Any], memory: Tensor) -> Tensor:
     """What the decoder says at each row of one sentence."""
     layers = [each for each in decoder.layers if isinstance(each, Recurrent)]
     if isinstance(decoder, BahdanauDecoder):
@@ -331,9 +339,9 @@ def decode_by_hand(decoder: Decoder, name: Score, rows: Tensor, start: list[Any]
     return (torch.cat([torch.stack(contexts), rows], -1) @ decoder.combine.weight.t()).tanh()
 
 
-@pytest.mark.parametrize("score", get_args(Score))
+@pytest.mark.parametrize("score", get_args(AttentionScore))
 @variants
-def test_the_model_is_its_papers_equations(variant: dict[str, Any], score: Score) -> None:
+def test_the_model_is_its_papers_equations(variant: dict[str, Any], score: AttentionScore) -> None:
     if variant.get("attention", "none") == "none" and score != "dot":
         return  # it has none
     model = network(variant, score=score)
@@ -393,7 +401,7 @@ def test_states_are_handed_over_or_projected() -> None:
 
 @pytest.mark.parametrize("attention", get_args(RecurrentAttention))
 def test_layers_widths_and_heads_may_differ(attention: RecurrentAttention) -> None:
-    for cell, embedding_dim in product(get_args(Cell), (None, 10)):
+    for cell, embedding_dim in product(get_args(RecurrentCell), (None, 10)):
         variant = {"cell": cell, "attention": attention, "bidirectional": True}
         changes: dict[str, Any] = {"embedding_dim": embedding_dim, "tie": "output", "heads": 3}
         model = network(variant, layers=(1, 2), dims=(8, 12), **changes)
@@ -502,11 +510,11 @@ def test_each_dropout_rate_acts_on_its_own() -> None:
     for variant, name in product(VARIANTS[2:5], ("residual", "embedding", "attention")):
         rates = dict.fromkeys(("residual", "embedding", "attention"), 0.0) | {name: 0.5}
         model = network(variant, dropout=DropoutConfig(**rates)).train()
-        model.dropout_rng.begin(1, 1)
+        model.dropout_rng.seed_batch(1, 1)
         first = model(source, sources, target, targets)
-        model.dropout_rng.begin(1, 1)
+        model.dropout_rng.seed_batch(1, 1)
         assert torch.equal(first, model(source, sources, target, targets))
-        model.dropout_rng.begin(1, 2)
+        model.dropout_rng.seed_batch(1, 2)
         assert not torch.allclose(first, model(source, sources, target, targets)), name
         model.eval()
         assert not torch.allclose(first, model(source, sources, target, targets)), name

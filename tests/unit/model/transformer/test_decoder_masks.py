@@ -75,7 +75,7 @@ def windows_of(text: Tensor, model: Any) -> tuple[Tensor, Tensor]:
     """Log-probabilities of a text (T,) under the network, read at once, and of each piece."""
     layout = Layout.from_lengths(torch.tensor([len(text)]))
     shifted = torch.cat([torch.tensor([BOS_ID]), text[:-1]])
-    log_probs = log_softmax(model.output(model.read(shifted, layout)))
+    log_probs = log_softmax(model.output(model.hidden_states(shifted, layout)))
     return log_probs, log_probs[torch.arange(len(text)), text]
 
 
@@ -89,7 +89,7 @@ def train_on_random_texts(mask: str, updates: int = 140) -> tuple[float, Any]:
         texts = torch.randint(4, V, (16, LENGTH), generator=generator)
         ends, begins = torch.full((16, 1), EOS_ID), torch.full((16, 1), BOS_ID)
         read, wanted = torch.cat([begins, texts], 1).flatten(), torch.cat([texts, ends], 1)
-        log_probs = log_softmax(model.output(model.read(read, layout))).view(16, LENGTH + 1, V)
+        log_probs = log_softmax(model.output(model.hidden_states(read, layout))).view(16, LENGTH + 1, V)
         loss = -log_probs.gather(2, wanted[:, :, None])[:, :LENGTH].mean()
         optimizer.zero_grad()
         loss.backward()
@@ -110,7 +110,7 @@ def test_without_a_mask_a_decoder_cheats() -> None:
     costs = []
     for _ in range(20):
         text = torch.randint(4, V, (LENGTH,), generator=generator)
-        state, token, cost = model.begin(1), BOS_ID, 0.0
+        state, token, cost = model.empty_state(1), BOS_ID, 0.0
         with torch.no_grad():
             for piece in text.tolist():
                 predict, state = model.step(torch.tensor([token]), state)
@@ -125,7 +125,7 @@ def test_without_a_mask_a_step_sees_what_has_been_written() -> None:
     stack = StackConfig(layers=1, dim=16, heads=2, feed_forward_dim=8)
     model = network("none", decoder=stack).double().eval()
     text = torch.tensor([4, 5, 6, 7])
-    state = model.begin(1)
+    state = model.empty_state(1)
     with torch.no_grad():
         whole, _ = windows_of(text, model)
         for number, token in enumerate([BOS_ID, 4, 5, 6]):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tfm.model.build import build
-from tfm.model.config import DropoutConfig, ModelConfig, Positions, StackConfig
+from tfm.model.config import DropoutConfig, ModelConfig, PositionsName, StackConfig
 from tfm.model.layout import FlatLayout, Layout, concat_layouts
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.pipeline.config import DecodingConfig
@@ -51,7 +51,7 @@ def test_joined_sentences_lie_one_after_the_other(flat: bool) -> None:
     assert layout.lengths.tolist() == [3, 4]
 
 
-@pytest.mark.parametrize("positions", get_args(Positions))
+@pytest.mark.parametrize("positions", get_args(PositionsName))
 def test_step_by_step_is_as_at_once(positions: str) -> None:
     model = network(positions=positions)
     (source, layout), (target, target_layout) = rows(SOURCES), rows(TARGETS)
@@ -67,8 +67,8 @@ def test_a_text_without_a_source_is_read_from_nothing() -> None:
     model = network(task="language_model")
     tokens, layout = rows(TARGETS)
     with torch.inference_mode():
-        at_once = model.log_probs(model.read(tokens, layout)).view(4, 4, VOCAB)
-        state = model.begin(4)
+        at_once = model.log_probs(model.hidden_states(tokens, layout)).view(4, 4, VOCAB)
+        state = model.empty_state(4)
         for step in range(4):
             predict, state = model.step(torch.tensor([each[step] for each in TARGETS]), state)
             torch.testing.assert_close(predict(slice(None)), at_once[:, step], rtol=0, atol=1e-10)

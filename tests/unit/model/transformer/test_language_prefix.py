@@ -12,7 +12,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused import greedy_search
-from tfm.model.fused.decoder_step import maybe_fuse
+from tfm.model.fused.decoder_step import fuse_if_supported
 from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
@@ -133,5 +133,5 @@ def test_the_fast_ways_leave_it_to_the_model(languages: str) -> None:
     with dispatch.use_compiled_kernels(True):
         told, plain = network(languages=languages), network()
         assert greedy_search.make_greedy_search(told, (PAD, BEGIN, END)) is None
-        assert maybe_fuse(told) is told
-        assert (maybe_fuse(plain) is plain) == (not dispatch.are_kernels_enabled())
+        assert fuse_if_supported(told) is told
+        assert (fuse_if_supported(plain) is plain) == (not dispatch.are_kernels_enabled())

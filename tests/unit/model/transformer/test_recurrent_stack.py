@@ -39,7 +39,7 @@ def network(task: str, layers: int = 2, **recurrent: Any) -> Any:
 
 def read(cell: Recurrent, rows: Tensor) -> Tensor:
     """h of every row of one text, one step after the other."""
-    states, found = cell.zeros(rows, 1), []
+    states, found = cell.zero_states(rows, 1), []
     for row in rows:
         states = cell.step(cell.input(row[None]), states)
         found.append(states[0][0])
@@ -75,13 +75,13 @@ def test_a_language_model_is_its_layers_and_step_by_step_it_is_at_once(variant: 
     model = network("language_model", **variant)
     tokens, layout = laid_out([[BOS_ID, *text] for text in TEXTS])
     with torch.no_grad():
-        found = model.log_probs(model.read(tokens, layout))
+        found = model.log_probs(model.hidden_states(tokens, layout))
         for text, rows in zip(TEXTS, torch.split(found, layout.lengths.tolist()), strict=True):
             ids = torch.tensor([BOS_ID, *text])
             hidden = stacked(model.layers, model.embedding.table(ids) * DIM**0.5)
             want = (hidden @ model.output.weight.T).log_softmax(-1)
             torch.testing.assert_close(rows, want, rtol=0, atol=1e-10)
-            state = model.begin(1)
+            state = model.empty_state(1)
             for token, row in zip(ids, rows, strict=True):
                 predict, state = model.step(token[None], state)
                 torch.testing.assert_close(predict(slice(0, 1))[0], row, rtol=0, atol=1e-10)
@@ -142,7 +142,7 @@ def test_norms_between_layers_of_an_encoder_and_a_decoder() -> None:
     for text, got in zip(
         torch.split(normed, layout.lengths.tolist()), torch.split(hidden, layout.lengths.tolist()), strict=True
     ):
-        states = second.zeros(text, 1)
+        states = second.zero_states(text, 1)
         for row, h in zip(text, got, strict=True):
             states = second.step(product(row[None]), states)
             torch.testing.assert_close(h, states[0][0], rtol=0, atol=1e-10)

@@ -13,7 +13,7 @@ from tfm.model.config import ModelConfig, RecurrentConfig, StackConfig
 from tfm.model.layout import FlatLayout, Layout
 from tfm.model.masks import Mask, causal_mask, padding_mask
 from tfm.model.transformer.factory import ModuleFactory
-from tfm.model.transformer.token_mixing import ConvolutionMixing, windows
+from tfm.model.transformer.token_mixing import ConvolutionMixing, gather_windows
 
 F64, DIM = torch.float64, 6
 LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=4)
@@ -162,7 +162,7 @@ def test_it_is_never_asked_for_what_it_may_not_see(kind: str) -> None:
 def test_windows_end_where_sentences_do(lengths: list[int], first: int, stop: int) -> None:
     positions = Layout.from_lengths(torch.tensor(lengths)).positions
     rows = torch.arange(1.0, sum(lengths) + 1)[:, None]
-    found = windows(rows, positions, range(first, stop))
+    found = gather_windows(rows, positions, range(first, stop))
     want = []
     for sentence in torch.split(rows[:, 0], lengths):
         for i in range(len(sentence)):

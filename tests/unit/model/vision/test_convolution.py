@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.image_models import images
 from tests.rounding import assert_rounds_like
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.vision.convolution import Conv, FeatureMapNorm, ResNetEmbedding
+from tfm.model.vision.convolution import FeatureMapNorm, ResNetEmbedding, SamePaddingConv2d
 from tfm.model.vision.image_shape import ImageShape
 
 SIZES = [
@@ -62,7 +62,7 @@ class Block(nn.Module):
 
 def plain(ours: ResNetEmbedding, channels: tuple[int, ...], blocks: int, stride: int, shape: ImageShape) -> nn.Module:
     """The same network of torch's modules, with our weights, in the order in which they are said."""
-    convs: Iterator[Any] = (each for each in ours.modules() if isinstance(each, Conv))
+    convs: Iterator[Any] = (each for each in ours.modules() if isinstance(each, SamePaddingConv2d))
     norms: Iterator[Any] = (each for each in ours.modules() if isinstance(each, FeatureMapNorm))
 
     def take(before: int, after: int | None = None, kernel: int = 0, stride: int = 1) -> nn.Module:
@@ -135,7 +135,7 @@ def test_an_image_reads_the_same_in_every_batch() -> None:
 @pytest.mark.parametrize("kernel", [1, 3])
 def test_a_strided_convolution_is_that_of_torch_in_fp32(kernel: int, channels: int) -> None:
     """Forward and backward, many times: a write past a buffer (oneDNN's, on AVX2) ends the process or changes these."""
-    conv = Conv(channels, 8, kernel, stride=2)
+    conv = SamePaddingConv2d(channels, 8, kernel, stride=2)
     for seed in range(60):
         torch.manual_seed(seed)
         maps = torch.randn(10, channels, 8, 8).contiguous(memory_format=torch.channels_last)

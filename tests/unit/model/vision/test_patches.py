@@ -8,16 +8,16 @@ from torch import Tensor
 from tests.image_models import images
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.vision.image_shape import ImageShape
-from tfm.model.vision.patches import Patches, patchify
+from tfm.model.vision.patches import PatchEmbedding, patchify
 from tfm.model.vision.positions import GRID_POSITIONS, SinusoidalGrid
 
 F64 = torch.float64
 
 
-def patches(shape: ImageShape, patch: int, positions: str = "none") -> Patches:
+def patches(shape: ImageShape, patch: int, positions: str = "none") -> PatchEmbedding:
     torch.manual_seed(1)
     dropout = Dropout(0.0, DropoutRng())
-    return Patches(shape, patch, 10, positions=positions, dropout=dropout, compute_dtype=F64).double()
+    return PatchEmbedding(shape, patch, 10, positions=positions, dropout=dropout, compute_dtype=F64).double()
 
 
 @pytest.mark.parametrize(("channels", "height", "width", "patch"), [(1, 4, 4, 4), (3, 6, 9, 3), (2, 8, 4, 2)])

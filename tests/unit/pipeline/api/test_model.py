@@ -13,9 +13,9 @@ import torch
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.layout import Layout
 from tfm.pipeline.api.logged import LoggingReporter
-from tfm.pipeline.api.methods import METHODS
+from tfm.pipeline.api.methods import TASKS_WITH_METHOD
 from tfm.pipeline.api.model import Model
-from tfm.pipeline.api.settings import Decoding
+from tfm.pipeline.api.settings import DecodingOptions
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -46,7 +46,7 @@ def model():
 def test_what_a_task_cannot_do_is_refused_in_one_line(task):
     able = re.findall(r"\w+(?=\(\))", CAN[task][1])
     one = model_of(task)
-    for name in METHODS:
+    for name in TASKS_WITH_METHOD:
         asked = ("a dog", "a dog") if name == "score" and task == "translation" else ("a dog",)
         if name in able:
             getattr(one, name)(*({"embed": ("dog",), "fill": ("a [MASK]",)}.get(name, asked)))
@@ -63,7 +63,7 @@ def test_a_model_without_attention_is_refused():
 
 
 def test_the_settings_are_those_of_decoding():
-    assert {"beam", *Decoding.__annotations__} == set(DecodingConfig.model_fields)
+    assert {"beam", *DecodingOptions.__annotations__} == set(DecodingConfig.model_fields)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import around, make, plan_of
-from tfm.pipeline.artifacts.artifact import Input, inspect, is_fresh, open_artifact, publish, stale_reason
+from tfm.pipeline.artifacts.artifact import Input, inspect_artifact, is_fresh, open_artifact, publish, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -110,7 +110,7 @@ def test_lineage_leads_back_to_the_raw_text(tmp_path: Path) -> None:
     make(plan_of(second, "second", inputs={"one": Input.from_artifact(first, "first")}))
     make(plan_of(third, "third", inputs={"two": Input.from_artifact(second)}))
     shutil.rmtree(first.resolve())
-    report = inspect(third)
+    report = inspect_artifact(third)
     two = report["inputs"]["two"]
     assert two["fingerprint"] == open_artifact(second).fingerprint
     one = two["lineage"]["inputs"]["one"]

@@ -80,9 +80,9 @@ def test_a_changed_file_of_the_same_size_and_time_is_seen(cache: Path, file: Pat
 def test_the_oldest_of_too_many_are_forgotten(cache: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hash_cache, "MAX_ENTRIES", 3)
     for number in range(5):
-        hash_cache.project_memory(str(number), f"{number:064x}")
+        hash_cache.store_hash(str(number), f"{number:064x}")
     assert list(json.loads(cache.read_text("utf-8"))) == ["2", "3", "4"]
-    hash_cache.project_memory("2", f"{7:064x}")
+    hash_cache.store_hash("2", f"{7:064x}")
     assert list(json.loads(cache.read_text("utf-8"))) == ["3", "4", "2"]
     assert hash_cache.cached_hash("2") == f"{7:064x}"
 

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tfm.pipeline.artifacts.no_symlinks import check_tree, make_folder_below, open_file_below, remove_path_below
+from tfm.pipeline.artifacts.no_symlinks import (
+    check_tree_has_no_symlinks,
+    make_folder_below,
+    open_file_below,
+    remove_path_below,
+)
 from tfm.pipeline.errors import CannotWrite
 
 
@@ -48,7 +53,7 @@ def test_a_file_that_is_a_link_is_not_written_and_removed_alone(root: Path, outs
         with pytest.raises(CannotWrite, match="is a link"):
             open_file_below(root, root / "file", mode)
     with pytest.raises(CannotWrite, match="is a link"):
-        check_tree(root / "file")
+        check_tree_has_no_symlinks(root / "file")
     remove_path_below(root, root / "file")
     assert not os.path.lexists(root / "file")
     assert (outside / "file").read_text() == "kept"
@@ -58,7 +63,7 @@ def test_links_inside_what_is_removed_are_not_followed(root: Path, outside: Path
     (root / "a" / "b").mkdir(parents=True)
     (root / "a" / "b" / "link").symlink_to(outside)
     with pytest.raises(CannotWrite, match="link: is a link"):
-        check_tree(root / "a")
+        check_tree_has_no_symlinks(root / "a")
     remove_path_below(root, root / "a")
     remove_path_below(root, root / "a")  # nothing there any more
     remove_path_below(root, root / "never" / "there")
@@ -72,7 +77,7 @@ def test_a_pipe_is_refused_without_waiting(root: Path) -> None:
         with pytest.raises(CannotWrite, match="is a special file"):
             open_file_below(root, root / "pipe", mode)
     with pytest.raises(CannotWrite, match="is a special file"):
-        check_tree(root.resolve())
+        check_tree_has_no_symlinks(root.resolve())
 
 
 def test_regular_files_are_written_as_open_does(root: Path) -> None:
@@ -83,7 +88,7 @@ def test_regular_files_are_written_as_open_does(root: Path) -> None:
         with open_file_below(root, place, mode, encoding="utf-8") as stream:
             stream.write(text)
         assert place.read_text() == expected
-    check_tree(root / "a")
-    check_tree(root / "nowhere")
+    check_tree_has_no_symlinks(root / "a")
+    check_tree_has_no_symlinks(root / "nowhere")
     with pytest.raises(FileNotFoundError, match="nowhere/file"):
         open_file_below(root, root / "nowhere" / "file", "a")

@@ -13,7 +13,7 @@ from tests.tiny_artifact import as_link, make, plan_of
 from tfm.pipeline.artifacts import hash_cache
 from tfm.pipeline.artifacts.artifact import is_fresh, open_artifact
 from tfm.pipeline.artifacts.files import check_parent_folder, write_text_atomically
-from tfm.pipeline.artifacts.folder_lock import lock, writer
+from tfm.pipeline.artifacts.folder_lock import current_writer, lock
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -49,11 +49,11 @@ def replace(run: Path) -> None:
 
 def hold(run: Path) -> None:
     with lock(run / "thing"):
-        assert writer(run / "thing") == f"process {os.getpid()}"
+        assert current_writer(run / "thing") == f"process {os.getpid()}"
 
 
 def ask(run: Path) -> None:
-    assert writer(run / "thing") is None
+    assert current_writer(run / "thing") is None
 
 
 WRITERS: dict[Callable[[Path], None], tuple[str, ...]] = {
@@ -103,7 +103,7 @@ def test_a_lock_that_is_none_is_refused_and_named(run: Path, outside: Path, kind
     PLANTS[kind](run / ".thing.lock", outside)
     with pytest.raises(CannotWrite, match=r"\.thing\.lock"), lock(run / "thing"):
         pass
-    assert writer(run / "thing") is None
+    assert current_writer(run / "thing") is None
 
 
 def test_what_was_set_aside_is_put_back_unless_it_is_a_link(run: Path, outside: Path) -> None:
@@ -142,6 +142,6 @@ def test_the_drafts_of_a_shared_cache_cannot_be_guessed(
     (tmp_path / "tfm").mkdir()
     (tmp_path / "tfm" / f"hashes.json.{os.getpid()}").symlink_to(outside / "file")
     before = tree(outside)
-    hash_cache.project_memory("key", "0" * 64)
+    hash_cache.store_hash("key", "0" * 64)
     assert hash_cache.cached_hash("key") == "0" * 64
     assert tree(outside) == before

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.pipeline.attention_page.attended import KINDS, Axes, Token
+from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttentionAxes, Token
 from tfm.pipeline.attention_page.head_statistics import (
     RELATIVE_POSITIONS,
+    HeadMeasures,
     HeadReport,
-    Measure,
-    Sums,
+    HeadSums,
     measure_heads,
     uniform_attention,
 )
 from tfm.pipeline.attention_page.reading import attend
-from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
+from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -35,9 +35,9 @@ TAGGED = [
 ]
 
 
-def axes(num_queries: int, num_keys: int, separators: tuple[int, ...] = ()) -> Axes:
+def axes(num_queries: int, num_keys: int, separators: tuple[int, ...] = ()) -> AttentionAxes:
     tokens = tuple(Token(str(i), i in separators, i) for i in range(max(num_queries, num_keys)))
-    return Axes(tokens[:num_queries], tokens[:num_keys], ("",) * num_queries)
+    return AttentionAxes(tokens[:num_queries], tokens[:num_keys], ("",) * num_queries)
 
 
 def rows(*weights: list[float]) -> np.ndarray:
@@ -63,7 +63,7 @@ class Warned(NullReporter):
 
 
 def test_every_figure_is_what_it_says() -> None:
-    sums = Sums()
+    sums = HeadSums()
     sums.add(rows([0.5, 0.5, 0], [0.25, 0.25, 0.5], [0, 0.5, 0.5]), axes(3, 3, (2,)), ["A", "B", "A"])
     (found,) = sums.measures("encoder", 1)
     assert (found.kind, found.layer, found.head, found.queries) == ("encoder", 1, 1, 3)
@@ -77,7 +77,7 @@ def test_every_figure_is_what_it_says() -> None:
 
 
 def test_each_token_that_asks_counts_once_however_long_its_sentence() -> None:
-    sums = Sums()
+    sums = HeadSums()
     sums.add(rows([1.0]), axes(1, 1), None)
     sums.add(rows([0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]), axes(3, 4), None)
     (found,) = sums.measures("cross", 2)
@@ -93,7 +93,7 @@ def test_attention_spread_evenly_has_the_largest_entropy(
     if causal:
         logits[:, np.arange(num_keys) > np.arange(num_queries)[:, None]] = -np.inf
     weights = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    heads, even = Sums(), Sums()
+    heads, even = HeadSums(), HeadSums()
     heads.add(weights, axes(num_queries, num_keys), None)
     even.add(uniform_attention(weights), axes(num_queries, num_keys), None)
     (most,) = even.measures("decoder", None)
@@ -112,7 +112,7 @@ def test_a_corpus_gives_the_sums_of_its_sentences(tmp_path: Path) -> None:
     report = measure_heads(loaded, [tmp_path / "a.txt"], GREEDY, NullReporter())
     assert report.sentences == 3
     assert [(each.kind, each.layer, each.head) for each in report.measures] == [
-        (kind, *of) for kind in KINDS for of in ((None, None), (1, 1), (1, 2), (2, 1), (2, 2))
+        (kind, *of) for kind in ATTENTION_KIND_TITLES for of in ((None, None), (1, 1), (1, 2), (2, 1), (2, 2))
     ]
     queries, same = 0, 0.0
     for line in LINES:
@@ -223,7 +223,7 @@ def test_what_cannot_be_measured_is_refused(tmp_path: Path) -> None:
 def test_words_are_those_of_the_text_whatever_the_tokenizer_makes_of_them() -> None:
     config = TokenizerConfig(kind="wordpiece", normalization="nfkc", vocab_size=40, min_frequency=1)
     tokenizer = train(["a b"], config)
-    sentences = [Sentence("a´b 日本 b", ("X", "Y", "Z")), Sentence("a b")]
+    sentences = [TaggedSentence("a´b 日本 b", ("X", "Y", "Z")), TaggedSentence("a b")]
     (ids, words), (others, none) = encode_with_words(tokenizer, sentences)
     assert len(ids) == len(words or ()) > 3
     assert list(dict.fromkeys(words or ())) == [0, 1, 2]
@@ -231,7 +231,7 @@ def test_words_are_those_of_the_text_whatever_the_tokenizer_makes_of_them() -> N
 
 
 def test_tables_and_json_say_the_same() -> None:
-    one = Measure("encoder", 1, 2, 5, 0.25, 0.5, 0.125, 0.0, 1.5, None, {"NOUN": 0.75})
+    one = HeadMeasures("encoder", 1, 2, 5, 0.25, 0.5, 0.125, 0.0, 1.5, None, {"NOUN": 0.75})
     report = HeadReport(3, (one,))
     places, tags = report.tables()
     assert places.rows == [("encoder", 1, 2, "25.0", "50.0", "12.5", "0.0", "1.50", "–")]

@@ -7,18 +7,18 @@ import pytest
 from torch import float64
 
 from tests.tiny_model import tiny_model
-from tfm.pipeline.attention_page.attended import Axes, Token
+from tfm.pipeline.attention_page.attended import AttentionAxes, Token
 from tfm.pipeline.attention_page.head_statistics import HeadReport, measure_heads
 from tfm.pipeline.attention_page.head_syntax import (
     COLUMNS,
-    MIN_COUNT,
+    MIN_RELATION_COUNT,
     SyntaxSums,
     relation_rows,
     syntax_probe_targets,
     word_attention,
 )
 from tfm.pipeline.attention_page.reading import attend
-from tfm.pipeline.attention_page.tagged_corpus import Sentence, encode_with_words, read_sentences
+from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -44,14 +44,16 @@ def conllu(file: Path, sentences: list[list[tuple[str, int, str]]]) -> Path:
     return file
 
 
-def sentence(words: list[tuple[str, int, str]]) -> Sentence:
+def sentence(words: list[tuple[str, int, str]]) -> TaggedSentence:
     governors = tuple(None if head == 0 else head - 1 for _, head, _ in words)
-    return Sentence(" ".join(form for form, *_ in words), ("X",) * len(words), governors, tuple(r for *_, r in words))
+    return TaggedSentence(
+        " ".join(form for form, *_ in words), ("X",) * len(words), governors, tuple(r for *_, r in words)
+    )
 
 
-def axes(pieces: int) -> Axes:
+def axes(pieces: int) -> AttentionAxes:
     tokens = (*(Token(str(place), False, place) for place in range(pieces)), Token("</s>", True))
-    return Axes(tokens, tokens, ("",) * len(tokens))
+    return AttentionAxes(tokens, tokens, ("",) * len(tokens))
 
 
 def test_the_columns_of_a_file_are_read(tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_the_built_in_sentences_are_read_by_their_name_and_a_file_of_that_name_i
     assert [words[each] for each in found[0].governors if each is not None] == ["cat"] * 4
     assert found[0].text == "The donkey chased the cat because it was very weak."
     Path("it").write_text("a dog runs\n")
-    assert list(read_sentences([Path("it")])) == [Sentence("a dog runs")]
+    assert list(read_sentences([Path("it")])) == [TaggedSentence("a dog runs")]
 
 
 def test_each_dependent_asks_once_and_each_governor_once_a_relation() -> None:
@@ -94,7 +96,7 @@ def test_attention_between_words_is_summed_over_keys_and_averaged_over_queries()
     assert without_pieces[0, 0] == pytest.approx([-1, -1, 0.2], abs=1e-15)
 
 
-def planted(of: Sentence, towards: str) -> np.ndarray:
+def planted(of: TaggedSentence, towards: str) -> np.ndarray:
     """Attention (1, W, W) of a head that knows the syntax."""
     attention = np.full((1, len(of.tags), len(of.tags)), 0.01)
     for (_, direction), word, right in syntax_probe_targets(of):
@@ -166,7 +168,7 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
 
 
 def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path) -> None:
-    file = conllu(tmp_path / "a.conllu", SENTENCES[:1] * MIN_COUNT)
+    file = conllu(tmp_path / "a.conllu", SENTENCES[:1] * MIN_RELATION_COUNT)
     report = measure_heads(tiny_model(architecture="encoder_only", task="tagging"), [file], GREEDY, NullReporter())
     table = report.tables()[-1]
     assert table.columns == COLUMNS
@@ -175,7 +177,7 @@ def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path
     for name, row in named.items():
         both = [each for each in report.relations if each.name == name]
         assert float(str(row[6])) == pytest.approx(100 * max(each.share for each in both), abs=0.05)
-    assert report.as_json()["relations"][0]["words"] == 2 * MIN_COUNT
+    assert report.as_json()["relations"][0]["words"] == 2 * MIN_RELATION_COUNT
     assert relation_rows(report.relations[:0]) == []
 
 

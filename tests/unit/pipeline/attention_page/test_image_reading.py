@@ -18,7 +18,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.attention_page.attended import AttentionTrace
 from tfm.pipeline.attention_page.image_reading import attend_to_image
 from tfm.pipeline.attention_page.page import render_page
-from tfm.pipeline.attention_page.picture import picture, view_of
+from tfm.pipeline.attention_page.picture import choose_view, draw_picture
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -123,8 +123,8 @@ def shown_at(read: AttentionTrace, png: bytes) -> Any:
 
 def test_the_picture_has_the_image_once_for_each_word(file: Path) -> None:
     read = attend_to_image(captioner("transformer"), file, SAYS, GREEDY)
-    png = picture(read, view_of(read))
-    assert png == picture(read, view_of(read))
+    png = draw_picture(read, choose_view(read))
+    assert png == draw_picture(read, choose_view(read))
     reddish = shown_at(read, png)
     red = (reddish[..., 0] > 2.5 * reddish[..., 1]) & (reddish[..., 0] > 0.1)
     columns = np.flatnonzero(red.any(0))
@@ -134,7 +134,7 @@ def test_the_picture_has_the_image_once_for_each_word(file: Path) -> None:
 
 def test_the_page_has_the_image_and_needs_nothing_else(file: Path) -> None:
     read = attend_to_image(captioner("transformer"), file, SAYS, GREEDY)
-    page = render_page("Attention", read, view_of(read), None)
+    page = render_page("Attention", read, choose_view(read), None)
     assert '<figure id="seen">' in page
     assert "src=" not in page
     assert "url(" not in page

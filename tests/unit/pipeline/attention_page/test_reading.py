@@ -17,10 +17,17 @@ from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import SUPPORTED_TASKS, Architecture
-from tfm.pipeline.attention_page.attended import KINDS, Attention, AttentionTrace, Axes, Token, as_json
-from tfm.pipeline.attention_page.head_statistics import HeadReport, Measure
+from tfm.pipeline.attention_page.attended import (
+    ATTENTION_KIND_TITLES,
+    AttentionAxes,
+    AttentionTrace,
+    LayerAttention,
+    Token,
+    trace_as_json,
+)
+from tfm.pipeline.attention_page.head_statistics import HeadMeasures, HeadReport
 from tfm.pipeline.attention_page.page import render_page
-from tfm.pipeline.attention_page.picture import View, picture, title_of, view_of, weights_of
+from tfm.pipeline.attention_page.picture import AttentionView, choose_view, draw_picture, title_of, weights_of
 from tfm.pipeline.attention_page.reading import FORWARD_SPECS, attend, make_token
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError, escape_unprintable
@@ -62,8 +69,8 @@ def handmade(
     """Cross-attention of one layer over equally many tokens on both sides."""
     found = np.eye(3, dtype=np.float32)[None] if weights is None else weights
     tokens = tuple(Token(escape_unprintable(f"{text}{i}"), False, i) for i in range(found.shape[2]))
-    axes = Axes(tokens[: found.shape[1]], tokens, ("",) * found.shape[1])
-    return AttentionTrace(source, target, {"cross": axes}, (Attention("cross_attention", "cross", 1, found),))
+    axes = AttentionAxes(tokens[: found.shape[1]], tokens, ("",) * found.shape[1])
+    return AttentionTrace(source, target, {"cross": axes}, (LayerAttention("cross_attention", "cross", 1, found),))
 
 
 class Page(HTMLParser):
@@ -107,7 +114,9 @@ def test_a_translation_has_three_kinds_of_attention(positions: str) -> None:
     read = attend(loaded, SENTENCE, None, GREEDY)
     ((translation,),) = translate_lines(loaded, [SENTENCE], GREEDY, reporter=NullReporter())
     assert read.target == translation.text
-    assert [(each.kind, each.layer) for each in read.attentions] == [(kind, n) for kind in KINDS for n in (1, 2)]
+    assert [(each.kind, each.layer) for each in read.attentions] == [
+        (kind, n) for kind in ATTENTION_KIND_TITLES for n in (1, 2)
+    ]
     source = [*loaded.source_tokenizer.encode(SENTENCE), EOS_ID]
     assert [each.place for each in read.axes["encoder"].keys] == [*range(len(source) - 1), None]
     assert read.axes["cross"].keys == read.axes["encoder"].keys == read.axes["encoder"].queries
@@ -200,7 +209,7 @@ def test_no_token_is_invisible(kind: str) -> None:
 
 def test_json_holds_all_weights() -> None:
     read = attend(tiny_model(), SENTENCE, None, GREEDY)
-    found = json.loads(json.dumps(as_json(read), allow_nan=False))
+    found = json.loads(json.dumps(trace_as_json(read), allow_nan=False))
     assert [each["name"] for each in found["attentions"]][:3] == [
         "encoder.0.attention",
         "encoder.1.attention",
@@ -213,11 +222,11 @@ def test_json_holds_all_weights() -> None:
 
 def test_a_view_is_of_files_hint() -> None:
     read = attend(tiny_model(), SENTENCE, None, GREEDY)
-    assert view_of(read) == View("cross", None, None)
-    assert view_of(read, "decoder", 2, 1) == View("decoder", 2, 1)
+    assert choose_view(read) == AttentionView("cross", None, None)
+    assert choose_view(read, "decoder", 2, 1) == AttentionView("decoder", 2, 1)
     one = handmade()
-    assert view_of(one) == View("cross", 1, 1)
-    assert title_of(one, view_of(one)) == "cross-attention"
+    assert choose_view(one) == AttentionView("cross", 1, 1)
+    assert title_of(one, choose_view(one)) == "cross-attention"
     for asked, problem in (
         (("word", None, None), "--kind word: this model has encoder, decoder, cross"),
         ((None, 3, None), "--layer 3: the cross-attention has layers 1 to 2"),
@@ -226,25 +235,27 @@ def test_a_view_is_of_files_hint() -> None:
         ((None, None, 1), "--head 1: give the layer too"),
     ):
         with pytest.raises(RecipeError, match=problem):
-            view_of(read, *asked)
+            choose_view(read, *asked)
 
 
 def test_a_view_without_a_head_is_the_mean() -> None:
     read = attend(tiny_model(), SENTENCE, None, GREEDY)
     first, second = (each.weights for each in read.layers("cross"))
-    np.testing.assert_array_equal(weights_of(read, View("cross", 2, 1)), second[0])
-    np.testing.assert_allclose(weights_of(read, View("cross", 1, None)), first.mean(0), rtol=1e-6)
-    np.testing.assert_allclose(weights_of(read, View("cross", None, None)), (first.mean(0) + second.mean(0)) / 2, 1e-6)
-    assert title_of(read, View("cross", None, None)) == "cross-attention, mean of 4 heads of 2 layers"
-    assert title_of(read, View("cross", 2, None)) == "cross-attention, layer 2, mean of 2 heads"
-    assert title_of(read, View("cross", 2, 1)) == "cross-attention, layer 2, head 1"
+    np.testing.assert_array_equal(weights_of(read, AttentionView("cross", 2, 1)), second[0])
+    np.testing.assert_allclose(weights_of(read, AttentionView("cross", 1, None)), first.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(
+        weights_of(read, AttentionView("cross", None, None)), (first.mean(0) + second.mean(0)) / 2, 1e-6
+    )
+    assert title_of(read, AttentionView("cross", None, None)) == "cross-attention, mean of 4 heads of 2 layers"
+    assert title_of(read, AttentionView("cross", 2, None)) == "cross-attention, layer 2, mean of 2 heads"
+    assert title_of(read, AttentionView("cross", 2, 1)) == "cross-attention, layer 2, head 1"
 
 
 def test_the_picture_is_white_where_attention_is() -> None:
     from matplotlib.image import imread
 
     def pixels(read: AttentionTrace) -> np.ndarray:
-        return imread(io.BytesIO(picture(read, view_of(read))))[..., 0]
+        return imread(io.BytesIO(draw_picture(read, choose_view(read))))[..., 0]
 
     dark, diagonal = pixels(handmade(np.zeros((1, 3, 3), np.float32))), pixels(handmade())
     black = dark == 0
@@ -258,17 +269,17 @@ def test_the_picture_is_white_where_attention_is() -> None:
 
 def test_the_picture_takes_any_text_and_is_the_same_again() -> None:
     read = handmade(text="$\\frac{x$ 犬")
-    assert picture(read, view_of(read)) == picture(read, view_of(read))
+    assert draw_picture(read, choose_view(read)) == draw_picture(read, choose_view(read))
 
 
 def test_the_page_says_all_that_was_read() -> None:
     read = attend(tiny_model(), SENTENCE, None, GREEDY)
-    text = render_page("Attention", read, view_of(read, "decoder", 2, 1), None)
+    text = render_page("Attention", read, choose_view(read, "decoder", 2, 1), None)
     page = Page(text)
     data = data_of(page)
     assert data["start"] == {"kind": 1, "layer": 1, "head": 0}
-    assert [each["name"] for each in data["kinds"]] == list(KINDS.values())
-    for kind, each in zip(KINDS, data["kinds"], strict=True):
+    assert [each["name"] for each in data["kinds"]] == list(ATTENTION_KIND_TITLES.values())
+    for kind, each in zip(ATTENTION_KIND_TITLES, data["kinds"], strict=True):
         assert each["keys"] == [key.text for key in read.axes[kind].keys]
         for layer, attention in zip(each["layers"], read.layers(kind), strict=True):
             found = np.array(layer).reshape(attention.weights.shape)
@@ -299,7 +310,7 @@ def test_text_on_the_page_is_text(title: str, source: str, target: str, piece: s
 
 
 def test_the_head_report_is_on_the_page_by_itself_too() -> None:
-    measure = Measure("encoder", 1, 2, 5, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, {"<NOUN>": 0.5})
+    measure = HeadMeasures("encoder", 1, 2, 5, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, {"<NOUN>": 0.5})
     page = Page(render_page("t", None, None, HeadReport(3, (measure,))))
     assert page.tags.count("table") == 2
     assert "script" not in page.tags

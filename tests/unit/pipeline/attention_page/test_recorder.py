@@ -72,7 +72,7 @@ def test_weights_are_those_that_the_output_is_made_of(name: str) -> None:
             first += query.shape[2]
             torch.testing.assert_close(part.sum(-1), torch.ones_like(part[..., 0]), atol=1e-12, rtol=0)
             again = part @ repeat_kv(value, query)
-            added = equation.positions.values(part, query_positions, key_positions)
+            added = equation.positions.relative_values(part, query_positions, key_positions)
             again = again if added is None else again + added
             torch.testing.assert_close(again, mixed, atol=1e-12, rtol=0)
         assert first == weights[module_name].shape[2]

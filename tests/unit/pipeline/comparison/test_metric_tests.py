@@ -18,19 +18,19 @@ from tests.tiny_artifact import rewritten, signed
 from tests.tiny_runs import add_texts, make_run
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison import metric_tests
-from tfm.pipeline.comparison.metric_tests import Outcome, run_tests
+from tfm.pipeline.comparison.metric_tests import SignificanceResults, run_significance_tests
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.seeds import group_by_seed, one_row_per_run
-from tfm.pipeline.comparison.tables.as_json import as_json
+from tfm.pipeline.comparison.tables.as_json import comparison_as_json
 from tfm.pipeline.comparison.tables.columns import comparison_columns
-from tfm.pipeline.comparison.tables.latex import latex
+from tfm.pipeline.comparison.tables.latex import comparison_latex
 from tfm.pipeline.comparison.tables.legend import legend_sentences
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import LedgerEntry, append_entries, texts_fingerprint
 from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
+from tfm.pipeline.significance.paired_tests import PairedDifference, SystemResult, compare_systems
 from tfm.pipeline.significance.seeds import SeedDifference
 from tfm.pipeline.significance.segment_statistics import SegmentStatistics
 
@@ -63,8 +63,8 @@ def run_of(
 
 def outcome(
     folders: Sequence[Path], metrics: Sequence[str] = ("exact_match",), *, each: bool = False, **more: Any
-) -> Outcome:
-    return run_tests(
+) -> SignificanceResults:
+    return run_significance_tests(
         compare_runs(folders, rows_of=one_row_per_run if each else group_by_seed, **more), metrics, NullReporter()
     )
 
@@ -90,7 +90,7 @@ def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
         assert measured.spread == bootstrap.ci
         assert measured.low < measured.value < measured.high
     versus = found.runs["chrf"]["good"].versus
-    assert isinstance(versus, Difference)
+    assert isinstance(versus, PairedDifference)
     assert (versus.p_bootstrap, versus.p_randomisation) == (theirs["bs"][1].p_value, theirs["ar"][1].p_value)
     assert versus.is_significant
     assert found.rows == found.runs
@@ -101,7 +101,7 @@ def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
         assert blocks[name].value == measured.value
         assert blocks[name].spread == pytest.approx(measured.spread, rel=1e-5)  # sacrebleu sums in float32
     in_blocks = blocks["good"].versus
-    assert isinstance(in_blocks, Difference)
+    assert isinstance(in_blocks, PairedDifference)
     assert in_blocks.p_bootstrap == pytest.approx(versus.p_bootstrap, abs=2e-3)
     assert in_blocks.p == versus.p
 
@@ -113,7 +113,7 @@ def test_a_note_says_where_sacrebleu_s_p_and_that_which_decides_disagree(tmp_pat
     runs = [run_of(tmp_path / name, texts, ["chrf"]) for name, texts in (("base", base), ("other", other))]
     found = outcome(runs, ["chrf"])
     versus = found.rows["chrf"]["other"].versus
-    assert isinstance(versus, Difference)
+    assert isinstance(versus, PairedDifference)
     assert versus.p_randomisation < 0.001 < 0.9 < versus.p
     (note,) = found.notes
     assert note.startswith("other: chrf: p randomisation is sacrebleu's, which leaves out draws")
@@ -185,7 +185,7 @@ def test_several_seeds_are_tested_over_seeds_and_segments(tmp_path: Path) -> Non
     assert found.rows["exact_match"]["pre"].spread == pytest.approx(np.std(values["pre"], ddof=1), abs=1e-9)
     assert versus.p >= 0.2 * stats.ttest_ind(values["post"], values["pre"]).pvalue
     assert list(versus_of(found.runs["exact_match"])) == ["pre-2", "pre-3", "post-1", "post-2", "post-3"]
-    quick = run_tests(compare_runs(runs), ["exact_match"], NullReporter(), each_run=False)
+    quick = run_significance_tests(compare_runs(runs), ["exact_match"], NullReporter(), each_run=False)
     assert quick.rows == found.rows
     assert quick.runs == {}
     apart_ = outcome(runs, each=True)
@@ -219,7 +219,7 @@ def test_where_a_seed_of_the_baseline_lacks_the_score_no_run_is_tested(tmp_path:
     runs.append(run_of(tmp_path / "b", said(0.1), norm="post"))
     compared = compare_runs(runs)
     assert [row.name for row in compared.rows] == ["a", "b"]
-    tested = run_tests(compared, ["exact_match"], NullReporter())
+    tested = run_significance_tests(compared, ["exact_match"], NullReporter())
     assert versus_of(tested.rows["exact_match"]) == {}
     assert f"a: exact_match: {metric_tests.MISSING_SEEDS_REASON}" in tested.notes
     assert any(note.startswith("b: exact_match: not tested: ") for note in tested.notes)
@@ -228,8 +228,8 @@ def test_where_a_seed_of_the_baseline_lacks_the_score_no_run_is_tested(tmp_path:
         for column in comparison_columns(compared, tested, ["exact_match"], duration=str)
         for cell in column.cells
     )
-    assert "^{*}" not in latex(compared, tested, ["exact_match"])
-    rows = {row["name"]: row["figures"]["test.exact_match"] for row in as_json(compared, tested)["rows"]}
+    assert "^{*}" not in comparison_latex(compared, tested, ["exact_match"])
+    rows = {row["name"]: row["figures"]["test.exact_match"] for row in comparison_as_json(compared, tested)["rows"]}
     assert "versus" not in rows["b"]
 
 
@@ -251,9 +251,9 @@ def test_one_segment_is_not_tested_and_has_no_interval(tmp_path: Path, seeds: in
         for rows in (*found.rows.values(), *found.runs.values()):
             for measured in rows.values():
                 assert (measured.low, measured.high, measured.versus) == (None, None, None)
-        assert any(metric_tests.ONE_SEGMENT in note for note in found.notes)
+        assert any(metric_tests.ONE_SEGMENT_REASON in note for note in found.notes)
     compared = compare_runs(runs)
-    text = latex(compared, outcome(runs, ["chrf"]), ["chrf"])
+    text = comparison_latex(compared, outcome(runs, ["chrf"]), ["chrf"])
     assert seeds > 1 or r"\pm" not in text
     assert "Holm" not in text
 
@@ -272,7 +272,7 @@ def test_the_correction_of_rows_is_over_the_tests_of_rows_as_the_legend_says(tmp
     runs += [run_of(tmp_path / f"x-{seed}", said(0.45, seed + 3), norm="other", seed=seed) for seed in (1, 2)]
     runs += [run_of(tmp_path / "z", said(0.4, 9), norm="third")]
     compared = compare_runs(runs)
-    tested = run_tests(compared, ["exact_match"], NullReporter())
+    tested = run_significance_tests(compared, ["exact_match"], NullReporter())
     tests = versus_of(tested.rows["exact_match"])
     assert list(tests) == ["y", "z"]
     assert len(versus_of(tested.runs["exact_match"])) == 4
@@ -384,7 +384,7 @@ def test_a_significant_difference_whose_interval_holds_0_is_called_undecided(
     folders = [run_of(tmp_path / "good", REFERENCES), run_of(tmp_path / "bad", said(0.8), norm="post")]
     assert outcome(folders).notes == []
 
-    def around_zero(systems: Sequence[SegmentStatistics], **more: Any) -> list[Result]:
+    def around_zero(systems: Sequence[SegmentStatistics], **more: Any) -> list[SystemResult]:
         first, second = compare_systems(systems, **more)
         assert second.versus is not None
         return [first, replace(second, versus=replace(second.versus, low=-90.0, high=0.0))]

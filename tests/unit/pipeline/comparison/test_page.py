@@ -7,13 +7,13 @@ import pytest
 
 from tests.html_elements import Elements
 from tests.tiny_runs import add_texts, make_run
-from tfm.pipeline.comparison.differences.breakdowns import Breakdown, Row
-from tfm.pipeline.comparison.differences.changed_sentences import changes
-from tfm.pipeline.comparison.differences.html import MIN_SCALE
+from tfm.pipeline.comparison.differences.breakdowns import Breakdown, BreakdownRow
+from tfm.pipeline.comparison.differences.changed_sentences import find_sentence_changes
+from tfm.pipeline.comparison.differences.html import MIN_BAR_SCALE
 from tfm.pipeline.comparison.differences.overview import Differences
-from tfm.pipeline.comparison.metric_tests import run_tests
+from tfm.pipeline.comparison.metric_tests import run_significance_tests
 from tfm.pipeline.comparison.page import NO_OUTPUTS_MESSAGE, render_page, score_columns, write_page
-from tfm.pipeline.comparison.page import page as comparison_page
+from tfm.pipeline.comparison.page import comparison_page as comparison_page
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.columns import Cell, Column, comparison_columns
 from tfm.pipeline.config import EvaluationConfig
@@ -37,10 +37,10 @@ def differences() -> Differences:
     """Of a baseline and two systems, with names and texts that try to be more than text."""
     before, after = ([pair[side] for pair in SENTENCES] for side in (0, 1))
     one = Segments(NASTY, [NASTY] * 4, before, [after])
-    found = changes(one, Segments(NASTY, None, after, [after]), EvaluationConfig(), 9, lambda _: None)
-    rows = [Row("1–2", 1234, [50.0, 52.5, 45.0]), Row(NASTY, 7, [None, 0.5, 0.25])]
+    found = find_sentence_changes(one, Segments(NASTY, None, after, [after]), EvaluationConfig(), 9, lambda _: None)
+    rows = [BreakdownRow("1–2", 1234, [50.0, 52.5, 45.0]), BreakdownRow(NASTY, 7, [None, 0.5, 0.25])]
     words = [Breakdown(f"{kind} of words", "times in training", "in the references", rows) for kind in ("F1", "recall")]
-    parts = Breakdown("What BLEU is made of", "part", "", [Row("1-grams", None, [70.0, 70.25, 70.0])])
+    parts = Breakdown("What BLEU is made of", "part", "", [BreakdownRow("1-grams", None, [70.0, 70.25, 70.0])])
     tables = [Breakdown("BLEU by length", "words", "segments", rows), parts]
     return Differences(NASTY, ["base", NASTY, "other"], tables, words, {NASTY: found}, [NASTY])
 
@@ -77,7 +77,7 @@ def test_a_breakdown_shows_differences_and_bars_on_one_scale() -> None:
     assert found.texts["td"][start + 9 : start + 18] == [SHOWN, "7", "–", "0.50", "–", "", "0.25", "–", ""]
     bars = [(each["class"], each["style"]) for each in found.found["div"] if "style" in each]
     assert bars[:2] == [("more", "width: 25.0%"), ("less", "width: 50.0%")]
-    assert bars[2] == ("more", f"width: {50 * 0.25 / MIN_SCALE:.1f}%")
+    assert bars[2] == ("more", f"width: {50 * 0.25 / MIN_BAR_SCALE:.1f}%")
     heads = found.texts["th"]
     assert heads[heads.index("part") :][:4] == ["part", "base", SHOWN, "difference"]  # no column of counts
 
@@ -98,7 +98,7 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
         add_texts(make_run(tmp_path / name), {"main": replace(texts, hypotheses=hypotheses)})
     bare = make_run(tmp_path / "bare")
     found = compare_runs([tmp_path / "one", tmp_path / "two", bare])
-    tested = run_tests(found, ["chrf"], NullReporter())
+    tested = run_significance_tests(found, ["chrf"], NullReporter())
     shown = Elements(
         comparison_page(
             found, tested, ["chrf"], comparison_columns(found, tested, ["chrf"], duration=str), NullReporter()
@@ -112,7 +112,7 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
         assert cells in [shown.texts["td"][place : place + 4] for place in places]
     assert any(text.startswith("bare is skipped") for text in shown.texts["li"])
     alone = compare_runs([bare])
-    nothing = run_tests(alone, [], NullReporter())
+    nothing = run_significance_tests(alone, [], NullReporter())
     empty = Elements(
         comparison_page(alone, nothing, [], comparison_columns(alone, nothing, [], duration=str), NullReporter())
     )
@@ -132,7 +132,8 @@ def test_small_scores_have_as_many_digits_as_in_the_table(tmp_path: Path) -> Non
         add_texts(make_run(tmp_path / name), {"main": texts}, noted=noted, extra=extra)
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
     shown = [
-        column.cells[1].text for column in score_columns(found, run_tests(found, ["comet"], NullReporter()), ["comet"])
+        column.cells[1].text
+        for column in score_columns(found, run_significance_tests(found, ["comet"], NullReporter()), ["comet"])
     ]
     assert shown[:3] == ["two", "comet", "0.8230"]
     low, high = map(float, shown[3].split(" to "))
@@ -147,7 +148,8 @@ def test_cider_d_is_in_0_to_10_and_has_four_digits(tmp_path: Path) -> None:
         add_texts(make_run(tmp_path / name), {"main": segments}, metrics=["cider_d"])
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
     shown = [
-        column.cells for column in score_columns(found, run_tests(found, ["cider_d"], NullReporter()), ["cider_d"])
+        column.cells
+        for column in score_columns(found, run_significance_tests(found, ["cider_d"], NullReporter()), ["cider_d"])
     ]
     assert [cells[0].text for cells in shown[:3]] == ["one", "CIDEr-D", "9.1667"]
     value = cider_d(["a dog runs over a field", "two men sit", "a child has a ball"], [lines], EvaluationConfig()).score

@@ -13,9 +13,9 @@ import pytest
 from tests.tiny_artifact import signed
 from tests.tiny_runs import METRICS, SETTINGS, add_scores, make_run
 from tfm.pipeline.comparison.curves_plot import draw_curves
-from tfm.pipeline.comparison.metric_tests import Outcome
+from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import compare_runs
-from tfm.pipeline.comparison.tables.as_json import as_json
+from tfm.pipeline.comparison.tables.as_json import comparison_as_json
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.reports.run_summary import read_run
@@ -53,7 +53,7 @@ def test_figures_are_those_of_manifests_and_scores(tmp_path: Path) -> None:
         # 10 updates in 2 s, then 10 in 13 - 2 - 5 s: 200 and 1,800 tokens
         "tokens_per_second": 2000 / 8,
     }
-    json.dumps(as_json(compare_runs([run]), Outcome()), allow_nan=False)
+    json.dumps(comparison_as_json(compare_runs([run]), SignificanceResults()), allow_nan=False)
 
 
 def test_the_curve_s_clock_leaves_validations_out(tmp_path: Path) -> None:
@@ -121,7 +121,9 @@ def test_a_score_of_another_signature_or_text_does_not_compare(
     (note,) = found.notes
     assert note.startswith("other: test.bleu: not comparable with first: ")
     assert said in note
-    assert [run["figures"]["test.bleu"]["comparable"] for run in as_json(found, Outcome())["runs"]] == [
+    assert [
+        run["figures"]["test.bleu"]["comparable"] for run in comparison_as_json(found, SignificanceResults())["runs"]
+    ] == [
         True,
         True,
         False,
@@ -168,7 +170,7 @@ def test_tasks_mix_and_lack_each_other_s_metrics(tmp_path: Path) -> None:
     found = compare_runs([first, other])
     assert [run.task for run in found.runs] == ["translation", "tagging"]
     assert [run.architecture for run in found.runs] == ["transformer", "encoder_only"]
-    assert found.main == ["test.bleu", "test.exact_match", "test.accuracy", "test.macro_f1"]
+    assert found.main_figures == ["test.bleu", "test.exact_match", "test.accuracy", "test.macro_f1"]
     assert not found.is_comparable(found.runs[1], "valid.loss")
 
 

@@ -11,9 +11,9 @@ from tests.tiny_artifact import rewritten, signed
 from tests.tiny_runs import add_texts, make_run
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison.systems import (
-    NO_TRANSLATIONS,
-    OTHER_TRANSLATIONS,
-    OTHER_VERSION,
+    NO_TRANSLATIONS_REASON,
+    OTHER_TRANSLATIONS_REASON,
+    OTHER_VERSION_REASON,
     SegmentValues,
     read_system,
     text_mismatch,
@@ -53,19 +53,19 @@ def test_figures_of_other_lines_than_the_test_set_has_are_an_error(tmp_path: Pat
 
 def test_what_a_run_lacks_is_said(tmp_path: Path) -> None:
     bare = read_system(make_run(tmp_path / "bare"), "bare")
-    assert (bare.tests, bare.figures, bare.notes) == ({}, {}, [NO_TRANSLATIONS])
+    assert (bare.tests, bare.figures, bare.notes) == ({}, {}, [NO_TRANSLATIONS_REASON])
     run = add_texts(make_run(tmp_path / "run"), {"main": MAIN})
     assert read_system(run, "run").notes == []
     found = open_artifact(run / "scores")
     rewritten(run / "scores", config={"evaluation": {"metrics": ["of another time"]}})
-    assert read_system(run, "run").notes == [OTHER_VERSION]
+    assert read_system(run, "run").notes == [OTHER_VERSION_REASON]
     rewritten(run / "scores", config=found.config)
     rewritten(run / "translations", config={"decoding": {"beam": 9}})
-    assert read_system(run, "run").notes == [OTHER_TRANSLATIONS]
+    assert read_system(run, "run").notes == [OTHER_TRANSLATIONS_REASON]
     other = make_run(tmp_path / "other", seed=2)
     shutil.rmtree(run / "model")
     shutil.copytree(other / "model", run / "model")
-    assert read_system(run, "run").notes == [NO_TRANSLATIONS]
+    assert read_system(run, "run").notes == [NO_TRANSLATIONS_REASON]
 
 
 def test_damage_is_an_error(tmp_path: Path) -> None:

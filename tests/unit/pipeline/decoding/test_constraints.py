@@ -14,7 +14,12 @@ from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, ForcedPhrases
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
-from tfm.pipeline.decoding.constraints.phrases import Phrases, continuing_pieces, forbidden_pieces, forced_pieces
+from tfm.pipeline.decoding.constraints.phrases import (
+    PhraseConstraints,
+    continuing_pieces,
+    forbidden_pieces,
+    forced_pieces,
+)
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.beam_allocation import round_robin
 from tfm.tokenizer.config import TokenizerConfig
@@ -219,11 +224,11 @@ def test_phrases_of_scripts_that_put_no_spaces_between_words():
 def test_phrases_of_a_config_and_of_lines():
     cut = tokenizer("word")
     config = DecodingConfig(forced=("cat",), forbidden=("dog",))
-    found = Phrases.from_config(cut, config, 2, forced=[["mat"], []])
+    found = PhraseConstraints.from_config(cut, config, 2, forced=[["mat"], []])
     cat, mat, dog = (tuple(cut.encode(word)) for word in ("cat", "mat", "dog"))
     assert found.forced == [[cat, mat], [cat]]
     assert found.forbidden == [dog]
-    assert Phrases.from_config(cut, DecodingConfig(), 2).forced is None
+    assert PhraseConstraints.from_config(cut, DecodingConfig(), 2).forced is None
 
 
 def test_banks_take_turns_the_furthest_first():
@@ -268,7 +273,7 @@ class Driven:
 @pytest.mark.parametrize(("price", "most_steps"), [(0.01, 20), (0.2, 5)])
 def test_a_search_does_not_wait_for_what_may_not_end_yet(price, most_steps):
     model, config = Driven(price), DecodingConfig(beam=2, n_best=2, length_norm="none")
-    ((best, second),) = decode(model, [[4]], config, phrases=Phrases(forced=[[(5,)]]))
+    ((best, second),) = decode(model, [[4]], config, phrases=PhraseConstraints(forced=[[(5,)]]))
     assert (best.ids, second.ids) == ((5,), (7, 5))
     assert model.steps <= most_steps
 
@@ -278,7 +283,9 @@ def test_what_must_come_up_does_so_however_narrow_the_beam(beam):
     model, sources = HashModel(30, sharpness=12), [[4, 5], [6], [7, 8, 9]]
     forced = [[(10, 11, 12), (13,)], [], [(11,), (12, 11), (14, 15, 16, 17)]]
     config = DecodingConfig(beam=beam, n_best=beam, max_length=9)
-    for n_best, wanted in zip(decode(model, sources, config, phrases=Phrases(forced=forced)), forced, strict=True):
+    for n_best, wanted in zip(
+        decode(model, sources, config, phrases=PhraseConstraints(forced=forced)), forced, strict=True
+    ):
         for each in n_best:
             text = ",".join(map(str, each.ids)) + ","
             assert len(each.ids) <= 9

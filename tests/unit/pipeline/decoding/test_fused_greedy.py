@@ -17,7 +17,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
-from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 
@@ -92,7 +92,7 @@ def test_what_must_come_up_is_left_to_the_model(model: Any, steps: list[int]) ->
     assert found[0].ids[:2] == (7, 7)
     assert steps
     steps.clear()
-    decode(model, SOURCES[:1], config, phrases=Phrases(forced=[[(9, 8)]]))
+    decode(model, SOURCES[:1], config, phrases=PhraseConstraints(forced=[[(9, 8)]]))
     assert steps
 
 

@@ -13,7 +13,7 @@ from tfm.model.layers.counter_rng import counter_hash
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.numpy_sampling import draw_tokens as draw_by_numpy
-from tfm.pipeline.decoding.search.numpy_sampling import key_of, uniform_numbers
+from tfm.pipeline.decoding.search.numpy_sampling import sampling_key, uniform_numbers
 from tfm.pipeline.decoding.search.sampling import Sampling, draw_tokens
 from tfm.pipeline.errors import RecipeError
 
@@ -94,7 +94,7 @@ def test_a_low_temperature_draws_the_likeliest():
 
 
 def test_uniform_numbers_are_a_hash_of_what_is_drawn():
-    keys = np.array([key_of(seed, [4, 5], sample) for seed in range(3) for sample in range(2)], np.uint64)
+    keys = np.array([sampling_key(seed, [4, 5], sample) for seed in range(3) for sample in range(2)], np.uint64)
     steps = np.arange(6)
     wanted = [
         (counter_hash(seed, 4, 5, sample, seed * 2 + sample) >> 11) * 2.0**-53

@@ -16,7 +16,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.workers import MIN_SENTENCES, num_workers, search_all
+from tfm.pipeline.decoding.workers import MIN_SENTENCES_PER_WORKER, num_workers, search_all
 
 Tell = Callable[[int], None]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
@@ -129,6 +129,6 @@ def test_processes_find_the_same(make: Callable[[], HashModel], beam: int, monke
 def test_few_sentences_and_other_devices_need_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     assert num_workers("cpu", 1000) == 4
-    assert num_workers("cpu", 3 * MIN_SENTENCES) == 3
+    assert num_workers("cpu", 3 * MIN_SENTENCES_PER_WORKER) == 3
     assert num_workers("cpu", 1) == num_workers("cpu", 0) == 0
     assert num_workers("cuda", 1000) == 0

@@ -15,7 +15,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
-from tfm.pipeline.decoding.constraints.phrases import Phrases
+from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.hypothesis import NextPieces
 from tfm.pipeline.decoding.streaming import PromptedStepper, generate_stream, prefill, truncate_context
@@ -45,11 +45,11 @@ class HashText(HashModel):
 
     most_read = 0
 
-    def begin(self, batch, device):
+    def empty_state(self, batch, device):
         return HashText.State(torch.full((batch,), 77))
 
     def start(self, source, layout):
-        state = self.begin(layout.batch, source.device)
+        state = self.empty_state(layout.batch, source.device)
         for tokens in layout.pad(source).T:
             _, state = self.step(tokens, state)
         return state
@@ -96,7 +96,7 @@ def written(model, prompt, config, *, longest=12, context=64, through_ends=False
 def test_to_read_is_to_begin_and_step(make, prompt):
     model, pieces = make(), torch.tensor([[BOS_ID, *prompt]] * 2)
     with torch.inference_mode():
-        state, other = prefill(model, pieces), model.begin(2, CPU)
+        state, other = prefill(model, pieces), model.empty_state(2, CPU)
         for tokens in pieces.T[:-1]:
             _, other = model.step(tokens, other)
         for tokens in (pieces[:, -1], torch.tensor([5, 6])):
@@ -111,7 +111,9 @@ def test_what_is_written_is_what_decoding_finds(make, prompt, config):
     model = make()
     config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})
     pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.from_config(2, before=prompt))
-    (found,) = decode(PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=Phrases(before=prompt))
+    (found,) = decode(
+        PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=PhraseConstraints(before=prompt)
+    )
     wanted = sorted(zip(sums, pieces, strict=True), reverse=True)
     assert [[*each.ids, EOS_ID] for each in found] == [each for _, each in wanted]
     assert [each.log_prob for each in found] == pytest.approx([each for each, _ in wanted], abs=1e-9)
@@ -302,7 +304,7 @@ def test_scores_of_continuations_are_sums_of_steps(which, request):
         tokens = torch.tensor([BOS_ID, *whole])
         with torch.inference_mode():
             layout = Layout.from_lengths(torch.tensor([len(whole)]))
-            log_probs = loaded.model.log_probs(loaded.model.read(tokens[:-1], layout))
+            log_probs = loaded.model.log_probs(loaded.model.hidden_states(tokens[:-1], layout))
         steps = log_probs[torch.arange(len(whole)), tokens[1:]][start:]
         assert each.log_prob == pytest.approx(steps.sum().item(), abs=1e-9)
         assert each.num_tokens == len(steps)
@@ -323,7 +325,7 @@ def test_of_long_running_text_the_beginning_is_left_out(running, lines):
         whole = PromptEncoder(running).encode(long + each.text)[excess:]
         tokens = torch.tensor([BOS_ID, *whole])
         with torch.inference_mode():
-            read_all = running.model.read(tokens[:-1], Layout.from_lengths(torch.tensor([len(whole)])))
+            read_all = running.model.hidden_states(tokens[:-1], Layout.from_lengths(torch.tensor([len(whole)])))
             log_probs = running.model.log_probs(read_all)[torch.arange(len(whole)), tokens[1:]]
         assert each.log_prob == pytest.approx(log_probs[-each.num_tokens :].sum().item(), abs=1e-9)
     with pytest.raises(DataError, match="shorten them"):

@@ -14,8 +14,8 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.neighbours import (
     MAX_WORDS_IN_PLOT,
     WordVectors,
+    draw_word_plot,
     frequent_words,
-    picture,
     principal_components,
     read_classes,
 )
@@ -37,7 +37,7 @@ def test_the_nearest_are_those_of_the_largest_cosine() -> None:
 def test_an_analogy_is_a_sum_of_unit_vectors() -> None:
     vectors = np.array([[2, 0, 0], [2, 2, 0], [0, 0, 3], [0, 1, 1], [1, 0, 0.1]], np.float32)
     words = WordVectors({word: row for row, word in enumerate(("man", "woman", "king", "queen", "page"))}, vectors)
-    (first, _) = words.analogous("man", "woman", "king", 9)
+    (first, _) = words.analogies("man", "woman", "king", 9)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     target = units[1] - units[0] + units[2]
     assert first.word == "queen"
@@ -74,10 +74,10 @@ def test_vectors_that_are_all_alike_have_a_picture() -> None:
 @pytest.mark.parametrize(("kind", "begins"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_the_same_words_give_the_same_picture(kind: str, begins: bytes) -> None:
     shown = {"east": "side", "north": "side", "up": ""}
-    once = picture(WORDS, shown, kind)
+    once = draw_word_plot(WORDS, shown, kind)
     assert once.startswith(begins)
-    assert once == picture(WORDS, shown, kind)
-    assert once != picture(WORDS, {**shown, "up": "side"}, kind)
+    assert once == draw_word_plot(WORDS, shown, kind)
+    assert once != draw_word_plot(WORDS, {**shown, "up": "side"}, kind)
     if kind == ".svg":
         assert all(f">{text}<" in once.decode() for text in ("east", "north", "up", "side"))
         assert ">west<" not in once.decode()
@@ -117,7 +117,7 @@ def test_a_picture_of_pieces_shows_words() -> None:
 
 def test_strange_words_are_drawn_as_they_are() -> None:
     rows = {"$x_1$": 0, "语": 1, "<b>": 2}
-    assert b"$x_1$" in picture(WordVectors(rows, np.eye(3, dtype=np.float32)), dict.fromkeys(rows, ""), ".svg")
+    assert b"$x_1$" in draw_word_plot(WordVectors(rows, np.eye(3, dtype=np.float32)), dict.fromkeys(rows, ""), ".svg")
 
 
 def test_classes_are_read_from_the_second_column(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
-"""Labels without torch: those of `label`, of lines that are empty, cut, or have words without pieces, too."""
+"""Labels without torch: those of `label_texts`, of lines that are empty, cut, or have words without pieces, too."""
 
 import pytest
 
 from tests.tiny_model import tiny_model
 from tests.unit.model.numpy_inference.test_numpy_encoder_only import BASE, network_of
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.labelling import label
-from tfm.pipeline.inference.numpy_labels import NumpyLabeller, accepts
+from tfm.pipeline.inference.labelling import label_texts
+from tfm.pipeline.inference.numpy_labels import NumpyLabeller, supports_decoding
 from tfm.pipeline.inference.source_problems import SourceProblems
 
 LINES = ["the old dog", "", "   ", "a \u200b b", "ein " * 60, "дом 家 the", "the"]
@@ -18,7 +18,7 @@ def test_labels_and_warnings_are_those_of_torch(task: str, n_best: int) -> None:
     labeller = NumpyLabeller(network_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer, task == "tagging")
     ours, theirs = SourceProblems(), SourceProblems()
     found = list(labeller.translate(LINES, DecodingConfig(n_best=n_best), ours))
-    wanted = list(label(loaded, LINES, theirs, n_best=n_best))
+    wanted = list(label_texts(loaded, LINES, theirs, n_best=n_best))
     assert [[each.text for each in line] for line in found] == [[text for text, *_ in line] for line in wanted]
     assert [[each.num_tokens for each in line] for line in found] == [[count for *_, count in line] for line in wanted]
     for line, others in zip(found, wanted, strict=True):
@@ -29,8 +29,8 @@ def test_labels_and_warnings_are_those_of_torch(task: str, n_best: int) -> None:
 
 
 def test_settings_of_a_search_are_left_to_torch_which_refuses_them() -> None:
-    assert accepts(DecodingConfig(), tags=True)
-    assert accepts(DecodingConfig(n_best=4), tags=False)
-    assert not accepts(DecodingConfig(n_best=4), tags=True)
-    assert not accepts(DecodingConfig(beam=3), tags=False)
-    assert not accepts(DecodingConfig(precision="fp32"), tags=False)
+    assert supports_decoding(DecodingConfig(), tags=True)
+    assert supports_decoding(DecodingConfig(n_best=4), tags=False)
+    assert not supports_decoding(DecodingConfig(n_best=4), tags=True)
+    assert not supports_decoding(DecodingConfig(beam=3), tags=False)
+    assert not supports_decoding(DecodingConfig(precision="fp32"), tags=False)

@@ -10,7 +10,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.generation.generator import TextGenerator
-from tfm.pipeline.inference.generation.numpy_prompt_encoder import MAX_TEXTS, NumpyPromptEncoder, accepts
+from tfm.pipeline.inference.generation.numpy_prompt_encoder import MAX_TEXTS, NumpyPromptEncoder, supports_decoding
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
@@ -72,7 +72,7 @@ def assert_same_texts(loaded: LoadedModel, config: DecodingConfig) -> list[int]:
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_texts_are_those_of_torch(settings: dict[str, Any], loaded: LoadedModel) -> None:
     config = DecodingConfig(**{"max_length": 40 if loaded is RUNNING else None} | settings)
-    assert accepts(config)
+    assert supports_decoding(config)
     lengths = assert_same_texts(loaded, config)
     assert max(lengths) > 3
 
@@ -80,7 +80,7 @@ def test_texts_are_those_of_torch(settings: dict[str, Any], loaded: LoadedModel)
 @pytest.mark.parametrize("settings", SEARCHES.values(), ids=SEARCHES)
 def test_searched_texts_are_those_of_torch(settings: dict[str, Any]) -> None:
     config = DecodingConfig(**settings)
-    assert accepts(config)
+    assert supports_decoding(config)
     assert len(set(assert_same_texts(LINES, config))) > 1
 
 
@@ -98,7 +98,7 @@ def test_searched_texts_are_those_of_torch(settings: dict[str, Any]) -> None:
     ids=str,
 )
 def test_settings_that_numpy_does_not_know_are_left_to_torch(settings: dict[str, Any]) -> None:
-    assert not accepts(DecodingConfig(**settings))
+    assert not supports_decoding(DecodingConfig(**settings))
 
 
 def test_problems_are_said_as_by_torch() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfm.pipeline.judging.answer_tables import (
-    choices,
+    choice_judgments,
     error_counter,
     error_weight,
     judge_stats,
@@ -14,9 +14,9 @@ from tfm.pipeline.judging.answer_tables import (
     pair_judgments,
     scale_value,
 )
-from tfm.pipeline.judging.answers import Answer, Rating, Span, tie_answers
-from tfm.pipeline.judging.campaign import Campaign, Check, Item, Judge, Kind, ShownText
-from tfm.pipeline.judging.statistics.agreement import alpha
+from tfm.pipeline.judging.answers import Answer, ErrorSpan, Rating, tie_answers
+from tfm.pipeline.judging.campaign import AttentionCheck, Campaign, CampaignKind, Item, Judge, ShownText
+from tfm.pipeline.judging.statistics.agreement import estimate_alpha
 from tfm.pipeline.judging.statistics.preferences import Preference
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
@@ -28,7 +28,7 @@ def item(name: str, line: int, systems: Sequence[str | None], **more: Any) -> It
     return Item(**{"id": name, "test": "t", "line": line, "source": "s", "shown": shown, **more})
 
 
-def campaign(kind: Kind, *items: Item, ties: tuple[str, ...] = ()) -> Campaign:
+def campaign(kind: CampaignKind, *items: Item, ties: tuple[str, ...] = ()) -> Campaign:
     asked = tuple(each.id for each in items if each.id not in ties)
     return Campaign(kind=kind, seed=1, systems=SYSTEMS, items=items, judges=(Judge(name="j", items=asked, ties=ties),))
 
@@ -41,7 +41,7 @@ def test_checks_and_repeats_are_no_ratings() -> None:
     items = [
         item("a", 1, ["x", "y"]),
         item("again", 1, ["y", "x"], repeat_of="a"),
-        item("check", 2, [None], check=Check(damaged=("A",))),
+        item("check", 2, [None], check=AttentionCheck(damaged=("A",))),
     ]
     answers = [
         Answer("j", items[0], 4.0, {"A": marks(1, 2), "B": marks(5, 4)}),
@@ -62,7 +62,7 @@ def test_checks_and_repeats_are_no_ratings() -> None:
 
 
 def test_errors_by_weight_and_number() -> None:
-    rating = Rating({"score": 50}, (Span(0, 1, "minor"), Span(2, 3, "major"), Span(3, 3, "major")))
+    rating = Rating({"score": 50}, (ErrorSpan(0, 1, "minor"), ErrorSpan(2, 3, "major"), ErrorSpan(3, 3, "major")))
     assert (error_weight(rating), error_counter("minor")(rating), error_counter("major")(rating)) == (11, 1, 2)
 
 
@@ -78,7 +78,7 @@ def test_preferences_are_in_the_order_of_the_systems_and_have_the_ties_not_shown
         Preference("j", "t:2", "x", "y", 0.5),
         Preference("j", "t:3", "x", "y", 0.5),
     ]
-    assert [each.segment for each in choices("pairwise", answers, SYSTEMS)] == ["t:1", "t:2"]
+    assert [each.segment for each in choice_judgments("pairwise", answers, SYSTEMS)] == ["t:1", "t:2"]
     (found,) = judge_stats(of, answers)
     assert (found.num_items, found.num_answered, found.answers) == (2, 2, ["A", "A B"])
 
@@ -93,7 +93,11 @@ def test_the_same_preference_again_is_of_the_system_not_the_label() -> None:
 def test_the_best_of_several() -> None:
     one = item("a", 1, ["z", "x", "y"])
     answers = [Answer("j", one, best=frozenset("A"))]
-    assert {(each.system, each.value) for each in choices("best", answers, SYSTEMS)} == {("x", 0), ("y", 0), ("z", 1)}
+    assert {(each.system, each.value) for each in choice_judgments("best", answers, SYSTEMS)} == {
+        ("x", 0),
+        ("y", 0),
+        ("z", 1),
+    }
     assert list_preferences(answers, SYSTEMS) == [
         Preference("j", "t:1", "x", "z", 0),
         Preference("j", "t:1", "y", "z", 0),
@@ -111,7 +115,7 @@ def test_judges_who_prefer_one_system_agree() -> None:
     assert {each.system for each in rows} == {"x\ty", "y\tx"}
     turned = {each.segment for each in rows if each.system == "y\tx"}
     assert 20 < len(turned) < 40
-    found = alpha(rows, "nominal").value
+    found = estimate_alpha(rows, "nominal").value
     assert found is not None
     assert found > 0.9
     for each, preference in zip(rows, given, strict=True):

@@ -8,13 +8,13 @@ import pytest
 
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
-from tfm.pipeline.judging.answers import Answer, Rating, Span
+from tfm.pipeline.judging.answers import Answer, ErrorSpan, Rating
 from tfm.pipeline.judging.campaign import (
+    AttentionCheck,
     Campaign,
-    Check,
+    CampaignKind,
     Item,
     Judge,
-    Kind,
     ShownText,
     read_campaign,
     write_campaign,
@@ -28,7 +28,7 @@ def item(number: int, labels: str = "AB", **more: Any) -> Item:
     return Item(**{"id": f"i{number}", "test": "t", "line": number, "source": "A dog runs.", "shown": shown, **more})
 
 
-def campaign(kind: Kind, *items: Item, ties: tuple[str, ...] = ()) -> Campaign:
+def campaign(kind: CampaignKind, *items: Item, ties: tuple[str, ...] = ()) -> Campaign:
     asked = tuple(each.id for each in items if each.id not in ties)
     judges = (Judge(name="judge-1", items=asked, ties=ties), Judge(name="judge-2", items=asked[:1]))
     return Campaign(kind=kind, seed=1, systems=("system A", "system B", "system C"), items=items, judges=judges)
@@ -46,7 +46,7 @@ ESA = {
         "spans": [{"start": n, "end": m, "severity": kind} for n, m, kind in ((17, 17, "minor"), (9, 10, "major"))],
     }
 }
-GIVEN: dict[Kind, tuple[str, Any]] = {
+GIVEN: dict[CampaignKind, tuple[str, Any]] = {
     "likert": ("A", {"A": {"adequacy": 1, "fluency": 5}}),
     "esa": ("A", ESA),
     "pairwise": ("AB", {"preferred": "B"}),
@@ -55,14 +55,17 @@ GIVEN: dict[Kind, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", GIVEN)
-def test_what_the_page_gives_is_read(tmp_path: Path, kind: Kind) -> None:
+def test_what_the_page_gives_is_read(tmp_path: Path, kind: CampaignKind) -> None:
     labels, answer = GIVEN[kind]
     of = campaign(kind, item(1, labels))
     file = answers_file(tmp_path / "a.json", of, [{"item": "i1", "seconds": 2.5, "answer": answer}])
     expected = {
         "likert": Answer("judge-1", of.items[0], 2.5, {"A": Rating({"adequacy": 1, "fluency": 5})}),
         "esa": Answer(
-            "judge-1", of.items[0], 2.5, {"A": Rating({"score": 70}, (Span(9, 10, "major"), Span(17, 17, "minor")))}
+            "judge-1",
+            of.items[0],
+            2.5,
+            {"A": Rating({"score": 70}, (ErrorSpan(9, 10, "major"), ErrorSpan(17, 17, "minor")))},
         ),
         "pairwise": Answer("judge-1", of.items[0], 2.5, best=frozenset("B")),
         "best": Answer("judge-1", of.items[0], 2.5, best=frozenset("AC")),
@@ -80,7 +83,7 @@ def test_a_campaign_is_read_as_it_was_written(tmp_path: Path) -> None:
         shown=item(1).shown,
         repeat_of="i1",
     )
-    check = item(3, check=Check(damaged=("B",)))
+    check = item(3, check=AttentionCheck(damaged=("B",)))
     of = campaign("pairwise", item(1), item(2), check, hostile, ties=("i2",))
     write_campaign(of, tmp_path / "campaign.json")
     assert read_campaign(tmp_path) == read_campaign(tmp_path / "campaign.json") == of
@@ -139,9 +142,11 @@ def test_ties_that_were_not_shown_come_at_the_end_for_judges_who_answered(tmp_pa
         ("pairwise", {"preferred": "tie"}, False),
     ],
 )
-def test_a_check_is_passed_by_who_sees_the_damage(tmp_path: Path, kind: Kind, answer: Any, passed: bool) -> None:
+def test_a_check_is_passed_by_who_sees_the_damage(
+    tmp_path: Path, kind: CampaignKind, answer: Any, passed: bool
+) -> None:
     labels = "AB" if kind == "pairwise" else "A"
-    of = campaign(kind, item(1, labels, check=Check(damaged=("A",))), item(2, labels))
+    of = campaign(kind, item(1, labels, check=AttentionCheck(damaged=("A",))), item(2, labels))
     rows = [{"item": name, "answer": answer} for name in ("i1", "i2")]
     assert [each.passed for each in read_answers(of, [answers_file(tmp_path / "a", of, rows)])] == [passed, None]
 
@@ -173,7 +178,9 @@ def test_a_check_is_passed_by_who_sees_the_damage(tmp_path: Path, kind: Kind, an
         ("best", {"best": [["A"]]}, "['A'] is not one of"),
     ],
 )  # fmt: skip
-def test_a_value_that_does_not_fit_is_refused_by_name(tmp_path: Path, kind: Kind, answer: Any, said: str) -> None:
+def test_a_value_that_does_not_fit_is_refused_by_name(
+    tmp_path: Path, kind: CampaignKind, answer: Any, said: str
+) -> None:
     of = campaign(kind, item(1, GIVEN[kind][0]))
     file = answers_file(tmp_path / "a.json", of, [{"item": "i1", "answer": answer}])
     with pytest.raises(DataError) as caught:
@@ -246,7 +253,7 @@ def test_a_file_that_is_no_campaign_is_refused(tmp_path: Path, broken: bytes, sa
         ({"items": (item(1, "ABC"),)}, "a pair has two texts, not 3"),
         ({"items": (item(1, "AA"),)}, "label A occurs twice"),
         ({"items": (item(1, "AD"),)}, "no such system: system D"),
-        ({"items": (item(1, check=Check(damaged=("Z",))),)}, "no such label: Z"),
+        ({"items": (item(1, check=AttentionCheck(damaged=("Z",))),)}, "no such label: Z"),
         ({"judges": (Judge(name="j", items=("i7",)),)}, "no such item: i7"),
         ({"judges": (Judge(name="j", items=("i1", "i1")),)}, "item i1 occurs twice"),
         ({"items": (item(1, repeat_of="i5"),)}, "i1 repeats i5, which was not shown before"),

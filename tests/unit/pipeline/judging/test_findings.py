@@ -11,20 +11,20 @@ from tests.unit.pipeline.judging import panel
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.judging.answer_files import read_answers
-from tfm.pipeline.judging.campaign import Campaign, Kind
+from tfm.pipeline.judging.campaign import Campaign, CampaignKind
 from tfm.pipeline.judging.findings import Findings, analyze_answers
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.judging.metric_correlation import METRICS, add_correlations, read_references, references_of
 from tfm.pipeline.judging.statistics.correlation import MetricScores
 
-KINDS: Sequence[Kind] = ("likert", "esa", "pairwise", "best")
+KINDS: Sequence[CampaignKind] = ("likert", "esa", "pairwise", "best")
 ORDER = list(panel.WRONG)
 
 
 def judged(
     folder: Path,
-    kind: Kind,
+    kind: CampaignKind,
     seed: int,
     *,
     segments: int = 80,
@@ -54,7 +54,7 @@ def is_found(findings: Findings) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_panel_with_three_careless_judges(tmp_path: Path, kind: Kind) -> None:
+def test_a_panel_with_three_careless_judges(tmp_path: Path, kind: CampaignKind) -> None:
     findings = judged(tmp_path, kind, seed=1)
     assert is_found(findings)
     assert named(findings) == panel.CARELESS
@@ -69,7 +69,7 @@ def test_a_panel_with_three_careless_judges(tmp_path: Path, kind: Kind) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_over_many_seeds(tmp_path: Path, kind: Kind) -> None:
+def test_over_many_seeds(tmp_path: Path, kind: CampaignKind) -> None:
     """Each of 25 panels finds the planted difference; each names the three careless judges and nobody else."""
     found = [judged(tmp_path, kind, seed) for seed in range(100, 125)]
     assert [is_found(each) for each in found] == [True] * 25
@@ -78,7 +78,7 @@ def test_over_many_seeds(tmp_path: Path, kind: Kind) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["likert", "pairwise"])
-def test_where_everyone_sees_everything(tmp_path: Path, kind: Kind) -> None:
+def test_where_everyone_sees_everything(tmp_path: Path, kind: CampaignKind) -> None:
     for seed in range(10):
         found = judged(tmp_path, kind, seed, segments=25, each=None)
         assert is_found(found)
@@ -87,7 +87,7 @@ def test_where_everyone_sees_everything(tmp_path: Path, kind: Kind) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "num_judges"), [("likert", 4), ("likert", 2), ("pairwise", 4)])
-def test_equal_systems_are_seldom_told_apart(tmp_path: Path, kind: Kind, num_judges: int) -> None:
+def test_equal_systems_are_seldom_told_apart(tmp_path: Path, kind: CampaignKind, num_judges: int) -> None:
     """Of 200 panels on three equal systems at most 5 % may see any difference, by Holm's correction over the pairs.
 
     More than 16 of 200 are seen with a chance of 2 % where it is 5 %. Two judges see one system of a segment alone, so
@@ -103,7 +103,7 @@ def test_equal_systems_are_seldom_told_apart(tmp_path: Path, kind: Kind, num_jud
 
 
 @pytest.mark.parametrize("kind", ["esa", "pairwise"])
-def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: Kind) -> None:
+def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: CampaignKind) -> None:
     campaign = make_campaign(CampaignSpec(kind, segments=50, judges=2), panel.systems(50, 3, panel.WRONG))
     files = panel.answer(campaign, [panel.careful, panel.clicking], tmp_path, seed=3)
     config = EvaluationConfig(metrics=("exact_match",))
@@ -139,7 +139,7 @@ def stopped(campaign: Campaign, files: Sequence[Path], first: int) -> Findings:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_judge_who_stopped_early_is_counted_and_told(tmp_path: Path, kind: Kind) -> None:
+def test_a_judge_who_stopped_early_is_counted_and_told(tmp_path: Path, kind: CampaignKind) -> None:
     campaign = make_campaign(CampaignSpec(kind, segments=20, judges=3, each=2, seed=1), panel.systems(20, 1))
     found = stopped(campaign, panel.answer(campaign, [panel.careful] * 3, tmp_path, 1), 5)
     num = len(campaign.judges[0].items)
@@ -148,7 +148,7 @@ def test_a_judge_who_stopped_early_is_counted_and_told(tmp_path: Path, kind: Kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_judge_alone(tmp_path: Path, kind: Kind) -> None:
+def test_one_judge_alone(tmp_path: Path, kind: CampaignKind) -> None:
     """There is nobody to agree with, and of each segment one system alone is rated."""
     found = judged(tmp_path, kind, seed=1, segments=12, judges=[panel.careful])
     assert found.judges[0].correlation is None
@@ -172,7 +172,7 @@ def test_a_system_that_always_wins_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["esa", "pairwise"])
-def test_metrics_agree_with_judges_who_count_errors(tmp_path: Path, kind: Kind) -> None:
+def test_metrics_agree_with_judges_who_count_errors(tmp_path: Path, kind: CampaignKind) -> None:
     found = judged(tmp_path, kind, seed=1, segments=40, judges=[panel.careful] * 4)
     done: list[str] = []
     found = add_correlations(

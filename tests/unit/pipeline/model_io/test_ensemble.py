@@ -115,7 +115,7 @@ def test_the_narrowest_window_of_running_text_counts(folders, tmp_path):
     wide = make(tmp_path / "wide", architecture="decoder_only", task="language_model", block=12)
     loaded = load_ensemble([wide, folders["running"]], "cpu")
     assert loaded.config.block == 9
-    assert len(loaded.model.begin(2, torch.device("cpu")).states) == 2
+    assert len(loaded.model.empty_state(2, torch.device("cpu")).states) == 2
 
 
 def test_translations_of_an_ensemble_tell_their_models(folders, tmp_path):

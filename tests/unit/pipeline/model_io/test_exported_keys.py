@@ -16,7 +16,7 @@ from tests.tiny_model import STACK
 from tests.unit.pipeline.model_io.huggingface.test_export import SOURCE, TARGET, theirs
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface import registry
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.onnx import supported
@@ -53,13 +53,13 @@ def as_onnx(ours: LoadedModel, folder: Path) -> Any:
 
 def as_transformers(ours: LoadedModel, folder: Path) -> Any:
     folder.mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     return their_logits(theirs(folder), ours, SOURCE, TARGET)
 
 
 EXPORTS: dict[str, tuple[Callable[[ModelConfig], bool], Callable[[LoadedModel, Path], Any]]] = {
     "onnx": (lambda config: supported.unsupported_reason(config) is None, as_onnx),
-    "transformers": (lambda config: registry.class_for(config) is not None, as_transformers),
+    "transformers": (lambda config: registry.find_export_class(config) is not None, as_transformers),
 }
 QUICK = (("pre-norm", "onnx"), ("Llama 3.1", "onnx"), ("masked", "transformers"))
 CASES = [

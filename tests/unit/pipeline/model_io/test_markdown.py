@@ -6,7 +6,7 @@ import pytest
 
 from tests.huggingface_models import KINDS, published
 from tfm.pipeline.artifacts.manifest import Input, open_artifact
-from tfm.pipeline.model_io.huggingface.card import Card, card_text
+from tfm.pipeline.model_io.huggingface.card import ModelCard, card_text
 from tfm.pipeline.model_io.markdown import code_span, markdown_text, yaml_value
 
 EVIL = (
@@ -44,7 +44,7 @@ def test_a_card_is_not_broken_out_of(tmp_path: Path) -> None:
     made.inputs.update(inputs)
     figures = {text: {f"bleu{text}": (0.5, text)} for text in EVIL}
     for text in EVIL:
-        card = Card((text,), text, text, figures)
+        card = ModelCard((text,), text, text, figures)
         lines = card_text(card, made, class_name="GPT2LMHeadModel", task="text-generation", how="").split("\n")
         end = lines.index("---", 1)
         head = yaml.safe_load("\n".join(lines[1:end]))

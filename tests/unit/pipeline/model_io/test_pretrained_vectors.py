@@ -25,7 +25,7 @@ from tfm.pipeline.model_io.pretrained_vectors import format_vectors, vectors_of,
 from tfm.pipeline.model_io.vector_files import read_vectors
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.stages.train import plan
+from tfm.pipeline.stages.train import plan_model
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -260,7 +260,9 @@ def test_where_the_file_lies_is_no_reason_to_train_again_but_what_is_in_it_is(
     def planned(place: Path | None) -> tuple[Any, dict[str, str]]:
         given = None if place is None else str(place)
         model = UNTIED.model_copy(update={"source_vectors": given})
-        found = plan(training(), model, DecodingConfig(), dataset, tmp_path, seed=1, evaluation=EvaluationConfig())
+        found = plan_model(
+            training(), model, DecodingConfig(), dataset, tmp_path, seed=1, evaluation=EvaluationConfig()
+        )
         return found.config, {label: each.fingerprint for label, each in found.inputs.items()}
 
     elsewhere = tmp_path / "elsewhere.txt"

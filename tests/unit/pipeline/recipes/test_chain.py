@@ -10,7 +10,7 @@ import pytest
 
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes import chain
-from tfm.pipeline.recipes.chain import STAGES, RunPaths, run, run_stage
+from tfm.pipeline.recipes.chain import STAGES_BY_NAME, RunPaths, run_chain, run_stage
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -48,7 +48,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
 
 def test_the_five_stages_run_in_order_on_each_other_s_artifacts(tmp_path: Path, called: Called) -> None:
     command = ["tfm", "run", "x.toml"]
-    made = run(RECIPE, root=tmp_path, command=command, reporter=NullReporter())
+    made = run_chain(RECIPE, root=tmp_path, command=command, reporter=NullReporter())
     place = tmp_path / "small"
     assert made == RunPaths(place)
     config = RECIPE
@@ -92,10 +92,10 @@ def test_out_reaches_the_stage(tmp_path: Path, called: Called) -> None:
 
 def test_the_chain_is_closed() -> None:
     """What a stage reads is made by the stage that it names, which stands before it."""
-    stages = list(STAGES)
-    for name, stage in STAGES.items():
+    stages = list(STAGES_BY_NAME)
+    for name, stage in STAGES_BY_NAME.items():
         for folder, maker in stage.reads.items():
-            assert STAGES[maker].makes == folder
+            assert STAGES_BY_NAME[maker].makes == folder
             assert stages.index(maker) < stages.index(name)
             assert hasattr(RunPaths, folder)
     assert chain.RunPaths(Path("x")).training == Path("x/training")

@@ -7,7 +7,7 @@ import pytest
 from tfm.data.credentials import mask_command
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.recipe import load_recipe, schema, section_from_flags
+from tfm.pipeline.recipes.recipe import load_recipe, recipe_schema, section_from_flags
 
 CORPUS = '[data]\ntrain = [{format = "huggingface", path = "PATH", source = "a", target = "b"}]\n'
 
@@ -51,7 +51,7 @@ def test_no_key_of_a_recipe_looks_like_a_credential() -> None:
             return {*node.get("properties", ())} | {name for each in node.values() for name in keys(each)}
         return {name for each in node for name in keys(each)} if isinstance(node, list) else set()
 
-    known = keys(schema())
+    known = keys(recipe_schema())
     assert "batch_tokens" in known
     for key in known:
         assert mask_command([f"a.{key}=1", f"--{key}", "1"]) == [f"a.{key}=1", f"--{key}", "1"]

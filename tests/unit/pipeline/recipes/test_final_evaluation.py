@@ -9,7 +9,7 @@ from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.final_evaluation import (
-    Candidate,
+    CandidateRun,
     choose_run,
     decoding_without_defaults,
     distinct_runs,
@@ -19,11 +19,11 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.score import LOWER_IS_BETTER_SIGNATURE, Score
 
 
-def candidate(name: str, task: str = "translation", texts: str = "t", **scores: tuple[float, str]) -> Candidate:
+def candidate(name: str, task: str = "translation", texts: str = "t", **scores: tuple[float, str]) -> CandidateRun:
     found = {figure: Score(*score) for figure, score in scores.items()}
     evaluation = Evaluation("valid", 2, found, (), "source", (), (), (), texts=texts)
     made = Manifest(Path(name), Path(name), "evaluate", "", [], {}, {}, {}, 1, {}, {})
-    return Candidate(Path(name), task, None, EvaluationConfig(), 1, evaluation, made)
+    return CandidateRun(Path(name), task, None, EvaluationConfig(), 1, evaluation, made)
 
 
 def test_the_best_is_chosen_by_the_task_s_main_figure() -> None:
@@ -59,7 +59,7 @@ def test_seeds_of_a_recipe_are_chosen_by_their_mean_and_together() -> None:
 def test_models_of_other_pieces_are_chosen_from_by_a_figure_of_the_text() -> None:
     """Perplexity by token is of the pieces: the first figure that compares is that by word."""
 
-    def model(name: str, vocab: int, by_word: float) -> Candidate:
+    def model(name: str, vocab: int, by_word: float) -> CandidateRun:
         pieces = f"unit:token|count:{vocab}|vocab:{vocab}"
         scores = {"perplexity": (float(vocab), pieces), "word_perplexity": (by_word, f"unit:word|count:7|{pieces}")}
         return candidate(name, "language_model", **scores)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import shapes_of
-from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder, schema, section_from_flags
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe, recipe_schema, run_folder, section_from_flags
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -354,7 +354,7 @@ def test_flags_alone_make_a_part(tmp_path: Path) -> None:
 
 
 def test_the_schema_lets_editors_complete(tmp_path: Path) -> None:
-    content = schema()
+    content = recipe_schema()
     json.dumps(content)
     assert set(content["properties"]) == {*Recipe.model_fields, "extends"}
     assert '"null"' not in json.dumps(content)

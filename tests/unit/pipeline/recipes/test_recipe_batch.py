@@ -8,16 +8,16 @@ import pytest
 from tests.recording_reporter import Listening
 from tests.tiny_artifact import make, plan_of
 from tfm.model.config import (
-    DecoderMask,
-    Lookup,
-    Mixing,
-    Norm,
+    AttentionScore,
+    DecoderMaskName,
+    LookupKind,
+    MixingName,
     Normalization,
-    Positions,
+    NormPlacement,
     PositionsJoin,
+    PositionsName,
     ResidualConnection,
-    Score,
-    Values,
+    ValueSource,
 )
 from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
@@ -42,7 +42,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, errors: dict[str, Exception]) -> li
         if recipe.name in errors:
             raise errors[recipe.name]
 
-    monkeypatch.setattr(chain, "run", run)
+    monkeypatch.setattr(chain, "run_chain", run)
     return begun
 
 
@@ -156,7 +156,7 @@ def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeyp
         before("train")
         raise DataError("bad")
 
-    monkeypatch.setattr(chain, "run", run)
+    monkeypatch.setattr(chain, "run_chain", run)
     monkeypatch.setattr(
         recipe_batch,
         "plan_stage",
@@ -178,8 +178,14 @@ def test_variants_are_of_one_budget_and_there_is_one_of_every_part() -> None:
         assert each == base.model_copy(update=same), name
         assert (each.model == base.model) == (name == "base"), name
     assert {each.model.residual for each in recipes.values()} == {*get_args(ResidualConnection)}
-    parts = {"norm": Norm, "normalization": Normalization, "mixing": Mixing, "positions": Positions, "score": Score}
-    parts |= {"positions_join": PositionsJoin, "lookup": Lookup, "mask": DecoderMask, "values": Values}
+    parts = {
+        "norm": NormPlacement,
+        "normalization": Normalization,
+        "mixing": MixingName,
+        "positions": PositionsName,
+        "score": AttentionScore,
+    }
+    parts |= {"positions_join": PositionsJoin, "lookup": LookupKind, "mask": DecoderMaskName, "values": ValueSource}
     for part, names in parts.items():
         of_imported_models = {"fairseq"}  # the sinusoids of "sinusoidal", counted from elsewhere
         assert {getattr(each.model, part) for each in recipes.values()} == {*get_args(names)} - of_imported_models, part

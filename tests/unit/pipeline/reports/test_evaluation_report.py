@@ -11,7 +11,7 @@ from tfm.pipeline.reports.training_curves import curves_svg
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
 
@@ -129,7 +129,7 @@ def test_a_mean_over_directions_is_shown_as_its_scores_are() -> None:
 
 def test_json_gives_the_same_evaluations_back() -> None:
     found = [evaluation("main", list("abcde")), evaluation("second")]
-    content = as_json(found)
+    content = evaluations_as_json(found)
     assert content["split"] == "main"
     assert list(content["others"]) == ["second"]
     assert content["metrics"]["bleu"] == {
@@ -137,4 +137,4 @@ def test_json_gives_the_same_evaluations_back() -> None:
         "signature": found[0].scores["bleu"].signature,
     }
     assert content["metrics"]["perplexity"]["score"] is None
-    assert from_json(json.loads(json.dumps(content, allow_nan=False))) == found
+    assert evaluations_from_json(json.loads(json.dumps(content, allow_nan=False))) == found

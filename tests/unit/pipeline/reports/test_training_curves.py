@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.reports import training_curves
-from tfm.pipeline.reports.training_curves import STYLE, curves_svg, draw_curves, escape_label, read_metrics
+from tfm.pipeline.reports.training_curves import PLOT_STYLE, curves_svg, draw_curves, escape_label, read_metrics
 
 TRAIN = {"event": "train", "epoch": 1, "tokens_per_second": 1e4, "gradient_norm": 1.0, "seconds": 1.0}
 VALID = {"event": "valid", "epoch": 1, "accuracy": 0.5, "seconds": 1.0}
@@ -75,7 +75,7 @@ def test_a_line_being_written_is_left_out(tmp_path: Path) -> None:
 
 def test_a_label_is_no_equation_and_fits_into_an_svg() -> None:
     name = "<img src=x onerror=alert(1)> $\\frac$ \x1b[31m\u202e"
-    with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
+    with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure()
         figure.subplots().set_xlabel(escape_label(name))
         buffer = io.StringIO()

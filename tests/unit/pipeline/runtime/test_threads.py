@@ -17,10 +17,10 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime import threads
 from tfm.pipeline.runtime.threads import (
-    TICKS,
+    TICKS_PER_SECOND,
+    CpuLoad,
+    CpuLoadWatch,
     CpuSample,
-    Load,
-    LoadWatch,
     available_threads,
     choose_num_threads,
     cpu_quota,
@@ -41,8 +41,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def four_processors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine of four processors, all idle, on two of which we may run besides another two."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(threads, "STAT", tmp_path / "stat")
-    monkeypatch.setattr(threads, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(threads, "STAT_FILE", tmp_path / "stat")
+    monkeypatch.setattr(threads, "CGROUP_FOLDER", tmp_path / "cgroup")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3}, raising=False)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     stat(tmp_path, 0, 0, 0, 0)
@@ -51,7 +51,7 @@ def four_processors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def stat(folder: Path, *busy: float) -> None:
     """Write how many seconds each processor has worked: as user, niced, system, idle, waiting, interrupted, stolen."""
-    ticks = [int(each * TICKS) for each in busy]
+    ticks = [int(each * TICKS_PER_SECOND) for each in busy]
     lines = [f"cpu{number} {each} 0 0 777 55 0 0 0 0 0" for number, each in enumerate([*ticks, 99_999])]
     (folder / "stat").write_text("\n".join(["cpu 1 2 3 4 5 6 7 8 9 10", *lines, "intr 1 2"]))
 
@@ -108,16 +108,16 @@ def test_it_is_said_once_that_others_take_processors(
     readings = iter([CpuSample(0.0, 0.0, 0.0), CpuSample(10.0, busy, own), CpuSample(20.0, 2 * busy, 2 * own)])
     monkeypatch.setattr(threads, "read_cpu_sample", lambda: next(readings))
     found: list[str] = []
-    watch = LoadWatch(4, found.append, seconds=10.0)
+    watch = CpuLoadWatch(4, found.append, seconds=10.0)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     for _ in range(4):
         watch()
     assert len(found) == said
-    assert watch.waits.on == said
+    assert watch.waits.is_on == said
     if said:
         assert f"use {(busy - own) / 10:.1f} of the 4 processors" in found[0]
         assert "the 4 threads of this training sleep while they wait for each other" in found[0]
-    watch.waits.turn(on=False)
+    watch.waits.switch(on=False)
 
 
 def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatch, four_processors: Path) -> None:
@@ -130,19 +130,19 @@ def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatc
     clock, found, slept = iter([reading.clock for reading in readings[1:]]), list[str](), []
     each = iter(readings)
     monkeypatch.setattr(threads, "read_cpu_sample", lambda: next(each))
-    watch = LoadWatch(4, found.append, seconds=10.0)
+    watch = CpuLoadWatch(4, found.append, seconds=10.0)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     for _ in loads:
         watch()
-        slept.append(watch.waits.on)
+        slept.append(watch.waits.is_on)
     assert slept == [False, True, True, False, True]
     assert len(found) == 1
-    watch.waits.turn(on=False)
+    watch.waits.switch(on=False)
 
 
 def test_own_work_is_not_that_of_others() -> None:
     found = load_between(CpuSample(1.0, 10.0, 4.0), CpuSample(3.0, 13.0, 6.0))
-    assert found == Load(busy=1.5, others=0.5)
+    assert found == CpuLoad(busy=1.5, others=0.5)
 
 
 def test_the_work_of_processes_that_it_started_is_its_own() -> None:
@@ -163,7 +163,7 @@ def test_programs_that_really_take_all_processors_are_noticed(monkeypatch: pytes
         time.sleep(0.5)
         assert choose_num_threads(CPU) == 1
         found: list[str] = []
-        watch, until = LoadWatch(threads.num_processors(), found.append, seconds=1.0), time.monotonic() + 2.5
+        watch, until = CpuLoadWatch(threads.num_processors(), found.append, seconds=1.0), time.monotonic() + 2.5
         while time.monotonic() < until:
             watch()
         assert len(found) == 1

@@ -20,9 +20,9 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import alternatives
 from tfm.pipeline.scoring.alternative_files import (
+    AlternativeItem,
+    AlternativeKind,
     AlternativeSet,
-    Item,
-    Kind,
     built_in_sets,
     is_built_in,
     parse_item,
@@ -32,13 +32,13 @@ from tfm.pipeline.scoring.alternative_scores import (
     SCORING_RULES,
     InputWarnings,
     ScoredItem,
-    as_json,
+    alternatives_as_json,
     input_warnings,
     item_as_json,
     proportion_interval,
     score_rows,
     tie_split_accuracy,
-    wilson,
+    wilson_interval,
 )
 from tfm.pipeline.scoring.alternatives import score_alternatives
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
@@ -78,7 +78,7 @@ def plain(loaded: LoadedModel, ids: list[int]) -> float:
         return 0.0
     with torch.inference_mode():
         read = torch.tensor([BOS_ID, *ids[:-1]])
-        logits = loaded.model.output(loaded.model.read(read, Layout.from_lengths(torch.tensor([len(ids)]))))
+        logits = loaded.model.output(loaded.model.hidden_states(read, Layout.from_lengths(torch.tensor([len(ids)]))))
         shares = logits.double().exp() / logits.double().exp().sum(1, keepdim=True)
     return math.fsum(math.log(shares[row, piece]) for row, piece in enumerate(ids))
 
@@ -119,7 +119,7 @@ def test_the_sum_is_log_p_of_context_and_choice_less_log_p_of_the_context(
             assert log_prob == pytest.approx(plain(loaded, whole) - before, rel=1e-10)
             assert alone == pytest.approx(plain(loaded, encode(choice)), rel=1e-10)
             assert pieces == len(whole) - len(encode(context))
-    assert (told.cut, told.word_joins) == (0, [])
+    assert (told.num_cut, told.word_joins) == (0, [])
 
 
 def test_where_a_choice_goes_on_within_a_word_all_are_scored_from_the_same_piece(lines: LoadedModel) -> None:
@@ -190,7 +190,7 @@ def test_figures_do_not_depend_on_batches_or_neighbours(
     together, _ = score_alternatives(loaded, questions(*asked), "choices", NullReporter())
     for tokens, chunk in ((1, 1), (7, 3), (10_000, 4)):
         monkeypatch.setattr(teacher_forcing, "MAX_BATCH_TOKENS", tokens)
-        monkeypatch.setattr(alternatives, "CHUNK", chunk)
+        monkeypatch.setattr(alternatives, "REQUESTS_PER_CHUNK", chunk)
         others, _ = score_alternatives(loaded, questions(*reversed(asked)), "choices", NullReporter())
         for one, other in zip(together, reversed(others), strict=True):
             assert one.log_probs == pytest.approx(other.log_probs, rel=1e-11)
@@ -229,8 +229,8 @@ def test_a_context_that_is_too_long_is_cut_from_the_left_equally_for_all_choices
     shown = encode(context)[too_many:]
     for whole, log_prob in zip(wholes, found.log_probs, strict=True):
         assert log_prob == pytest.approx(plain(running, whole[too_many:]) - plain(running, shown), rel=1e-10)
-    assert told.cut == 1
-    content = as_json(questions((context, choices)), "choices", [found], told)
+    assert told.num_cut == 1
+    content = alternatives_as_json(questions((context, choices)), "choices", [found], told)
     assert content["cut"] == 1
     assert "|cut:1|" in content["accuracy"]["sum"]["signature"]
     assert "1 of 1 context is longer than the model reads" in input_warnings(told, [found.item])[0]
@@ -242,14 +242,14 @@ def test_a_source_that_is_too_long_is_cut_at_its_end_as_in_translating(pairs: Lo
     (found,), told = score_alternatives(pairs, contrasts((source, texts)), "contrast", NullReporter())
     for text, log_prob in zip(texts, found.log_probs, strict=True):
         assert log_prob == pytest.approx(plain_pair(pairs, encode(source)[:95], encode(text)), rel=1e-10)
-    assert told.cut == 1
+    assert told.num_cut == 1
 
 
 def test_what_has_no_probability_is_refused_with_its_line(
     lines: LoadedModel, running: LoadedModel, pairs: LoadedModel
 ) -> None:
     fine = ("a dog", [" runs", " sits"])
-    refused: list[tuple[LoadedModel, Kind, AlternativeSet, str]] = [
+    refused: list[tuple[LoadedModel, AlternativeKind, AlternativeSet, str]] = [
         (lines, "choices", questions(fine, ("a dog", [" runs", ""])), 'some, line 2: the text "" has no pieces'),
         (lines, "contrast", contrasts(("a dog", ["x", "y"])), 'line 1: a language model has no source, .*"a dog"'),
         (running, "choices", questions(fine, ("a", [" sea" * 13, " dog"])), "line 2: .* has 13 pieces, .* at most 12"),
@@ -288,12 +288,12 @@ def test_a_masked_model_scores_each_piece_given_all_others(begin_token: bool) ->
         for choice, log_prob, alone in zip(choices, found.log_probs, found.alone or (), strict=True):
             assert log_prob == pytest.approx(pll(encode(context + choice), len(encode(context))), rel=1e-9)
             assert alone == pytest.approx(pll(encode(choice)), rel=1e-9)
-    shares = as_json(questions(*ASKED), "choices", scored, told)["accuracy"]
+    shares = alternatives_as_json(questions(*ASKED), "choices", scored, told)["accuracy"]
     assert shares["mean"]["signature"].startswith("choices|compared:pseudo-log-p-a-piece|end:no|")
     pair = contrasts(("", ["a dog runs", "two dogs sit"]))
     (whole,), told = score_alternatives(loaded, pair, "contrast", NullReporter())
     assert whole.log_probs == pytest.approx([pll(encode("a dog runs")), pll(encode("two dogs sit"))], rel=1e-9)
-    assert "|end:no|" in as_json(pair, "contrast", [whole], told)["accuracy"]["sum"]["signature"]
+    assert "|end:no|" in alternatives_as_json(pair, "contrast", [whole], told)["accuracy"]["sum"]["signature"]
     assert len(scored[0].log_probs) == len(set(scored[0].log_probs))
 
 
@@ -301,15 +301,15 @@ def test_unknown_pieces_are_told_and_texts_of_equal_pieces_share_what_they_get(l
     asked = questions(("a dog", [" Ж", " Щ", " runs"]))
     (found,), told = score_alternatives(lines, asked, "choices", NullReporter())
     assert found.log_probs[0] == found.log_probs[1]
-    assert told.unknown == 1
-    assert "|unknown:1|" in as_json(asked, "choices", [found], told)["accuracy"]["sum"]["signature"]
+    assert told.num_unknown == 1
+    assert "|unknown:1|" in alternatives_as_json(asked, "choices", [found], told)["accuracy"]["sum"]["signature"]
     assert "does not know" in input_warnings(told, asked.items)[0]
 
 
 # ---- Shares -----------------------------------------------------------------------------------------
 
 
-def item(answer: int, count: int, category: str | None = None, line: int = 1) -> Item:
+def item(answer: int, count: int, category: str | None = None, line: int = 1) -> AlternativeItem:
     texts = tuple(f"text {number}" for number in range(count))
     row = {"context": "so", "choices": [*texts], "answer": answer, "category": category}
     return parse_item({name: value for name, value in row.items() if value is not None}, line, "choices")
@@ -332,7 +332,7 @@ def test_those_who_tie_share() -> None:
 @pytest.mark.parametrize(("right", "count"), [(0, 1), (1, 1), (0, 40), (7, 9), (500, 1000), (999, 1000)])
 def test_the_interval_is_wilsons(right: int, count: int) -> None:
     expected = binomtest(right, count).proportion_ci(0.95, method="wilson")
-    assert wilson(right, count) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert wilson_interval(right, count) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 50, 51, 400])
@@ -352,7 +352,7 @@ def test_shares_chance_categories_and_failures() -> None:
     items = (item(0, 2, "א", 1), item(1, 2, "א", 2), item(3, 4, "Ж", 5), item(0, 2, None, 6))
     figures = ((-1.0, -2.0), (-1.0, -1.0), (-4.0, -5.0, -6.0, -1.0), (-3.0, -2.0))
     scored = [ScoredItem(each, of, (1,) * len(of)) for each, of in zip(items, figures, strict=True)]
-    found = as_json(AlternativeSet("some", items), "choices", scored, InputWarnings())
+    found = alternatives_as_json(AlternativeSet("some", items), "choices", scored, InputWarnings())
     share = found["accuracy"]["sum"]
     assert (found["count"], found["chance"], share["score"]) == (4, 43.75, 62.5)
     assert (share["low"] / 100, share["high"] / 100) == pytest.approx(proportion_interval(2.5, 4))
@@ -375,7 +375,7 @@ def test_shares_chance_categories_and_failures() -> None:
 def test_a_category_says_what_of_its_own_items_was_cut_or_unknown() -> None:
     items = (item(0, 2, "a", 1), item(0, 2, "a", 2), item(0, 2, "b", 3), item(0, 2, "c", 4))
     scored = [ScoredItem(each, (-1.0, -2.0), (1, 1)) for each in items]
-    found = as_json(
+    found = alternatives_as_json(
         AlternativeSet("some", items), "choices", scored, InputWarnings(cut_lines={2, 3}, unknown_lines={2})
     )
     assert "|cut:2|unknown:1|" in found["accuracy"]["mean"]["signature"]
@@ -389,7 +389,7 @@ def test_a_category_says_what_of_its_own_items_was_cut_or_unknown() -> None:
 
 QUESTION = {"context": "天は", "choices": ["青い", "重い"], "answer": 0}
 CONTRAST = {"source": "IT", "right": "SIE", "wrong": "ER"}
-WRONG: list[tuple[Kind, object, str]] = [
+WRONG: list[tuple[AlternativeKind, object, str]] = [
     ("choices", {**QUESTION, "answer": 2}, '"answer" is 2: give the place of the right choice, 0 to 1'),
     ("choices", {**QUESTION, "answer": -1}, '"answer" is -1'),
     ("choices", {**QUESTION, "answer": True}, '"answer" is true'),
@@ -413,7 +413,7 @@ WRONG: list[tuple[Kind, object, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "row", "message"), WRONG)
-def test_a_line_that_is_none_is_refused(tmp_path: Path, kind: Kind, row: object, message: str) -> None:
+def test_a_line_that_is_none_is_refused(tmp_path: Path, kind: AlternativeKind, row: object, message: str) -> None:
     file = tmp_path / "asked.jsonl"
     fine = QUESTION if kind == "choices" else CONTRAST
     file.write_text(f"{json.dumps(fine)}\n\n{json.dumps(row)}\n", encoding="utf-8")

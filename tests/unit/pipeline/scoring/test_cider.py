@@ -16,7 +16,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import render_report, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.cider import (
     cider_d,
@@ -166,7 +166,7 @@ def test_tables_and_pages_have_it_with_four_digits() -> None:
     assert (name, shown) == ("CIDEr-D", f"{found.scores['cider_d'].score:.4f}")
     page = render_report("test", [found], curves=None, inputs={})
     assert f'<td>CIDEr-D</td><td class="number">{shown}</td><td><code>{signature}</code>' in page
-    assert from_json(as_json([found])) == [found]
+    assert evaluations_from_json(evaluations_as_json([found])) == [found]
 
 
 def test_it_is_asked_for_and_not_among_the_default_metrics(tmp_path: Path) -> None:

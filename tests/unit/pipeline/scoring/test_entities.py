@@ -12,7 +12,7 @@ from tests.cli.user import tfm, write_lines
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, extract_entities
 from tfm.pipeline.scoring.metrics.entities.scores import entity_scores, has_entity_tags
@@ -147,7 +147,7 @@ def test_entities_in_scores_json_in_the_table_and_in_the_report(tmp_path: Path) 
     found = evaluate_segments(
         Segments("test", None, given, [wanted]), config("conlleval"), seed=1, reporter=NullReporter()
     )
-    (again,) = from_json(json.loads(json.dumps(as_json([found]))))
+    (again,) = evaluations_from_json(json.loads(json.dumps(evaluations_as_json([found]))))
     assert again.entities == found.entities
     assert found.entities is not None
     assert found.entities.by_type["<b>"].f1 == 100

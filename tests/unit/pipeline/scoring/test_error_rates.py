@@ -14,7 +14,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, count_errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
@@ -155,7 +155,7 @@ def test_rates_of_pronunciations_are_the_shared_tasks(language: str) -> None:
 def test_errors_are_in_scores_json_and_in_the_report(tmp_path: Path) -> None:
     hypotheses, references = ["a <b> c", "x"], ["a b c", "y y"]
     found = evaluate_segments(Segments("test", None, hypotheses, [references]), CONFIG, seed=1, reporter=NullReporter())
-    (again,) = from_json(json.loads(json.dumps(as_json([found]))))
+    (again,) = evaluations_from_json(json.loads(json.dumps(evaluations_as_json([found]))))
     assert isinstance(again, Evaluation)
     assert again.errors == found.errors
     assert found.errors.keys() == {*ERROR_RATES}

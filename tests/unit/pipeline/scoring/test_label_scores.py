@@ -11,7 +11,7 @@ from tfm.pipeline.reports.evaluation_report import render_report
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.labels import accuracy, label_scores, label_warnings, macro_f1
 from tfm.pipeline.scoring.tables.labels import label_tables
@@ -105,8 +105,8 @@ def found(given: list[str], wanted: list[str], **changes: Any) -> Evaluation:
 
 def test_each_label_is_in_json_and_scores_of_former_times_open() -> None:
     evaluation = found(["A", "B C", ""], ["A", "B B", "A"])
-    content = json.loads(json.dumps(as_json([evaluation])))
-    assert from_json(content) == [evaluation]
+    content = json.loads(json.dumps(evaluations_as_json([evaluation])))
+    assert evaluations_from_json(content) == [evaluation]
     assert content["labels"]["by_label"]["B"] == {"precision": 100, "recall": 50, "f1": pytest.approx(200 / 3),
                                                   "support": 2}  # fmt: skip
     assert content["labels"]["confusion"] == {"A": {"": 1, "A": 1}, "B": {"B": 1, "C": 1}}
@@ -114,7 +114,7 @@ def test_each_label_is_in_json_and_scores_of_former_times_open() -> None:
     for samples in content["samples"].values():
         for sample in samples:
             del sample["accuracy"]
-    assert from_json(content)[0].labels is None
+    assert evaluations_from_json(content)[0].labels is None
 
 
 def test_tables_of_labels_have_a_row_for_each_and_say_what_lacks_one() -> None:

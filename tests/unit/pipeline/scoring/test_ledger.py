@@ -97,7 +97,7 @@ def test_what_was_entered_before_a_kill_stays_and_later_entries_are_whole(tmp_pa
 @pytest.mark.parametrize("kept", [1, 40, -1])
 def test_half_a_line_swallows_no_entry(tmp_path: Path, kept: int) -> None:
     append_entries(tmp_path, [LOOK], NullReporter())
-    file = tmp_path / ledger.NAME
+    file = tmp_path / ledger.LEDGER_FILE
     whole = file.read_bytes()
     file.write_bytes(whole + whole[:kept])
     append_entries(tmp_path, [LOOK, LOOK], NullReporter())
@@ -108,7 +108,7 @@ def test_half_a_line_swallows_no_entry(tmp_path: Path, kept: int) -> None:
 @pytest.mark.parametrize("line", ["", "[]", "null", '{"texts": 1}', "[" * 10**5, '{"texts": "a"}', "\x00\ufeff"])
 def test_lines_of_others_are_passed_over(tmp_path: Path, line: str) -> None:
     append_entries(tmp_path, [LOOK], NullReporter())
-    with open(tmp_path / ledger.NAME, "a", encoding="utf-8") as file:
+    with open(tmp_path / ledger.LEDGER_FILE, "a", encoding="utf-8") as file:
         file.write(line + "\n")
     append_entries(tmp_path, [LOOK], NullReporter())
     assert [look.test for look in read_ledger(tmp_path)] == ["main", "main"]
@@ -117,7 +117,7 @@ def test_lines_of_others_are_passed_over(tmp_path: Path, line: str) -> None:
 def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
     names = ["اختبار", "テスト\u2028\x85\n", "\x01" * 5000, "😀" * 5000, os.fsdecode(b"run-\xff")]
     append_entries(tmp_path, [LedgerEntry(LOOK.texts, name, LOOK.model, name, name) for name in names], NullReporter())
-    data = (tmp_path / ledger.NAME).read_bytes()
+    data = (tmp_path / ledger.LEDGER_FILE).read_bytes()
     assert data.count(b"\n") == len(names)
     assert max(map(len, data.split(b"\n"))) < 4095
     assert [look.test for look in read_ledger(tmp_path)][:2] == names[:2]
@@ -127,7 +127,7 @@ def test_strange_names_stay_one_line_of_less_than_4_kib(tmp_path: Path) -> None:
 def test_where_it_cannot_be_written_there_is_a_warning(tmp_path: Path) -> None:
     heard = Heard()
     append_entries(tmp_path / "none", [LOOK], heard)
-    (tmp_path / ledger.NAME).mkdir()
+    (tmp_path / ledger.LEDGER_FILE).mkdir()
     append_entries(tmp_path, [LOOK], heard)
     assert len(heard.warnings) == 2
     assert all("could not be entered: " in text for text in heard.warnings)
@@ -167,7 +167,7 @@ def test_in_words(tmp_path: Path) -> None:
     assert describe_test_uses(select_entries(entries, "b")) == "once, by 1 model of this folder"
     assert describe_test_uses(select_entries(entries, "c")) == ""
     assert all(look.when.endswith("+00:00") for look in entries)
-    assert json.loads((tmp_path / ledger.NAME).read_text().splitlines()[0])["chosen"] == "recipe"
+    assert json.loads((tmp_path / ledger.LEDGER_FILE).read_text().splitlines()[0])["chosen"] == "recipe"
 
 
 def test_the_ledger_of_a_run_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_the_same_lines_in_another_order_are_the_same_test_set_and_former_entrie
     ]
     append_entries(tmp_path, entries, NullReporter())
     assert num_test_uses(select_entries(read_ledger(tmp_path), whole)) == 3
-    assert (tmp_path / ledger.NAME).read_text("utf-8").count("…") == 0, "no fingerprint is cut"
+    assert (tmp_path / ledger.LEDGER_FILE).read_text("utf-8").count("…") == 0, "no fingerprint is cut"
 
 
 def test_labels_are_told_apart_by_their_texts() -> None:

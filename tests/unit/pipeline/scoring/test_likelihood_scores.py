@@ -55,7 +55,7 @@ def plain_nll(loaded: LoadedModel, lines: list[str]) -> tuple[float, int]:
             read = torch.tensor([BOS_ID, *window[:-1]])
             with torch.no_grad():
                 logits = loaded.model.output(
-                    loaded.model.read(read, Layout.from_lengths(torch.tensor([len(window)]), "cpu"))
+                    loaded.model.hidden_states(read, Layout.from_lengths(torch.tensor([len(window)]), "cpu"))
                 )
             total -= float(logits.log_softmax(-1)[torch.arange(len(window)), torch.tensor(window)].sum())
             count += len(window)
@@ -71,7 +71,7 @@ def test_lines_longer_than_the_model_reads_are_scored_in_windows(
     loaded, heard = tiny_model(dtype=torch.float64, max_length=max_length, **settings), Warned()
     split, read = split_of(LINES, loaded, tmp_path / "split"), []
     nll, count = plain_nll(loaded, LINES)
-    monkeypatch.setattr(loaded.model, "read", _watched(loaded.model.read, read))
+    monkeypatch.setattr(loaded.model, "hidden_states", _watched(loaded.model.hidden_states, read))
     found = score_likelihood(loaded, "main", split, 40, heard).scores
     assert max(read) <= max_length
     assert found["perplexity"].score == pytest.approx(math.exp(nll / count), rel=1e-10)
@@ -92,7 +92,7 @@ def test_lines_longer_than_the_model_reads_are_scored_in_windows(
 
 
 def _watched(read: object, lengths: list[int]) -> object:
-    """`model.read`, which notes the longest text it is asked for."""
+    """`model.hidden_states`, which notes the longest text it is asked for."""
 
     def watched(tokens: torch.Tensor, layout: Layout) -> torch.Tensor:
         lengths.append(int(layout.lengths.max()))

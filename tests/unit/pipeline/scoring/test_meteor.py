@@ -16,14 +16,14 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.recipe import Recipe
-from tfm.pipeline.reports.evaluation_report import label, render_report, score_rows
+from tfm.pipeline.reports.evaluation_report import metric_label, render_report, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
-from tfm.pipeline.scoring.metrics.wordnet import FILES, WordNet
+from tfm.pipeline.scoring.metrics.wordnet import WORDNET_FILES, WordNet
 
 PLAIN = EvaluationConfig(metrics=("meteor",))
 WORDS = "The car auto railcar men man walked strolling boxes packages big bigger LARGE fast quickly Paris für 3".split()
@@ -163,7 +163,7 @@ def test_with_and_without_synonyms_it_has_two_names_and_signatures(wordnet: Path
         for config in (PLAIN, with_wordnet(wordnet))
     )
     assert [row[0] for row in (*score_rows(without), *score_rows(found))] == ["METEOR exact+stem", "METEOR"]
-    assert label("meteor") == "METEOR"
+    assert metric_label("meteor") == "METEOR"
     assert "METEOR exact+stem" in render_report("t", [without], curves=None, inputs={})
     name = WordNet(wordnet).name
     assert name.startswith("3.0-")
@@ -231,8 +231,10 @@ def test_it_is_left_out_where_it_can_say_nothing() -> None:
 def test_a_run_without_its_wordnet_ends_before_any_work(tmp_path: Path) -> None:
     evaluation = {"metrics": ["meteor"], "wordnet": str(tmp_path / "none")}
     recipe = Recipe.model_validate({"name": "small", "data": {"path": "corpus"}, "evaluation": evaluation})
-    with pytest.raises(DataError, match=f"{tmp_path}/none: has no {FILES[0]} and lacks {len(FILES) - 1} more: "):
-        chain.run(
+    with pytest.raises(
+        DataError, match=f"{tmp_path}/none: has no {WORDNET_FILES[0]} and lacks {len(WORDNET_FILES) - 1} more: "
+    ):
+        chain.run_chain(
             recipe, root=tmp_path / "runs", command=[], reporter=NullReporter(), before=lambda stage: pytest.fail(stage)
         )
 

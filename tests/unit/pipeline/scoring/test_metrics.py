@@ -18,7 +18,7 @@ from tfm.pipeline.reports.evaluation_report import render_report, score_rows
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.breakdown import breakdown_by_length, random_samples, worst_samples
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_effective_order, looks_tokenized, score_texts
@@ -134,11 +134,11 @@ def test_the_table_and_the_page_have_rouge_s_recall() -> None:
     assert [row[0] for row in others] == ["BLEU"]
     page = render_report("test", [found], curves=None, inputs={})
     assert '<td>ROUGE-1 recall</td><td class="number">60.00</td>' in page
-    content = as_json([found])
+    content = evaluations_as_json([found])
     assert content["metrics"]["rouge1"].keys() == {"score", "signature", "recall", "precision"}
-    assert from_json(content) == [found]
+    assert evaluations_from_json(content) == [found]
     del content["metrics"]["rouge1"]["recall"], content["metrics"]["rouge1"]["precision"]  # as of former times
-    (old,) = from_json(content)
+    (old,) = evaluations_from_json(content)
     assert [row[0] for row in score_rows(old)] == ["ROUGE-1", "BLEU"]
 
 
@@ -189,7 +189,7 @@ def test_what_would_take_hours_for_a_long_segment_is_not_computed(text: str, wit
 @pytest.mark.promise("text")
 def test_a_validation_target_too_long_for_bleu_is_refused_before_training() -> None:
     split: Any = SimpleNamespace(
-        source=SimpleNamespace(lists=list), images=None, texts=lambda: ([], ["a", "b" * 200_001])
+        source=SimpleNamespace(to_lists=list), images=None, texts=lambda: ([], ["a", "b" * 200_001])
     )
     with pytest.raises(DataError, match=r"line 2 has 200,001 characters.* for BLEU; .*validation\.bleu = false"):
         Translator(split, cast(Any, None), DecodingConfig(), CONFIG)

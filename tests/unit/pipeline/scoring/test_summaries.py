@@ -11,7 +11,7 @@ from tests.cli.user import tfm, write_lines
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
-from tfm.pipeline.scoring.evaluation.scores_json import as_json, from_json
+from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import METRICS
 from tfm.pipeline.scoring.summaries import NO_SOURCES_REASON, SUMMARY_METRICS, SummaryStatistics, summary_statistics
@@ -82,7 +82,7 @@ def test_scores_and_table_of_both_sides(tmp_path: Path) -> None:
         "novelty": 50.0,
     }
     assert found.summaries["references"].compression == 3
-    (again,) = from_json(json.loads(json.dumps(as_json([found]))))
+    (again,) = evaluations_from_json(json.loads(json.dumps(evaluations_as_json([found]))))
     assert again.summaries == found.summaries
     without = evaluate_segments(Segments("test", None, given, [wanted]), CONFIG, seed=1, reporter=NullReporter())
     assert without.missing == dict.fromkeys(SUMMARY_METRICS, NO_SOURCES_REASON)

@@ -17,7 +17,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.likelihood_scores import score_likelihood
-from tfm.pipeline.scoring.token_scores import Windows, token_scores, windows_over
+from tfm.pipeline.scoring.token_scores import ScoringWindows, make_windows, token_scores
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 from tfm.tokenizer.train import train
@@ -35,7 +35,7 @@ PTB = [
 def contexts_of(texts: list[int], longest: int, stride: int) -> list[list[int]]:
     """Of each token of each text, how many tokens stand before it in the window that it counts in."""
     lengths = np.array(texts, np.int64)
-    windows = windows_over(lengths, longest, stride)
+    windows = make_windows(lengths, longest, stride)
     found: list[list[int]] = [[] for _ in range(int(lengths.sum()))]
     for start, length, context in zip(windows.starts, windows.lengths, windows.contexts, strict=True):
         for place in range(context, length):
@@ -60,7 +60,7 @@ def test_every_token_counts_once_with_the_context_that_was_promised(
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(1, 12))
 def test_a_stride_as_long_as_the_window_puts_windows_side_by_side(texts: list[int], longest: int) -> None:
-    windows = windows_over(np.array(texts), longest, longest)
+    windows = make_windows(np.array(texts), longest, longest)
     assert not windows.contexts.any()
     assert windows.starts.tolist() == [0, *np.cumsum(windows.lengths)[:-1]]
     assert len(windows.starts) == sum(-(-each // longest) for each in texts)
@@ -74,7 +74,7 @@ def one_at_a_time(loaded: LoadedModel, text: list[int], longest: int, stride: in
         start = -(-late // stride) * stride
         read = torch.tensor([BOS_ID, *text[start:place]])
         with torch.no_grad():
-            hidden = loaded.model.read(read, Layout.from_lengths(torch.tensor([len(read)]), "cpu"))
+            hidden = loaded.model.hidden_states(read, Layout.from_lengths(torch.tensor([len(read)]), "cpu"))
             found.append(float(loaded.model.output(hidden[-1:]).log_softmax(-1)[0, token]))
     return found
 
@@ -150,7 +150,7 @@ def test_a_stride_longer_than_the_window_is_refused(tmp_path: Path) -> None:
 def test_a_batch_of_more_rows_than_go_through_the_output_layer_at_once() -> None:
     loaded = tiny_model(dtype=torch.float64, max_length=20, block=8, **TEXT_MODEL)
     text = np.random.default_rng(1).integers(4, 30, 700).astype(np.int32)
-    windows = windows_over(np.array([700]), 8, 5)
+    windows = make_windows(np.array([700]), 8, 5)
     large, small = (
         token_scores(loaded.model, text, windows, name="a", batch_tokens=tokens, reporter=NullReporter())
         for tokens in (4096, 16)
@@ -174,7 +174,7 @@ def test_accuracy_is_of_what_windows_predict_not_of_what_they_repeat(
         return logits
 
     monkeypatch.setattr(loaded.model.output, "forward", output)
-    windows = Windows(np.array([0, 2]), np.array([4, 4]), np.array([0, 2]))
+    windows = ScoringWindows(np.array([0, 2]), np.array([4, 4]), np.array([0, 2]))
     found = token_scores(loaded.model, text, windows, name="a", batch_tokens=64, reporter=NullReporter())
     assert found.right.tolist() == [False, False, False, False, True, False]
     assert sum(rows) == 6

@@ -34,7 +34,7 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def part(dataset: Path, config: Any = None, **evaluation: Any) -> object:
     """The plan's [evaluation]."""
-    todo = train.plan(
+    todo = train.plan_model(
         config or training(), MODEL, DecodingConfig(), dataset, dataset.parent, seed=1,
         evaluation=EvaluationConfig(**evaluation),
     )  # fmt: skip
@@ -61,7 +61,7 @@ def test_what_validation_does_not_use_is_not_in_the_plan(datasets: dict[str, Pat
 def test_a_training_that_goes_on_keeps_the_tokenizer_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package installed meanwhile would make other figures of the same hypotheses, and another model the best."""
     split: Any = SimpleNamespace(
-        source=SimpleNamespace(lists=list), images=None, texts=lambda: ([], ["きょうは雪です"])
+        source=SimpleNamespace(to_lists=list), images=None, texts=lambda: ([], ["きょうは雪です"])
     )
     made: list[Translator] = []
     for is_there, before in ((False, None), (True, "nrefs:1|case:mixed|eff:no|tok:char|smooth:exp|version:2.6.0")):

@@ -16,7 +16,7 @@ from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, Tr
 from tfm.pipeline.stages.train import METRIC_SETTINGS
 from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_patience_exhausted
-from tfm.pipeline.training_config import FIGURES, Metric, TrainingConfig, ValidationScore
+from tfm.pipeline.training_config import VALIDATION_FIGURES, Metric, TrainingConfig, ValidationScore
 
 
 def training(**settings: Any) -> TrainingConfig:
@@ -31,7 +31,7 @@ def validation(step: int, **scores: float) -> Validation:
 def test_every_metric_of_texts_is_one_of_validation_and_can_choose() -> None:
     assert {*get_args(ValidationScore)} == {*METRICS} - {"accuracy"}
     assert {*get_args(ValidationScore)} == {*get_args(EvaluationMetric)} - {"accuracy", "perplexity", *SUMMARY_METRICS}
-    assert {*get_args(Metric)} == {*get_args(ValidationScore), *FIGURES}
+    assert {*get_args(Metric)} == {*get_args(ValidationScore), *VALIDATION_FIGURES}
     assert {*LABEL_METRICS} <= {*get_args(ValidationScore)}
 
 
@@ -103,7 +103,7 @@ def test_every_key_of_evaluation_that_a_score_reads_is_in_the_plan() -> None:
 
 
 def split_of(targets: list[str]) -> Any:
-    source = SimpleNamespace(lists=list)
+    source = SimpleNamespace(to_lists=list)
     return SimpleNamespace(source=source, images=None, texts=lambda: ([], targets), __len__=lambda: len(targets))
 
 

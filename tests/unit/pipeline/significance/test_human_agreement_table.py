@@ -4,7 +4,11 @@ import math
 
 import pytest
 
-from tfm.pipeline.significance.human_agreement_table import ACCURACIES, THRESHOLDS, agreement_with_people
+from tfm.pipeline.significance.human_agreement_table import (
+    AGREEMENT_PERCENTAGES,
+    DIFFERENCE_THRESHOLDS,
+    agreement_with_people,
+)
 
 
 def published_curve(metric: str, difference: float) -> float:
@@ -17,11 +21,11 @@ def published_curve(metric: str, difference: float) -> float:
     return height / (1 + math.exp(-slope * difference))
 
 
-@pytest.mark.parametrize("metric", THRESHOLDS)
+@pytest.mark.parametrize("metric", DIFFERENCE_THRESHOLDS)
 def test_the_table_lies_on_the_published_curve(metric: str) -> None:
-    thresholds = THRESHOLDS[metric]
+    thresholds = DIFFERENCE_THRESHOLDS[metric]
     assert list(thresholds) == sorted(thresholds)
-    for threshold, accuracy in zip(thresholds, ACCURACIES, strict=False):
+    for threshold, accuracy in zip(thresholds, AGREEMENT_PERCENTAGES, strict=False):
         assert published_curve(metric, threshold) == pytest.approx(accuracy, abs=0.6)
     for step in range(20):
         size = thresholds[0] + (thresholds[-1] - thresholds[0]) * step / 20

@@ -19,7 +19,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.significance import resampling
-from tfm.pipeline.significance.paired_tests import Difference, Result, compare_systems
+from tfm.pipeline.significance.paired_tests import PairedDifference, SystemResult, compare_systems
 from tfm.pipeline.significance.resampling import (
     bootstrap_p,
     bootstrap_scores,
@@ -48,7 +48,7 @@ def corpus(size: int, kept: Sequence[float]) -> tuple[list[list[str]], list[str]
     return [["", *system[1:]] for system in systems], reference
 
 
-def versus(result: Result) -> Difference:
+def versus(result: SystemResult) -> PairedDifference:
     assert result.versus is not None
     return result.versus
 

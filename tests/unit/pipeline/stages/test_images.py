@@ -32,7 +32,7 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.stages.preprocess import plan, preprocess
+from tfm.pipeline.stages.preprocess import plan_dataset, preprocess
 from tfm.pipeline.stages.tokenize import tokenize
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -160,9 +160,9 @@ def test_a_renamed_folder_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_it_is_stale_when_an_image_changes(tmp_path: Path) -> None:
     read = DataConfig.model_validate(config(tmp_path))
     dataset_of(config(tmp_path), tmp_path)
-    before = plan(read, tmp_path / "tokenizer", tmp_path / "dataset").inputs
+    before = plan_dataset(read, tmp_path / "tokenizer", tmp_path / "dataset").inputs
     Image.new("RGB", (8, 8), (1, 2, 3)).save(tmp_path / "test" / "4.png")
-    after = plan(read, tmp_path / "tokenizer", tmp_path / "dataset").inputs
+    after = plan_dataset(read, tmp_path / "tokenizer", tmp_path / "dataset").inputs
     assert [name for name in before if before[name] != after[name]] == [f"test: {tmp_path / 'test'}"]
 
 

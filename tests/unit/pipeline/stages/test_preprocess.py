@@ -9,7 +9,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.stages.preprocess import plan, preprocess
+from tfm.pipeline.stages.preprocess import plan_dataset, preprocess
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import save_pair
@@ -180,7 +180,7 @@ def test_the_order_of_test_sets_counts_and_the_network_does_not(corpora, tokeniz
         return {"train": corpus("train"), "valid": corpus("val"), "tests": {n: corpus(n) for n in names}, **more}
 
     def is_stale(config):
-        return stale_reason(plan(DataConfig(**config), tokenizer, tmp_path / "dataset"))
+        return stale_reason(plan_dataset(DataConfig(**config), tokenizer, tmp_path / "dataset"))
 
     assert list(run(config("one", "two"), tokenizer, tmp_path / "dataset").tests) == ["one", "two"]
     assert is_stale(config("one", "two", online=True)) is None
@@ -396,7 +396,7 @@ def test_a_dataset_whose_text_changed_under_the_same_name_is_stale(tokenizer, tm
         state.write_text(json.dumps({**json.loads(state.read_text()), "_fingerprint": "0123456789abcdef"}))
 
     def is_stale():
-        return stale_reason(plan(DataConfig(path=str(folder)), tokenizer, tmp_path / "dataset"))
+        return stale_reason(plan_dataset(DataConfig(path=str(folder)), tokenizer, tmp_path / "dataset"))
 
     save(*WORDS * 4)
     run({"path": str(folder)}, tokenizer, tmp_path / "dataset")
@@ -442,7 +442,7 @@ def test_running_text_is_cut_in_consecutive_lines_and_that_is_said(seed, tokeniz
 
 def test_datasets_from_before_there_was_running_text_stay_fresh(corpora, tokenizer, tmp_path):
     config = DataConfig(**corpora(train=TRAIN))
-    assert "running_text" not in plan(config, tokenizer, tmp_path / "dataset").config["data"]
+    assert "running_text" not in plan_dataset(config, tokenizer, tmp_path / "dataset").config["data"]
 
 
 def test_long_sources_are_cut_where_that_is_asked_for(corpora, tokenizer, tmp_path):

@@ -17,7 +17,7 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.translation import translate_lines
-from tfm.pipeline.inference.translation_records import one_line
+from tfm.pipeline.inference.translation_records import join_to_one_line
 from tfm.pipeline.model_io.loaded_model import load_model, save_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.translate import translate_file, translate_tests
@@ -144,7 +144,7 @@ def test_a_translation_begins_with_its_prefix(loaded):
 
 
 def test_one_line_stays_one_line():
-    assert one_line("a\nb\r\nc\u2028d") == "a b  c\u2028d"
+    assert join_to_one_line("a\nb\r\nc\u2028d") == "a b  c\u2028d"
 
 
 def test_test_sets_are_translated_once(model_folder, dataset, loaded, tmp_path):

@@ -131,7 +131,7 @@ def test_loss_and_gradients_are_asked_for_without_waiting_for_the_device(
     config = ModelConfig(encoder=stack, decoder=stack, dropout=dropout)
     model = build(config, source_vocab=30, target_vocab=30, compute_dtype=dtype).to("meta").train()
     batch = pair_batch_from_ids([[4, 5, 6], [7]], [[8], [9, 10, 11, 12]]).to("meta")
-    model.dropout_rng.begin(1, 1, 0, 0)
+    model.dropout_rng.seed_batch(1, 1, 0, 0)
     loss = Translation(criterion, flat_rows).loss(model, batch)
     loss.sum.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())

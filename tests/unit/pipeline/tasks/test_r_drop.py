@@ -19,7 +19,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers import dropout
-from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, Cluster
+from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, VocabularyCluster
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import RecipeError, Stopped
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -154,11 +154,11 @@ def test_filler_costs_nothing_and_a_bias_learns() -> None:
 
 def test_an_adaptive_softmax_is_one_without_tails() -> None:
     leaves, targets = drawn(50, 0.5)
-    whole = AdaptiveSoftmax([Cluster(V, E)], compute_dtype=torch.float64)
+    whole = AdaptiveSoftmax([VocabularyCluster(V, E)], compute_dtype=torch.float64)
     whole.words.weight = torch.nn.Parameter(leaves[2].detach())
     total = two_pass_loss(whole, *leaves[:2], targets, smoothing=0.1, alpha=2.0)[0]
     torch.testing.assert_close(total, equations(*leaves, targets, 0.1, 2.0)[0], rtol=1e-12, atol=0)  # type: ignore[misc, arg-type]
-    tails = AdaptiveSoftmax([Cluster(20, E), Cluster(10, 4)], compute_dtype=torch.float64)
+    tails = AdaptiveSoftmax([VocabularyCluster(20, E), VocabularyCluster(10, 4)], compute_dtype=torch.float64)
     with pytest.raises(ValueError, match="needs the full softmax"):
         two_pass_loss(tails, *leaves[:2], targets, smoothing=0.0, alpha=2.0)
 
@@ -208,7 +208,7 @@ def setting(
     batch = task.batch(data.train, rows)
 
     def loss(step: int) -> Loss:
-        model.dropout_rng.begin(7, step)
+        model.dropout_rng.seed_batch(7, step)
         found: Loss = task.loss(model, batch)
         return found
 
@@ -279,7 +279,7 @@ def test_batches_of_an_update_add_up(dataset: Path) -> None:
     parts: dict[str, Tensor] = {}
     for place, rows in enumerate(group):
         model.zero_grad()
-        model.dropout_rng.begin(1, 1, place)
+        model.dropout_rng.seed_batch(1, 1, place)
         loss = of_update.task.loss(model, of_update.task.batch(data.train, rows))
         loss.sum.backward()  # type: ignore[no-untyped-call]
         for name, p in model.named_parameters():

@@ -100,10 +100,10 @@ def test_each_update_hides_other_spans_and_validation_always_the_same() -> None:
     task, split = task_of(), split_of(*[30] * 6)
     batch, found = task.batch(split, np.arange(6)), []
     for step in (1, 2, 1):
-        model.dropout_rng.begin(7, step)
+        model.dropout_rng.seed_batch(7, step)
         found.append(float(task.loss(model, batch).nll))
     assert found[0] == found[2] != found[1]
-    model.dropout_rng.begin(7, 3)
+    model.dropout_rng.seed_batch(7, 3)
     together = task.evaluate(model, batch)
     apart = [task.evaluate(model, task.batch(split, np.array([row]))) for row in range(6)]
     torch.testing.assert_close(together.nll, torch.stack([each.nll for each in apart]).sum(), rtol=0, atol=1e-10)
@@ -139,8 +139,8 @@ def test_compositions_sum_to_their_totals() -> None:
 
 def test_a_text_of_one_token_or_none_is_in_no_batch_but_does_not_hurt() -> None:
     task, split = task_of(), split_of(0, 1, 5, 1, 2, 0)
-    assert task.predictions(split).tolist() == [0, 0, 1, 0, 1, 0]
-    assert sorted(np.concatenate(task.ordered(split, 64))) == [2, 4]
+    assert task.num_predictions(split).tolist() == [0, 0, 1, 0, 1, 0]
+    assert sorted(np.concatenate(task.ordered_batches(split, 64))) == [2, 4]
     batch = task.corrupt(
         task.batch(split, np.arange(6)), keys_of(np.arange(6))
     )  # as other pieces of a text may leave one
@@ -172,7 +172,7 @@ def test_flat_batches_have_the_loss_of_padded_ones() -> None:
     ).double()
     split, losses = split_of(9, 30, 2, 17), []
     for task in (task_of(), task_of(flat_rows=128)):
-        model.dropout_rng.begin(1, 1)
+        model.dropout_rng.seed_batch(1, 1)
         found = task.loss(model, task.batch(split, np.arange(4)))
         losses.append((float(found.sum.detach()), float(found.nll), found.count))
     assert losses[0] == pytest.approx(losses[1], abs=1e-10)

@@ -24,7 +24,7 @@ from tfm.pipeline.tasks.masked_language_model import (
 )
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.tagging import Tagging
-from tfm.pipeline.tasks.task import TaskContext, counts_of_labels
+from tfm.pipeline.tasks.task import TaskContext, count_correct_labels
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
@@ -98,7 +98,7 @@ def test_a_loss_is_the_sum_of_those_of_its_examples(architecture: str, task: str
 def trained(objective: Any, model: Any, batch: Any) -> Any:
     """The loss of a batch in an update."""
     model.train()
-    model.dropout_rng.begin(1, 1)
+    model.dropout_rng.seed_batch(1, 1)
     return objective.loss(model, batch)
 
 
@@ -129,7 +129,7 @@ def test_windows_are_the_running_text() -> None:
     task = RunningText(4, CrossEntropy(0.0))
     text = split([[], [], []], [[10, 11, 12], [], [13, 14, 15, 16]])
     running = [10, 11, 12, EOS_ID, EOS_ID, 13, 14, 15, 16, EOS_ID]
-    batches = task.ordered(text, 8)
+    batches = task.ordered_batches(text, 8)
     assert [rows.tolist() for rows in batches] == [[0, 4], [8]]
     batch = task.batch(text, batches[0])
     assert isinstance(batch, TextBatch)
@@ -215,7 +215,7 @@ def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:
     task, texts = MaskedLanguageModel(CrossEntropy(0.0)), split([list(range(4, 16))] * 4, [[]] * 4)
     batch, losses = task.batch(texts, np.arange(4)), []
     for step in (1, 2, 1):
-        model.dropout_rng.begin(5, step)
+        model.dropout_rng.seed_batch(5, step)
         losses.append(float(task.loss(model, batch).nll))
     assert losses[0] == losses[2] != losses[1]
     with torch.no_grad():
@@ -261,11 +261,11 @@ def test_predictions_are_the_likeliest_labels_and_never_control_tokens() -> None
 
 def test_a_label_that_training_does_not_have_is_wrong_and_in_no_loss() -> None:
     logits = torch.tensor([[0.0, 9.0, 0, 0, 1, 2], [0, 9, 0, 0, 3, 2], [0, 9, 0, 0, 3, 2]], dtype=torch.float64)
-    found = counts_of_labels(logits, torch.tensor([UNK_ID, 4, 5]))
+    found = count_correct_labels(logits, torch.tensor([UNK_ID, 4, 5]))
     assert (found.count, found.unknown, int(found.correct)) == (2, 1, 1)
     wanted = -(logits[1].log_softmax(0)[4] + logits[2].log_softmax(0)[5])
     torch.testing.assert_close(found.nll, wanted, rtol=0, atol=1e-12)
-    none = counts_of_labels(logits[:1], torch.tensor([UNK_ID]))
+    none = count_correct_labels(logits[:1], torch.tensor([UNK_ID]))
     assert (none.count, none.unknown, int(none.correct), float(none.nll)) == (0, 1, 0, 0.0)
 
 

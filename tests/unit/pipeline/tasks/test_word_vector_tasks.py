@@ -35,7 +35,7 @@ from tfm.pipeline.tasks import word_vector_objectives, word_vectors
 from tfm.pipeline.tasks.losses import CHUNK_ROWS
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.word_vector_objectives import draw_noise_words, negative_sampling_losses
-from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, keep_probability, num_words
+from tfm.pipeline.tasks.word_vectors import WordVectorTask, keep_probability, num_words, word_frequencies
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.sampled import hash_numbers
 from tfm.tokenizer.special import UNK_ID
@@ -72,7 +72,7 @@ def made(
     task, model = task_of(config), build(config, source_vocab=vocab, target_vocab=vocab, seed=1).double()
     data = dataset_of(texts)
     task.begin(model, data)
-    model.dropout_rng.begin(1, 1)
+    model.dropout_rng.seed_batch(1, 1)
     return task, model, task.batch(data.train, np.arange(len(texts)))
 
 
@@ -197,7 +197,7 @@ def test_validation_draws_by_its_texts_alone(words: dict[str, Any]) -> None:
     task, model, batch = made(config_of(window=3, **words))
     with torch.no_grad():
         once = task.evaluate(model, batch)
-        model.dropout_rng.begin(2, 9)
+        model.dropout_rng.seed_batch(2, 9)
         again = task.evaluate(model, batch)
     assert (float(once.nll), int(once.correct), once.count) == (float(again.nll), int(again.correct), again.count)
 
@@ -223,7 +223,7 @@ def test_training_draws_by_seed_and_step_alone() -> None:
     task, model, batch = made(config_of(window=3, negatives=3, shrink=True, subsample=0.1))
     losses = []
     for seed, step in ((1, 1), (1, 2), (2, 1), (1, 1)):
-        model.dropout_rng.begin(seed, step)
+        model.dropout_rng.seed_batch(seed, step)
         losses.append(float(task.loss(model, batch).sum.detach()))
     assert losses[0] == losses[3]
     assert len(set(losses)) == 3
@@ -267,7 +267,7 @@ def test_what_is_left_out_is_nobody_s_neighbour() -> None:
     task, model, batch = made(config_of(window=1, subsample=1 / 62), texts)
     counts = []
     for step in range(40):
-        model.dropout_rng.begin(1, step)
+        model.dropout_rng.seed_batch(1, step)
         counts.append(task.loss(model, batch).count)
     num_words = 2 + 60 * math.sqrt((1 / 62) / (60 / 62))
     assert sum(counts) / len(counts) == pytest.approx(2 * (num_words - 1), rel=0.1)
@@ -283,7 +283,7 @@ def test_a_window_that_shrinks_is_the_whole_one_at_most() -> None:
     task, model, batch = made(config_of(window=3, shrink=True))
     counts = set()
     for step in range(20):
-        model.dropout_rng.begin(1, step)
+        model.dropout_rng.seed_batch(1, step)
         counts.add(task.loss(model, batch).count)
     nearest = made(config_of(window=1))
     assert nearest[0].loss(*nearest[1:]).count <= min(counts) < max(counts) <= whole[0].loss(*whole[1:]).count
@@ -294,7 +294,7 @@ def test_a_window_that_shrinks_is_the_whole_one_at_most() -> None:
 
 def test_frequencies_are_shares_of_words_by_the_weight_of_their_texts() -> None:
     split = replace(split_of(TEXTS), weights=np.array([1.0, 1.0, 1.0, 2.0]))
-    found = frequencies(split, 12)
+    found = word_frequencies(split, 12)
     counts = {4: 2 + 2, 5: 2, 6: 1 + 2, 7: 1, 8: 1, 9: 2, 10: 2, 11: 2}
     assert found.tolist() == pytest.approx([counts.get(word, 0) / 17 for word in range(12)])
     assert num_words(split).tolist() == [4, 2, 1, 5]
@@ -304,7 +304,7 @@ def test_texts_of_one_word_are_in_no_batch() -> None:
     task = task_of(config_of())
     epoch = task.epochs(split_of(TEXTS), 8, seed=1)
     assert sorted(row for rows in epoch(0) for row in rows.tolist()) == [0, 1, 3]
-    assert sorted(row for rows in task.ordered(split_of(TEXTS), 8) for row in rows.tolist()) == [0, 1, 3]
+    assert sorted(row for rows in task.ordered_batches(split_of(TEXTS), 8) for row in rows.tolist()) == [0, 1, 3]
 
 
 def test_texts_without_two_words_are_refused() -> None:
@@ -341,7 +341,7 @@ def test_a_resumed_training_is_one_that_never_stopped(
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert set(one) == {"table.weight", "output.weight", "frequencies"}
     data = load_dataset(dataset)
-    assert one["frequencies"].tolist() == pytest.approx(frequencies(data.train, len(one["frequencies"])).tolist())
+    assert one["frequencies"].tolist() == pytest.approx(word_frequencies(data.train, len(one["frequencies"])).tolist())
 
 
 @pytest.mark.parametrize("negatives", [None, 3], ids=["softmax", "noise"])

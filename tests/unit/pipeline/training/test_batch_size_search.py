@@ -15,7 +15,7 @@ from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import batch_size_search
 from tfm.pipeline.training.batch_size_search import search_maximum
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
-from tfm.pipeline.training.checkpoints.train_state import Settings, read_progress
+from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, read_progress
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def memory_for(monkeypatch: pytest.MonkeyPatch) -> Any:
     return limit
 
 
-def settings(out: Path) -> Settings:
+def settings(out: Path) -> ExecutionSettings:
     checkpoints = Checkpoints(out / "training" / "checkpoints")
     return read_progress(checkpoints.read(max(checkpoints.steps()))).settings
 

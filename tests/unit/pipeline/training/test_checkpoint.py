@@ -54,7 +54,7 @@ def test_only_those_asked_for_are_kept(checkpoints: Checkpoints) -> None:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("harm", ["flip", "cut", "remove", "empty"])
 def test_a_damaged_checkpoint_is_passed_over_by_name(checkpoints: Checkpoints, name: str, harm: str) -> None:
-    file = checkpoints.place(10) / name
+    file = checkpoints.checkpoint_folder(10) / name
     contents = bytearray(file.read_bytes())
     if harm == "flip":
         contents[len(contents) // 2] ^= 1
@@ -68,7 +68,7 @@ def test_a_damaged_checkpoint_is_passed_over_by_name(checkpoints: Checkpoints, n
 
 
 def test_every_flipped_byte_of_the_state_is_noticed(checkpoints: Checkpoints) -> None:
-    file = checkpoints.place(10) / "state.json"
+    file = checkpoints.checkpoint_folder(10) / "state.json"
     contents = file.read_bytes()
     plain = json.loads(contents)
     for place in range(len(contents)):
@@ -81,14 +81,14 @@ def test_every_flipped_byte_of_the_state_is_noticed(checkpoints: Checkpoints) ->
 
 
 def test_a_file_that_does_not_belong_is_refused(checkpoints: Checkpoints) -> None:
-    (checkpoints.place(10) / "extra.pt").write_bytes(b"")
+    (checkpoints.checkpoint_folder(10) / "extra.pt").write_bytes(b"")
     with pytest.raises(DataError, match=r"extra\.pt"):
         checkpoints.read(10)
 
 
 def test_checkpoints_that_are_all_damaged_stop_the_run(checkpoints: Checkpoints) -> None:
     for step in (5, 10):
-        (checkpoints.place(step) / "state.json").write_text("{}")
+        (checkpoints.checkpoint_folder(step) / "state.json").write_text("{}")
     with pytest.raises(DataError, match="no checkpoint of 2 can be read"):
         checkpoints.newest(NullReporter())
 

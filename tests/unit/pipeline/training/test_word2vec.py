@@ -21,10 +21,10 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.tasks.word_vectors import WordVectorTask, frequencies, num_words
+from tfm.pipeline.tasks.word_vectors import WordVectorTask, num_words, word_frequencies
 from tfm.pipeline.training.assembly import word2vec
 from tfm.pipeline.training.assembly.word2vec import Word2vecGradients, initialize_as_word2vec, whole_gradient_reason
-from tfm.pipeline.training.checkpoints.train_state import Settings
+from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -88,7 +88,7 @@ def test_words_and_windows_are_those_of_a_whole_gradient(architecture: str, word
     before = [each.clone() for each in updates.model.parameters()]
     for step in range(1, 40):
         found = updates.begin([rows, rows[:7]], step, stop=False).read()
-        updates.model.dropout_rng.begin(3, step)
+        updates.model.dropout_rng.seed_batch(3, step)
         plain = updates.task.loss(updates.model, updates.task.batch(updates.split, rows))
         again = updates.task.batch(updates.split, rows[:7])
         object.__setattr__(again, "repeats", np.ones(7, np.int64))
@@ -186,7 +186,7 @@ def test_keys_of_a_whole_gradient_ask_for_one(change: Any, reason: str | None, d
 
 
 def test_the_loop_is_for_one_process_on_a_cpu() -> None:
-    settings = Settings(device="cpu", precision="fp32", threads=2, world_size=1, batch_tokens=64)
+    settings = ExecutionSettings(device="cpu", precision="fp32", threads=2, world_size=1, batch_tokens=64)
 
     def reason(**changes: Any) -> str | None:
         return whole_gradient_reason(model_of(), sgd(), settings.model_copy(update=changes))
@@ -215,10 +215,12 @@ def test_without_numba_the_training_is_refused(dataset: Path, tmp_path: Path, mo
 
 def test_a_split_is_read_some_rows_at_a_time(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     split = load_dataset(dataset).train
-    whole = frequencies(split, 20), num_words(split)
-    monkeypatch.setattr(word_vectors, "ROWS_AT_ONCE", 7)
+    whole = word_frequencies(split, 20), num_words(split)
+    monkeypatch.setattr(word_vectors, "ROWS_PER_CHUNK", 7)
     assert max(len(ids) for _, ids, _ in word_vectors.iterate_chunks(split)) < 60
-    assert [each.tolist() for each in (frequencies(split, 20), num_words(split))] == [each.tolist() for each in whole]
+    assert [each.tolist() for each in (word_frequencies(split, 20), num_words(split))] == [
+        each.tolist() for each in whole
+    ]
 
 
 def test_loops_are_compiled_for_the_type_of_the_weights(dataset: Path) -> None:

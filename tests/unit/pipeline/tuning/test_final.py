@@ -3,7 +3,7 @@
 import pytest
 
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.search import mean_words
+from tfm.pipeline.tuning.search import describe_mean
 
 SPACE = {"model.norm": {"choices": ["pre", "post"]}}
 
@@ -19,4 +19,4 @@ SPACE = {"model.norm": {"choices": ["pre", "post"]}}
 )
 def test_a_figure_of_several_runs_is_called_their_mean(settings: dict[str, int], words: str) -> None:
     about = {"name": "some", "base": "b.toml", "method": "grid", "space": SPACE, **settings}
-    assert mean_words(SearchConfig.model_validate(about)) == words
+    assert describe_mean(SearchConfig.model_validate(about)) == words

@@ -245,7 +245,7 @@ def test_a_search_goes_on_in_the_order_of_keys_in_which_it_began(
 ) -> None:
     """A study in whose time draws had the order of the file keeps it."""
     with monkeypatch.context() as then:
-        then.setattr("tfm.pipeline.tuning.study_opening.in_draw_order", lambda parameters: parameters)
+        then.setattr("tfm.pipeline.tuning.study_opening.sort_for_drawing", lambda parameters: parameters)
         before = drawn(tmp_path / "before", [TURNED] * 3)
         begun = drawn(tmp_path / "s", [TURNED])
     assert begun + drawn(tmp_path / "s", [TURNED, SPACE]) == before

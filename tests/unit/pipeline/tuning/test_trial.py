@@ -21,7 +21,7 @@ from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
 from tfm.pipeline.tuning.study_opening import open_trials
-from tfm.pipeline.tuning.trial import FAILED, FINISHED, PRUNED, prune_artifacts
+from tfm.pipeline.tuning.trial import FAILED_STATUS, FINISHED_STATUS, PRUNED_STATUS, prune_artifacts
 from tfm.pipeline.tuning.trial_progress import PRUNE_ATTR, TrialLog, TrialProgress, TrialPruned
 from tfm.pipeline.tuning.trial_records import DUPLICATE_OF
 
@@ -53,9 +53,9 @@ def train(trials: Trials, claimed: ClaimedTrial, losses: Sequence[float]) -> str
             account.on_validation(validation(number, loss), number == len(losses))
     except TrialPruned:
         trials.study.tell(claimed.trial, state=optuna.trial.TrialState.PRUNED)
-        return PRUNED
+        return PRUNED_STATUS
     trials.study.tell(claimed.trial, losses[-1])
-    return FINISHED
+    return FINISHED_STATUS
 
 
 def losses_of(quality: int) -> list[float]:
@@ -81,7 +81,7 @@ def test_median_ends_what_is_behind_the_median_of_those_that_finished(tmp_path: 
     found, finished = played_through(played(tmp_path, pruning="median")), []
     for quality, got in zip(QUALITIES, found, strict=True):
         behind = len(finished) >= 5 and quality > median(finished)
-        assert got == ((PRUNED, 2) if behind else (FINISHED, LAST))
+        assert got == ((PRUNED_STATUS, 2) if behind else (FINISHED_STATUS, LAST))
         if not behind:
             finished.append(quality)
     assert min(finished) == 0
@@ -90,13 +90,13 @@ def test_median_ends_what_is_behind_the_median_of_those_that_finished(tmp_path: 
 def test_hyperband_ends_trials_at_its_rungs_and_never_the_best(tmp_path: Path) -> None:
     """With 9 validations there are three brackets, which judge first after 1, after 3, and after 9: the end."""
     found = played_through(played(tmp_path, pruning="hyperband"))
-    assert found[0] == (FINISHED, LAST)  # until one has finished nobody knows how long a training is
-    assert {number for ended, number in found if ended == PRUNED} == {1, 3}
-    assert {number for ended, number in found if ended == FINISHED} == {LAST}
-    assert found[QUALITIES.index(0)] == (FINISHED, LAST)
+    assert found[0] == (FINISHED_STATUS, LAST)  # until one has finished nobody knows how long a training is
+    assert {number for ended, number in found if ended == PRUNED_STATUS} == {1, 3}
+    assert {number for ended, number in found if ended == FINISHED_STATUS} == {LAST}
+    assert found[QUALITIES.index(0)] == (FINISHED_STATUS, LAST)
     assert sum(number for _, number in found) < 0.7 * LAST * len(found)
-    finished = [quality for quality, (ended, _) in zip(QUALITIES, found, strict=True) if ended == FINISHED]
-    pruned = [quality for quality, (ended, _) in zip(QUALITIES, found, strict=True) if ended == PRUNED]
+    finished = [quality for quality, (ended, _) in zip(QUALITIES, found, strict=True) if ended == FINISHED_STATUS]
+    pruned = [quality for quality, (ended, _) in zip(QUALITIES, found, strict=True) if ended == PRUNED_STATUS]
     assert median(finished) < median(pruned)
 
 
@@ -119,7 +119,9 @@ def test_a_trial_that_has_done_all_is_not_pruned(tmp_path: Path) -> None:
     for loss in (1.0, 1.0, 1.0, 1.0, 1.0, 5.0):
         with trials.claim() as claimed:
             assert claimed is not None
-            assert train(trials, claimed, [loss, loss]) == FINISHED  # the second is the end: nothing would be saved
+            assert (
+                train(trials, claimed, [loss, loss]) == FINISHED_STATUS
+            )  # the second is the end: nothing would be saved
 
 
 def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(
     with trials.claim() as again:  # nobody had told the study
         assert again is not None
         assert (again.number, again.earlier[PRUNE_ATTR]) == (5, True)
-        assert train(trials, again, [0.0, 0.0, 0.0]) == PRUNED
+        assert train(trials, again, [0.0, 0.0, 0.0]) == PRUNED_STATUS
 
 
 def test_a_worker_killed_before_the_decision_leaves_it_to_the_next(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_a_worker_killed_before_the_decision_leaves_it_to_the_next(tmp_path: Pat
         )  # and died; the checkpoint is from before the validation
     with trials.claim() as again:
         assert again is not None
-        assert train(trials, again, [2.0, 2.5, 0.0]) == PRUNED
+        assert train(trials, again, [2.0, 2.5, 0.0]) == PRUNED_STATUS
     assert trials.all()[5].intermediate_values == {1: 2.0, 2: 2.5}
 
 
@@ -204,9 +206,9 @@ def test_a_validation_from_before_a_kill_prunes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("figures", "expected"),
     [
-        ([3.0, 1.0], (FINISHED, "", 2.0)),
-        ([math.inf, 1.0], (FAILED, "its loss of validation is inf", None)),
-        ([1.0, math.nan], (FAILED, "its loss of validation is nan", None)),
+        ([3.0, 1.0], (FINISHED_STATUS, "", 2.0)),
+        ([math.inf, 1.0], (FAILED_STATUS, "its loss of validation is inf", None)),
+        ([1.0, math.nan], (FAILED_STATUS, "its loss of validation is nan", None)),
     ],
 )
 def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tfm.pipeline.comparison.differences.breakdowns import (
     Breakdown,
-    Row,
+    BreakdownRow,
     breakdown_by_label,
     breakdown_by_ngram_order,
     breakdown_by_source_length,
@@ -118,7 +118,7 @@ def test_accuracy_by_length_where_labels_are_scored() -> None:
 
 @given(st.lists(st.lists(st.none() | st.floats(0, 100), min_size=3, max_size=3)))
 def test_runs_of_one_system_become_their_mean(rows: list[list[float | None]]) -> None:
-    found = Breakdown("F1", "x", "y", [Row(str(i), i, values) for i, values in enumerate(rows)])
+    found = Breakdown("F1", "x", "y", [BreakdownRow(str(i), i, values) for i, values in enumerate(rows)])
     for row, values in zip(merge_columns(found, [[1], [0, 2]]).rows, rows, strict=True):
         first, second, third = values
         assert row.values[0] == second

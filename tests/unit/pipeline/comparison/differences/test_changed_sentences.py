@@ -10,7 +10,7 @@ from tfm.pipeline.comparison.differences.changed_sentences import (
     TextSpan,
     changed_label_spans,
     changed_word_spans,
-    changes,
+    find_sentence_changes,
 )
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -29,7 +29,7 @@ def test_gains_are_differences_of_chrf_the_most_first() -> None:
     sources = [f"source {i}" for i in range(6)]
     before, after = (Segments("t", sources, each, [REFERENCES]) for each in (BEFORE, AFTER))
     done: list[int] = []
-    found = changes(before, after, CONFIG, 9, done.append)
+    found = find_sentence_changes(before, after, CONFIG, 9, done.append)
     assert sum(done) == 6
     metric = CHRF()
     gains = {
@@ -51,27 +51,27 @@ def test_gains_are_differences_of_chrf_the_most_first() -> None:
         assert each.references == (REFERENCES[each.line - 1],)
     assert told(list(found.gained[0].before)) == "zwei Katzen"
     assert told(list(found.gained[0].after)) == "zwei Katzen [schlafen]"
-    few = changes(before, after, CONFIG, 1, done.append)
+    few = find_sentence_changes(before, after, CONFIG, 1, done.append)
     assert (few.worse, few.lost) == (found.worse, found.lost[:1])
 
 
 def test_a_system_beside_itself_changed_nothing() -> None:
     one = Segments("t", None, BEFORE, [REFERENCES])
-    found = changes(one, one, CONFIG, 9, lambda _: None)
+    found = find_sentence_changes(one, one, CONFIG, 9, lambda _: None)
     assert (found.same, found.gained, found.lost, found.as_good) == (6, [], [], 0)
 
 
 def test_of_labels_the_share_that_is_right_counts_and_places_are_compared() -> None:
     config = EvaluationConfig(metrics=("accuracy",), labels="word")
     before, after = (Segments("t", ["a b c d"], [each], [["O B-x I-x O"]]) for each in ("O O B-x O", "O B-x O O"))
-    (change,) = changes(before, after, config, 9, lambda _: None).gained
+    (change,) = find_sentence_changes(before, after, config, 9, lambda _: None).gained
     assert change.scores == (50, 75)
     assert told(list(change.before)) == "O [O B-x] O"
     assert told(list(change.after)) == "O [B-x O] O"
     assert [told(each) for each in changed_label_spans("A B", "A")] == ["A [B]", "A"]
     line = EvaluationConfig(metrics=("accuracy",), labels="line")
     named = (Segments("t", None, [each], [["very bad"]]) for each in ("very bad", "very good"))
-    (lost,) = changes(*named, line, 9, lambda _: None).lost
+    (lost,) = find_sentence_changes(*named, line, 9, lambda _: None).lost
     assert lost.scores == (100, 0)
 
 

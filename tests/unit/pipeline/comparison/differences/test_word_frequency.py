@@ -24,7 +24,7 @@ NAMES = ["0", "1", "2", "3", "4", "5–9", "10–99", "100–999", "1,000 or mor
 
 
 def test_training_words_are_counted_as_the_model_saw_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_frequency, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(word_frequency, "ROWS_PER_CHUNK", 2)
     targets = ["Ein Hund, ein Hund!", "", "Äpfel", "ein\u0301e A\u0308pfel", "HUND."]
     known = make_dataset(tmp_path / "dataset", targets, learned_from=targets * 9)
     words = {"ein", "hund", "äpfel", "katze"}

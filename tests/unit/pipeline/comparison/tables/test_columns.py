@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 from tests.tiny_runs import add_scores, add_texts, make_run
-from tfm.pipeline.comparison.human_agreement import people_agree
-from tfm.pipeline.comparison.metric_tests import MISSING_SEEDS_REASON, Outcome, ScoreEstimate, run_tests
+from tfm.pipeline.comparison.human_agreement import human_agreement
+from tfm.pipeline.comparison.metric_tests import (
+    MISSING_SEEDS_REASON,
+    ScoreEstimate,
+    SignificanceResults,
+    run_significance_tests,
+)
 from tfm.pipeline.comparison.runs import Comparison, compare_runs, sort_rows
-from tfm.pipeline.comparison.tables.as_json import as_json
+from tfm.pipeline.comparison.tables.as_json import comparison_as_json
 from tfm.pipeline.comparison.tables.columns import (
     Cell,
     Column,
@@ -22,14 +27,14 @@ from tfm.pipeline.comparison.tables.columns import (
     match_metric_names,
     score_columns,
 )
-from tfm.pipeline.comparison.tables.latex import escape_latex, latex
+from tfm.pipeline.comparison.tables.latex import comparison_latex, escape_latex
 from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.significance.human_agreement_table import SOURCE, agreement_with_people
-from tfm.pipeline.significance.paired_tests import Difference
+from tfm.pipeline.significance.human_agreement_table import TABLE_SOURCE, agreement_with_people
+from tfm.pipeline.significance.paired_tests import PairedDifference
 
 LINES = [f"wort {number} ÄÖ كلب" for number in range(40)]
 METRICS = ["exact_match"]
@@ -44,9 +49,9 @@ def run_of(folder: Path, num_wrong: int, *, seed: int = 1, norm: str = "pre", **
     return add_texts(run, {"test": Segments("test", LINES, said(num_wrong), [LINES])}, metrics=METRICS, **more)
 
 
-def compared(folders: Sequence[Path], **more: Any) -> tuple[Comparison, Outcome]:
+def compared(folders: Sequence[Path], **more: Any) -> tuple[Comparison, SignificanceResults]:
     found = compare_runs(folders, **more)
-    return found, run_tests(found, METRICS, NullReporter())
+    return found, run_significance_tests(found, METRICS, NullReporter())
 
 
 def texts(columns: Sequence[Column]) -> Mapping[str, list[str]]:
@@ -111,7 +116,7 @@ def test_a_mean_over_some_seeds_alone_is_told_and_is_not_the_best(tmp_path: Path
                 add_scores(make_run(tmp_path / f"{name}-{seed}", seed=seed, model={"norm": name}), 30, **others)
             )
     found = compare_runs(runs)
-    tested = run_tests(found, ["ter"], NullReporter())
+    tested = run_significance_tests(found, ["ter"], NullReporter())
     cells = {column.heading: column.cells for column in comparison_columns(found, tested, ["ter"], duration=str)}[
         "TER ↓"
     ]
@@ -124,7 +129,7 @@ def test_a_mean_over_some_seeds_alone_is_told_and_is_not_the_best(tmp_path: Path
 def test_as_json_has_runs_and_rows_with_their_tests(tmp_path: Path) -> None:
     runs = [run_of(tmp_path / f"a-{seed}", 20 + seed, seed=seed) for seed in (1, 2)]
     runs += [run_of(tmp_path / f"b-{seed}", 6 + seed, seed=seed, norm="post") for seed in (1, 2)]
-    document = json.loads(json.dumps(as_json(*compared(runs)), allow_nan=False))
+    document = json.loads(json.dumps(comparison_as_json(*compared(runs)), allow_nan=False))
     assert document["baseline"] == "a"
     assert document["test"] == {"name": "test", "segments": 40}
     assert document["tests"] == {"resamples": 1000, "trials": 10000, "seed": 12345, "level": 0.05}
@@ -153,15 +158,15 @@ def test_the_chance_that_people_agree_stands_in_the_table_and_in_json(tmp_path: 
         for name, each in zip("ab", segments, strict=True)
     ]
     found = compare_runs(runs)
-    tested = run_tests(found, ["bleu"], NullReporter())
+    tested = run_significance_tests(found, ["bleu"], NullReporter())
     versus = tested.rows["bleu"]["b"].versus
     assert versus is not None
     expected = agreement_with_people("bleu", versus.difference)
     assert texts(difference_columns(found, tested, ["bleu"]))["people agree"] == [str(expected)]
     (sentence,) = agreement_legend(found, tested, ["bleu"])
-    assert SOURCE in sentence
-    people = as_json(found, tested)["rows"][1]["figures"]["test.bleu"]["versus"]["people_agree"]
-    assert people["source"] == SOURCE
+    assert TABLE_SOURCE in sentence
+    people = comparison_as_json(found, tested)["rows"][1]["figures"]["test.bleu"]["versus"]["people_agree"]
+    assert people["source"] == TABLE_SOURCE
     assert expected is not None
     assert people["percent"] == expected.percent
 
@@ -181,8 +186,8 @@ def test_the_chance_that_people_agree_stands_in_the_table_and_in_json(tmp_path: 
 )
 def test_comet_is_known_by_its_model(metric: str, signature: str, known: bool) -> None:
     expected = agreement_with_people("comet22", 0.7) if known else None
-    assert people_agree(metric, signature, 0.007) == expected
-    assert people_agree(metric, signature, 0.0) is None
+    assert human_agreement(metric, signature, 0.007) == expected
+    assert human_agreement(metric, signature, 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -219,7 +224,7 @@ def test_figures_have_the_digits_of_their_size(
         add_scores(make_run(tmp_path / name, model={"norm": name}), 30.0, **{metric: Score(value, "x")})
         for name, value in zip("ab", values, strict=True)
     ]
-    (column,) = score_columns(compare_runs(runs), Outcome(), [metric])
+    (column,) = score_columns(compare_runs(runs), SignificanceResults(), [metric])
     assert [str(cell) for cell in column.cells] == cells
 
 
@@ -229,13 +234,13 @@ def test_a_difference_from_what_has_no_end_is_shown(tmp_path: Path) -> None:
         for name, value in (("a", math.inf), ("b", 3.0))
     ]
     found = compare_runs(runs)
-    versus = Difference(-math.inf, -math.inf, math.nan, 1.0, 1.0, 9, 1.0, 1.0, True)
+    versus = PairedDifference(-math.inf, -math.inf, math.nan, 1.0, 1.0, 9, 1.0, 1.0, True)
     measured = {"b": ScoreEstimate(3.0, math.nan, 1.0, math.inf, versus)}
-    tested = Outcome("test", 9, rows={"perplexity": measured})
+    tested = SignificanceResults("test", 9, rows={"perplexity": measured})
     assert texts(difference_columns(found, tested, ["perplexity"]))["95 % interval"] == ["-∞ to –"]
     (column,) = score_columns(found, tested, ["perplexity"])
     assert [str(cell) for cell in column.cells] == ["∞", "3.00"]
-    json.dumps(as_json(found, tested), allow_nan=False)
+    json.dumps(comparison_as_json(found, tested), allow_nan=False)
 
 
 def test_a_figure_without_end_is_shown_and_has_no_spread(tmp_path: Path) -> None:
@@ -244,7 +249,7 @@ def test_a_figure_without_end_is_shown_and_has_no_spread(tmp_path: Path) -> None
         for seed, value in ((1, math.inf), (2, 3.0))
     ]
     found = compare_runs(runs)
-    (cell,) = comparison_columns(found, Outcome(), ["perplexity"], duration=str)[-1].cells
+    (cell,) = comparison_columns(found, SignificanceResults(), ["perplexity"], duration=str)[-1].cells
     assert str(cell) == "∞"
 
 
@@ -254,7 +259,7 @@ HOSTILE = 'a_1 & 50 % of \\{x}$y^z~#<tab>|"q"'
 def test_latex_is_escaped_and_says_how_it_was_tested(tmp_path: Path) -> None:
     runs = [run_of(tmp_path / HOSTILE.replace("/", ""), 20), run_of(tmp_path / "عربي", 5, norm="post")]
     found, tested = compared(runs)
-    lines = latex(found, tested, METRICS).splitlines()
+    lines = comparison_latex(found, tested, METRICS).splitlines()
     rows = [line.strip() for line in lines if line.endswith(r" \\")]
     assert rows[0] == r"& exact match \\"
     assert rows[1].startswith(
@@ -313,7 +318,7 @@ BLEU = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
     ],
 )
 def test_people_agree_is_for_the_definitions_of_the_table_alone(metric: str, signature: str, known: bool) -> None:
-    assert people_agree(metric, signature, 1.0) == (agreement_with_people(metric, 1.0) if known else None)
+    assert human_agreement(metric, signature, 1.0) == (agreement_with_people(metric, 1.0) if known else None)
 
 
 def test_further_scores_of_validation_have_columns_and_the_better_is_marked(tmp_path: Path) -> None:
@@ -324,7 +329,8 @@ def test_further_scores_of_validation_have_columns_and_the_better_is_marked(tmp_
         runs.append(make_run(tmp_path / name, figures={"validation": validation}))
     found = compare_runs(runs, "valid.wer")
     columns = {
-        each.heading: each for each in comparison_columns(found, run_tests(found, [], NullReporter()), [], duration=str)
+        each.heading: each
+        for each in comparison_columns(found, run_significance_tests(found, [], NullReporter()), [], duration=str)
     }
     assert [row.name for row in found.rows] == ["better", "base"]
     assert [str(cell) for cell in columns["valid WER ↓"].cells] == ["10.00", "20.00"]

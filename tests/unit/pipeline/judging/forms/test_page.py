@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.judged import HOSTILE, campaign, systems
-from tfm.pipeline.judging.campaign import Campaign, Kind
-from tfm.pipeline.judging.forms.page import page
+from tfm.pipeline.judging.campaign import Campaign, CampaignKind
+from tfm.pipeline.judging.forms.page import judge_page
 
-KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
+KINDS: tuple[CampaignKind, ...] = ("likert", "esa", "pairwise", "best")
 
 
 class Tags(HTMLParser):
@@ -37,9 +37,9 @@ def held(of: Campaign, text: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_holds_what_its_judge_is_shown_and_no_more(kind: Kind) -> None:
+def test_a_page_holds_what_its_judge_is_shown_and_no_more(kind: CampaignKind) -> None:
     of = campaign(kind, systems(3, 40))
-    judge, text = of.judges[1], page(of, of.judges[1])
+    judge, text = of.judges[1], judge_page(of, of.judges[1])
     items = [of.items_by_id[name] for name in judge.items]
     content = held(of, text)
     assert (content["campaign"], content["judge"], content["kind"]) == (of.fingerprint, "judge-2", kind)
@@ -54,18 +54,20 @@ def test_a_page_holds_what_its_judge_is_shown_and_no_more(kind: Kind) -> None:
     ]
     assert not any(word in text for word in ("system 0", "system 1", "system 2", "damaged", "repeat_of"))
     without = campaign(kind, systems(3, 40), checks=0)
-    assert "the right words" not in page(without, without.judges[0]), "references are shown only where it was asked for"
+    assert "the right words" not in judge_page(without, without.judges[0]), (
+        "references are shown only where it was asked for"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_text_leaves_its_place(kind: Kind) -> None:
+def test_no_text_leaves_its_place(kind: CampaignKind) -> None:
     of = campaign(kind, systems(3, 60, texts=HOSTILE), segments=30, show_reference=True)
     plain = campaign(kind, systems(3, 60), segments=30, show_reference=True)
-    found = Tags(page(of, of.judges[0]))
-    assert found.tags == Tags(page(plain, plain.judges[0])).tags
+    found = Tags(judge_page(of, of.judges[0]))
+    assert found.tags == Tags(judge_page(plain, plain.judges[0])).tags
     assert found.tags.count("script") == 1
     first = of.items_by_id[of.judges[0].items[0]]
-    items = held(of, page(of, of.judges[0]))["items"]
+    items = held(of, judge_page(of, of.judges[0]))["items"]
     assert isinstance(items, list)
     assert items[0]["reference"] == first.references[0]
     assert [each["text"] for each in items[0]["shown"]] == [each.text for each in first.shown]

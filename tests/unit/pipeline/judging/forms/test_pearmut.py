@@ -9,11 +9,11 @@ import pytest
 from tests.judged import HOSTILE, campaign, systems
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
-from tfm.pipeline.judging.answers import Rating, Span
-from tfm.pipeline.judging.campaign import Campaign, Kind
+from tfm.pipeline.judging.answers import ErrorSpan, Rating
+from tfm.pipeline.judging.campaign import Campaign, CampaignKind
 from tfm.pipeline.judging.forms.pearmut import campaign_id, format_pearmut
 
-KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
+KINDS: tuple[CampaignKind, ...] = ("likert", "esa", "pairwise", "best")
 
 
 def entry(of: Campaign, item_id: str, judge: str = "judge-1", **given: Any) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def log(file: Path, *entries: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_campaign_is_one_that_pearmut_opens(kind: Kind) -> None:
+def test_a_campaign_is_one_that_pearmut_opens(kind: CampaignKind) -> None:
     """What `_add_single_campaign` of its cli.py checks."""
     of = campaign(kind, systems(3, 40, texts=HOSTILE), segments=20, show_reference=True)
     content = json.loads(format_pearmut(of))
@@ -59,7 +59,7 @@ def test_a_campaign_is_one_that_pearmut_opens(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_says_neither_systems_nor_checks_and_no_text_is_html(kind: Kind) -> None:
+def test_it_says_neither_systems_nor_checks_and_no_text_is_html(kind: CampaignKind) -> None:
     text = format_pearmut(campaign(kind, systems(3, 60, texts=HOSTILE), segments=30))
     assert not any(word in text for word in ("system 0", "damaged", "repeat_of", "validation"))
     items = [item for task in json.loads(text)["data"] for (item,) in task]
@@ -115,7 +115,7 @@ def test_error_spans_are_counted_in_utf_16_with_the_last_one_included(tmp_path: 
         for item, (i, j) in zip(items, spans, strict=True)
     ]
     found = read_answers(of, [log(tmp_path / "log", *rows)], partial=True)
-    assert [answer.ratings["A"].spans for answer in found] == [(Span(i, j, "major"),) for i, j in expected]
+    assert [answer.ratings["A"].spans for answer in found] == [(ErrorSpan(i, j, "major"),) for i, j in expected]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_error_spans_are_counted_in_utf_16_with_the_last_one_included(tmp_path: 
         *(("best", "101", "AC"), ("best", "010", "B")),
     ],
 )
-def test_a_preference_is_the_larger_number(tmp_path: Path, kind: Kind, given: str, best: str) -> None:
+def test_a_preference_is_the_larger_number(tmp_path: Path, kind: CampaignKind, given: str, best: str) -> None:
     of = campaign(kind, systems(3, 40))
     sliders = {label: {"sliders": {"best": int(number)}} for label, number in zip("ABC", given, strict=False)}
     file = log(tmp_path / "log", entry(of, of.judges[0].items[0], **sliders))

@@ -12,11 +12,11 @@ import pytest
 from tests.judged import HOSTILE, campaign, systems
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answer_files import read_answers
-from tfm.pipeline.judging.answers import Answer, Rating, Span
-from tfm.pipeline.judging.campaign import Campaign, Kind
+from tfm.pipeline.judging.answers import Answer, ErrorSpan, Rating
+from tfm.pipeline.judging.campaign import Campaign, CampaignKind
 from tfm.pipeline.judging.forms.spreadsheet import escape_formula, make_spreadsheet
 
-KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
+KINDS: tuple[CampaignKind, ...] = ("likert", "esa", "pairwise", "best")
 Fill = Callable[[dict[str, str], int], None]
 
 
@@ -41,7 +41,7 @@ def column(row: dict[str, str], name: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_table_has_all_that_a_judge_is_shown_and_no_more(kind: Kind) -> None:
+def test_a_table_has_all_that_a_judge_is_shown_and_no_more(kind: CampaignKind) -> None:
     of = campaign(kind, systems(3, 40), show_reference=kind == "esa")
     rows = rows_of(of)
     shown = [(item, each) for item in map(of.items_by_id.__getitem__, of.judges[0].items) for each in item.shown]
@@ -89,13 +89,18 @@ def test_errors_are_found_where_their_words_stand(tmp_path: Path) -> None:
         row[column(row, "major errors")] = "'-a 🐕"
 
     answer = read_answers(of, [filled(of, tmp_path / "t", fill)])[0]
-    spans = (Span(0, 4, "major"), Span(5, 13, "minor"), Span(15, 23, "minor"), Span(31, 31, "minor"))
+    spans = (
+        ErrorSpan(0, 4, "major"),
+        ErrorSpan(5, 13, "minor"),
+        ErrorSpan(15, 23, "minor"),
+        ErrorSpan(31, 31, "minor"),
+    )
     assert answer.ratings["A"] == Rating({"score": 70}, spans)
     assert [text[span.start : span.end] for span in spans] == ["-a 🐕", "der Hund", "der Hund", ""]
 
 
 @pytest.mark.parametrize(("kind", "crossed"), [("pairwise", "A"), ("pairwise", "AB"), ("best", "BC"), ("best", "C")])
-def test_what_is_crossed_is_preferred(tmp_path: Path, kind: Kind, crossed: str) -> None:
+def test_what_is_crossed_is_preferred(tmp_path: Path, kind: CampaignKind, crossed: str) -> None:
     of = campaign(kind, systems(3, 40))
     name = "preferred" if kind == "pairwise" else "best"
 
@@ -141,7 +146,7 @@ def test_rows_that_are_not_filled_in_are_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_a_cell_that_cannot_be_read_is_refused_by_name(
-    tmp_path: Path, kind: Kind, name: str, value: str, said: str
+    tmp_path: Path, kind: CampaignKind, name: str, value: str, said: str
 ) -> None:
     of = campaign(kind, systems(2, 40))
     wrong = 1 if (name, kind) == ("label", "pairwise") else 0
@@ -199,4 +204,4 @@ def test_no_part_of_a_text_is_a_formula_where_the_separator_is_another(tmp_path:
     def fill(row: dict[str, str], number: int) -> None:
         row[column(row, "score")], row[column(row, "minor errors")] = "1", row["hypothesis"]
 
-    assert read_answers(of, [filled(of, tmp_path / "t", fill)])[0].ratings["A"].spans == (Span(0, 6, "minor"),)
+    assert read_answers(of, [filled(of, tmp_path / "t", fill)])[0].ratings["A"].spans == (ErrorSpan(0, 6, "minor"),)

@@ -9,12 +9,12 @@ import pytest
 
 from tests.judged import campaign, systems
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, Item, Kind
+from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, CampaignKind, Item
 from tfm.pipeline.judging.making.assembly import CampaignSpec
 from tfm.pipeline.judging.making.attention_checks import corrupt_text
 from tfm.pipeline.judging.making.design import balanced_assignment, round_robin_pairs
 
-KINDS: tuple[Kind, ...] = ("likert", "esa", "pairwise", "best")
+KINDS: tuple[CampaignKind, ...] = ("likert", "esa", "pairwise", "best")
 SIZES = [(2, 7, 1, 1), (3, 11, 4, 2), (4, 13, 3, 2), (5, 23, 6, 1), (2, 40, 5, 3)]
 """Systems, segments, judges, judges a text."""
 
@@ -43,7 +43,7 @@ def test_every_pair_comes_once_and_no_system_is_ahead_on_the_way(number: int) ->
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("num_systems", "segments", "judges", "each"), SIZES)
 def test_each_judge_sees_each_segment_once_and_each_system_as_often(
-    kind: Kind, num_systems: int, segments: int, judges: int, each: int
+    kind: CampaignKind, num_systems: int, segments: int, judges: int, each: int
 ) -> None:
     judged = systems(num_systems, segments + 9)
     of = campaign(kind, judged, segments=segments, judges=judges, each=each, seed=num_systems)
@@ -61,7 +61,9 @@ def test_each_judge_sees_each_segment_once_and_each_system_as_often(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("num_systems", [2, 3, 4, 5])
-def test_without_each_every_judge_sees_all_and_a_source_is_far_from_itself(kind: Kind, num_systems: int) -> None:
+def test_without_each_every_judge_sees_all_and_a_source_is_far_from_itself(
+    kind: CampaignKind, num_systems: int
+) -> None:
     of = campaign(kind, systems(num_systems, 40), segments=13, judges=2, checks=0, repeats=0)
     together = {"pairwise": 2, "best": num_systems}.get(kind, 1)
     wanted = Counter(
@@ -96,7 +98,7 @@ def test_several_judges_see_the_same_text_and_who_changes() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_are_those_of_the_systems_and_labels_are_drawn(kind: Kind) -> None:
+def test_texts_are_those_of_the_systems_and_labels_are_drawn(kind: CampaignKind) -> None:
     judged = systems(3, 80)
     of = campaign(kind, judged, segments=60, judges=2)
     said = {(system.name, line): text for system in judged for line, text in enumerate(system.tests["t"].hypotheses, 1)}
@@ -113,7 +115,7 @@ def test_texts_are_those_of_the_systems_and_labels_are_drawn(kind: Kind) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("repeats", "checks"), [(0.1, 0.1), (0.5, 0.5), (0, 0), (0.25, 0)])
-def test_the_stated_share_comes_twice_and_as_checks(kind: Kind, repeats: float, checks: float) -> None:
+def test_the_stated_share_comes_twice_and_as_checks(kind: CampaignKind, repeats: float, checks: float) -> None:
     of = campaign(kind, systems(3, 110), segments=40, judges=3, repeats=repeats, checks=checks)
     judged = {item.line for item in of.items if item.counts}
     for judge in of.judges:
@@ -154,7 +156,7 @@ def test_an_id_says_no_more_than_the_place() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pairwise", "best"])
-def test_texts_that_are_all_the_same_are_ties_and_are_not_shown(kind: Kind) -> None:
+def test_texts_that_are_all_the_same_are_ties_and_are_not_shown(kind: CampaignKind) -> None:
     judged = systems(2, 40)
     first = judged[0].tests["t"]
     half = [*first.hypotheses[:20], *judged[1].tests["t"].hypotheses[20:]]
@@ -213,7 +215,7 @@ def test_checks_without_references_are_spoiled_outputs() -> None:
         ("pairwise", 2, {"each": 3}, "--each 3: so many judges cannot see a text, there are 2: --judges"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(kind: Kind, number: int, wanted: dict[str, int], said: str) -> None:
+def test_what_cannot_be_asked_is_refused(kind: CampaignKind, number: int, wanted: dict[str, int], said: str) -> None:
     with pytest.raises(RecipeError, match=said):
         campaign(kind, systems(number, 20), **wanted)
 

@@ -11,11 +11,11 @@ from sklearn.metrics import cohen_kappa_score
 
 from tfm.pipeline.judging.statistics.agreement import (
     Level,
-    alpha,
     alpha_of_draws,
     cohen_kappa,
+    estimate_alpha,
     kappa_of_draws,
-    kappas,
+    pairwise_kappas,
 )
 from tfm.pipeline.judging.statistics.ratings import Judgment, bootstrap_counts, percentiles
 
@@ -34,7 +34,7 @@ def judgments(rows: tuple[str, ...]) -> list[Judgment]:
 
 @pytest.mark.parametrize(("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_of_krippendorffs_example(level: Level, published: float) -> None:
-    found = alpha(judgments(KRIPPENDORFF_2011), level)
+    found = estimate_alpha(judgments(KRIPPENDORFF_2011), level)
     assert found.value == pytest.approx(published, abs=5e-4)
     assert (found.num_units, found.num_values) == (11, 40)  # one unit has one value, which pairs with none
 
@@ -62,7 +62,7 @@ def test_alpha_by_counting_pairs(level: Level) -> None:
     random = np.random.default_rng(3)
     units = [[float(x) for x in random.integers(1, 6, size=random.integers(1, 5))] for _ in range(30)]
     rows = [Judgment(f"j{who}", f"t:{line}", "s", value) for line, u in enumerate(units) for who, value in enumerate(u)]
-    assert alpha(rows, level).value == pytest.approx(alpha_by_pairs(units, level), abs=1e-12)
+    assert estimate_alpha(rows, level).value == pytest.approx(alpha_by_pairs(units, level), abs=1e-12)
 
 
 def test_alpha_of_intervals_as_the_library() -> None:
@@ -74,14 +74,14 @@ def test_alpha_of_intervals_as_the_library() -> None:
         for who, line in np.argwhere(~np.isnan(table)).tolist()
     ]
     expected = krippendorff.alpha(table, level_of_measurement="interval")
-    assert alpha(rows, "interval").value == pytest.approx(expected, abs=1e-12)
+    assert estimate_alpha(rows, "interval").value == pytest.approx(expected, abs=1e-12)
 
 
 def test_alpha_where_it_is_not_defined() -> None:
-    assert alpha(judgments(("12345",)), "ordinal").value is None
-    assert alpha(judgments(("333", "333")), "ordinal").value is None
-    assert alpha([], "nominal").value is None
-    assert alpha(judgments(("12", "12")), "ordinal").value == 1
+    assert estimate_alpha(judgments(("12345",)), "ordinal").value is None
+    assert estimate_alpha(judgments(("333", "333")), "ordinal").value is None
+    assert estimate_alpha([], "nominal").value is None
+    assert estimate_alpha(judgments(("12", "12")), "ordinal").value == 1
 
 
 @pytest.mark.parametrize(("level", "weights"), [("nominal", None), ("ordinal", "quadratic")])
@@ -110,12 +110,12 @@ def test_kappa_where_it_is_not_defined() -> None:
 
 def test_kappas_are_of_units_that_both_have() -> None:
     rows = judgments(("12345", "1234.", "....5", "....."))
-    pairs, mean = kappas(rows, "ordinal")
+    pairs, mean = pairwise_kappas(rows, "ordinal")
     found = {each.judges: (each.value, each.num_units) for each in pairs}
     assert found == {("judge 0", "judge 1"): (1, 4), ("judge 0", "judge 2"): (None, 1)}
     assert mean.value == 1
     same_place = [Judgment(judge, "t:1", system, 3.0) for judge, system in product("ab", ("x", "y"))]
-    assert kappas(same_place, "nominal")[0][0].num_units == 2, "a unit is a segment and a system"
+    assert pairwise_kappas(same_place, "nominal")[0][0].num_units == 2, "a unit is a segment and a system"
 
 
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
@@ -154,7 +154,7 @@ def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
         Judgment("abc"[judge], f"t:{line}", "xy"[system], float(values[judge, line, system]))
         for judge, line, system in np.ndindex(values.shape)
     ]
-    found, (pairs, mean) = alpha(rows, "ordinal"), kappas(rows, "ordinal")
+    found, (pairs, mean) = estimate_alpha(rows, "ordinal"), pairwise_kappas(rows, "ordinal")
     alphas, by_pair = [], []
     for draw in bootstrap_counts(100, 1000):
         again = np.repeat(values, draw, axis=1).reshape(3, -1)
@@ -173,9 +173,9 @@ def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
 
 def test_one_segment_has_no_interval() -> None:
     rows = [Judgment(judge, "t:1", system, value) for judge in "ab" for system, value in (("x", 1.0), ("y", 2.0))]
-    found, (pairs, mean) = alpha(rows, "nominal"), kappas(rows, "nominal")
+    found, (pairs, mean) = estimate_alpha(rows, "nominal"), pairwise_kappas(rows, "nominal")
     assert [(each.value, each.low, each.high) for each in (found, pairs[0], mean)] == [(1, None, None)] * 3
-    assert kappas([], "nominal")[1].value is None
+    assert pairwise_kappas([], "nominal")[1].value is None
 
 
 def test_where_judges_differ_seldom_there_is_no_interval() -> None:
@@ -183,12 +183,12 @@ def test_where_judges_differ_seldom_there_is_no_interval() -> None:
         first = [float(line % 3) for line in range(100)]
         second = [value + (line < num_apart) for line, value in enumerate(first)]
         rows = [Judgment(j, f"t:{i}", "s", v) for j, side in (("a", first), ("b", second)) for i, v in enumerate(side)]
-        found, (pairs, mean) = alpha(rows, "nominal"), kappas(rows, "nominal")
+        found, (pairs, mean) = estimate_alpha(rows, "nominal"), pairwise_kappas(rows, "nominal")
         for each in (found, pairs[0], mean):
             assert (each.low is not None) == is_given
             assert each.no_interval_reason == (None if is_given else "the judges differ in 9 segments, and it needs 10")
     rows = [Judgment(j, f"t:{i}", "s", float(i < 12 + (j == "a"))) for j in "ab" for i in range(99)]
-    assert alpha(rows, "nominal").no_interval_reason == "99 segments, and it needs 100"
+    assert estimate_alpha(rows, "nominal").no_interval_reason == "99 segments, and it needs 100"
 
 
 def covered(level: Level, num_panels: int, seed: int) -> tuple[float, float]:
@@ -208,7 +208,7 @@ def covered(level: Level, num_panels: int, seed: int) -> tuple[float, float]:
             values = random.normal(0, 1, 100) + random.normal(0, 0.8, (4, 100))
             wanted = 1 / (1 + 0.8**2)
         rows = [Judgment(str(j), f"t:{i}", "s", float(values[j, i])) for j, i in np.ndindex(4, 100)]
-        of_alpha, (_, of_kappas) = alpha(rows, level), kappas(rows, level)
+        of_alpha, (_, of_kappas) = estimate_alpha(rows, level), pairwise_kappas(rows, level)
         in_alpha += of_alpha.low <= wanted <= of_alpha.high  # type: ignore[operator]
         in_kappa += of_kappas.low <= wanted <= of_kappas.high  # type: ignore[operator]
     return 100 * in_alpha / num_panels, 100 * in_kappa / num_panels

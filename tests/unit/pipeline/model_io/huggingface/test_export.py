@@ -15,9 +15,9 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.export import to_ctranslate2
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
-from tfm.pipeline.model_io.huggingface.registry import EXPORT_CLASSES, class_for, unsupported_reason
+from tfm.pipeline.model_io.huggingface.registry import EXPORT_CLASSES, find_export_class, unsupported_reason
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.special import PAD_ID
 
@@ -28,7 +28,7 @@ TEXT = "  a dog <s> runs </s>\t\tthrough THE snow स्नो שלום \u0001."
 def exported(folder: Path, **changes: Any) -> tuple[LoadedModel, Path]:
     ours = published(folder / "model", **changes)
     (out := folder / "out").mkdir()
-    to_huggingface(ours, out, Card())
+    to_huggingface(ours, out, ModelCard())
     return ours, out
 
 
@@ -175,7 +175,7 @@ LACKING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("part", LACKING)
 def test_a_part_that_no_class_holds_is_named(part: str) -> None:
     config = ModelConfig.model_validate(LACKING[part])
-    assert class_for(config) is None
+    assert find_export_class(config) is None
     assert part in unsupported_reason(config)
 
 
@@ -183,8 +183,8 @@ def test_a_part_that_is_new_is_refused_until_a_class_holds_it() -> None:
     class Newer(ModelConfig):
         frobnication: float = 0.0
 
-    assert class_for(Newer()) is EXPORT_CLASSES[0]
-    assert class_for(Newer(frobnication=0.5)) is None
+    assert find_export_class(Newer()) is EXPORT_CLASSES[0]
+    assert find_export_class(Newer(frobnication=0.5)) is None
     assert "model.frobnication = 0.5" in unsupported_reason(Newer(frobnication=0.5))
 
 
@@ -194,4 +194,4 @@ def test_two_vocabularies_are_refused(tmp_path: Path) -> None:
         ours.model, ours.source_tokenizer, ours.source_tokenizer.with_languages("deu"), ours.config, tmp_path
     )
     with pytest.raises(RecipeError, match=r"PegasusForConditionalGeneration has one vocabulary.*tokenizer.shared"):
-        to_huggingface(two, tmp_path, Card())
+        to_huggingface(two, tmp_path, ModelCard())

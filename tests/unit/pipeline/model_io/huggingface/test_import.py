@@ -16,7 +16,7 @@ from tests.tiny_model import TEXTS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
@@ -234,7 +234,7 @@ def rows_of(folder: Path, ours: LoadedModel, model: Any) -> list[int]:
 def test_what_was_exported_comes_back(kind: str, tmp_path: Path) -> None:
     ours = published(tmp_path / "model", **KINDS[kind][1])
     (folder := tmp_path / "theirs").mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     back = taken(folder)
     ids = [5, 6, 7, 20], [9, 10, 30, 12]
     torch.testing.assert_close(our_logits(back, *ids), our_logits(ours, *ids), atol=1e-5, rtol=0)
@@ -250,7 +250,7 @@ def test_a_masked_language_model_comes_back_as_it_was(tie: str, tmp_path: Path) 
     changes = {**KINDS["masked"][1], "tie": tie, "activation": "gelu", "dropout": {"embedding": 0.2, "residual": 0.2}}
     ours = published(tmp_path / "model", **changes)
     (folder := tmp_path / "theirs").mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     back = taken(folder)
     assert back.config.model_copy(update={"decoder": ours.config.decoder}) == ours.config  # it has no decoder
     for name, weight in ours.model.state_dict().items():
@@ -269,7 +269,7 @@ def test_labels_come_back_with_their_names(tmp_path: Path) -> None:
         )
         ours = LoadedModel(plain.model, plain.source_tokenizer, names, plain.config, plain.folder)
         (folder := tmp_path / task / "theirs").mkdir()
-        to_huggingface(ours, folder, Card())
+        to_huggingface(ours, folder, ModelCard())
         back = taken(folder)
         assert back.target_tokenizer.piece(7) == " NAME-3"
         assert back.target_tokenizer.label_kind == kind
@@ -294,7 +294,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_does_not_fit_is_refused_with_the_reason(what: str, tmp_path: Path) -> None:
     ours = published(tmp_path / "model", **KINDS["pre-norm"][1])
     (folder := tmp_path / "theirs").mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     changes, reason = WRONG[what]
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | changes), encoding="utf-8")
@@ -306,7 +306,7 @@ def test_what_does_not_fit_is_refused_with_the_reason(what: str, tmp_path: Path)
 def test_of_several_tokens_that_end_texts_the_first_one_does(tmp_path: Path) -> None:
     ours = published(tmp_path / "model", **KINDS["pre-norm"][1])
     (folder := tmp_path / "theirs").mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | {"eos_token_id": [EOS_ID, 7, 9]}))
     heard: list[str] = []
@@ -326,7 +326,7 @@ def test_of_several_tokens_that_end_texts_the_first_one_does(tmp_path: Path) -> 
 def test_missing_files_are_named(tmp_path: Path) -> None:
     ours = published(tmp_path / "model")
     (folder := tmp_path / "theirs").mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     for name in ("tokenizer.json", "model.safetensors", "config.json"):
         (folder / name).unlink()
         with pytest.raises(DataError, match=f"has no {name}"):
@@ -338,7 +338,7 @@ def test_a_model_that_came_in_goes_out_again(tmp_path: Path) -> None:
     pegasus(folder)
     ours = taken(folder)
     (again := tmp_path / "again").mkdir()
-    to_huggingface(ours, again, Card())
+    to_huggingface(ours, again, ModelCard())
     model = transformers.PegasusForConditionalGeneration.from_pretrained(again).eval()
     ids = [5, 6, 7, 20], [9, 10, 30, 12]
     torch.testing.assert_close(their_logits(model, ours, *ids), our_logits(ours, *ids), atol=1e-4, rtol=0)

@@ -15,7 +15,7 @@ from tests.unit.pipeline.model_io.huggingface.test_import_lines import STRONGER
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
@@ -117,7 +117,7 @@ def test_what_is_missing_is_said_and_it_is_not_exported(
     ours, _, _, folder = pair
     (out := tmp_path / "again").mkdir()
     with pytest.raises(RecipeError, match="one vocabulary"):
-        to_huggingface(ours, out, Card())
+        to_huggingface(ours, out, ModelCard())
     file = folder / "vocab.json"
     numbers = json.loads(file.read_text("utf-8"))
     file.write_text(json.dumps({piece: number + 1 for piece, number in numbers.items()}), encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.huggingface_models import KINDS, published
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.runtime.progress import NullReporter
@@ -16,7 +16,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 def test_its_pieces_and_weights_are_the_same(name: str, tmp_path: Path) -> None:
     theirs, made = tmp_path / "theirs", []
     theirs.mkdir()
-    to_huggingface(published(tmp_path / "ours", **KINDS[name][1]), theirs, Card())
+    to_huggingface(published(tmp_path / "ours", **KINDS[name][1]), theirs, ModelCard())
     document = json.loads((theirs / "tokenizer.json").read_text("utf-8"))
     untyped = {key: value for key, value in document["model"].items() if key != "type"}
     for number, each in enumerate((document, {**document, "model": untyped})):

@@ -18,7 +18,7 @@ from tests.unit.pipeline.model_io.huggingface.test_import import GERMAN, marian,
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.tokenizer.special import EOS_ID, UNK, UNK_ID
 
@@ -93,7 +93,7 @@ def test_what_came_in_goes_out_and_comes_back(tmp_path: Path, lacks: bool, kind:
     lacking(folder, PADDED) if lacks else marian(folder)
     ours = taken(folder)
     (again := tmp_path / "again" / "theirs").mkdir(parents=True)
-    to_huggingface(ours, again, Card())
+    to_huggingface(ours, again, ModelCard())
     back, tokenizer = taken(again), transformers.AutoTokenizer.from_pretrained(again)
     assert type(tokenizer).__name__ == "MarianTokenizer"
     for mine, other, asked, texts in (
@@ -116,7 +116,7 @@ def test_what_came_in_goes_out_and_comes_back(tmp_path: Path, lacks: bool, kind:
         assert [*found[0], EOS_ID] == [*found[1], EOS_ID] == written
         assert tokenizer.decode(written, skip_special_tokens=True) == ours.target_tokenizer.decode(found[0])
     (third := tmp_path / "third").mkdir()
-    to_huggingface(back, third, Card())
+    to_huggingface(back, third, ModelCard())
     for name in ("vocab.json", "source.spm", "target.spm", "config.json", "tokenizer_config.json"):
         assert (third / name).read_bytes() == (again / name).read_bytes()
 

@@ -18,7 +18,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.generation.generator import TextGenerator
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.tokenizer_files import surrounding_tokens
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -65,7 +65,7 @@ def test_export_import_export_gives_the_same_files(kind: str, tmp_path: Path) ->
     ours, folder = exported(tmp_path, **HELD_HERE[kind][1])
     back = taken(folder.rename(tmp_path / "theirs"))
     (again := tmp_path / "again").mkdir()
-    to_huggingface(back, again, Card())
+    to_huggingface(back, again, ModelCard())
     folder = tmp_path / "theirs"
     assert back.target_tokenizer.document == ours.target_tokenizer.document
     if "scale" not in kind and not ours.config.scale_embedding:
@@ -163,7 +163,7 @@ def test_running_text_goes_on_after_the_end_of_a_line(tmp_path: Path) -> None:
     common = max(written, key=written.count)
     ours.model.output.weight.data[[3, common]] = ours.model.output.weight.data[[common, 3]]
     (folder := tmp_path / "out").mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     tokenizer, model, reader = transformers.AutoTokenizer.from_pretrained(folder), theirs(folder), PromptEncoder(ours)
     breaks = 0
     for prompt in ("a dog", "the sea\n\nis cold", "\nsnow", "two dogs and a cat\n"):

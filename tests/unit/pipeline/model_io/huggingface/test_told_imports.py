@@ -34,7 +34,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.export import unsupported_part
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.model_io.onnx.export import to_onnx
@@ -163,7 +163,7 @@ def test_it_is_not_exported_and_says_which_part(model: Any, tmp_path: Path) -> N
     ours = model[3]
     told = f'model.languages = "{ours.config.languages}"'
     with pytest.raises(RecipeError, match="no class of transformers holds this model"):
-        to_huggingface(ours, tmp_path, Card())
+        to_huggingface(ours, tmp_path, ModelCard())
     assert told in (unsupported_part(ours.config) or "")
     assert not list(tmp_path.iterdir())
 
@@ -176,7 +176,7 @@ def test_a_script_that_knows_of_one_language_is_not_written(tmp_path: Path) -> N
     with pytest.raises(RecipeError, match="begin with two languages"):
         to_onnx(ours, tmp_path, "fp32")
     (folder := tmp_path / "theirs").mkdir()
-    to_huggingface(ours, folder, Card())
+    to_huggingface(ours, folder, ModelCard())
     assert 'tokenizer(["eng_Latndeu_LatnA text."]' in (folder / "README.md").read_text("utf-8")
 
 

@@ -7,8 +7,8 @@ from tests.tiny_model import STACK
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.model_io.huggingface.llama import rotary_permutation
-from tfm.pipeline.model_io.huggingface.registry import class_for
-from tfm.pipeline.model_io.huggingface.weights import Weight, deinterleave
+from tfm.pipeline.model_io.huggingface.registry import find_export_class
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleave
 from tfm.pipeline.model_io.loaded_model import remove_ties
 
 
@@ -16,17 +16,17 @@ def test_importing_undoes_exporting() -> None:
     draw = torch.Generator().manual_seed(1)
     ours = torch.randn(9, 6, generator=draw)
     for weight in (
-        Weight("w", ("a",)),
-        Weight("w", ("a",), transposed=True),
-        Weight("w", ("a", "b"), (3, 6), columns=deinterleave(6)),
-        Weight(
+        WeightMapping("w", ("a",)),
+        WeightMapping("w", ("a",), transposed=True),
+        WeightMapping("w", ("a", "b"), (3, 6), columns=deinterleave(6)),
+        WeightMapping(
             "w", ("a", "b", "c"), (2, 3, 4), torch.randperm(9, generator=draw), torch.randperm(6, generator=draw), True
         ),
     ):
         theirs = weight.export_tensors(ours)
         assert [*theirs] == [*weight.theirs]
         assert torch.equal(weight.import_tensor(theirs), ours)
-    both = Weight("w", ("a", "b"), (4, 5), transposed=True).export_tensors(ours)
+    both = WeightMapping("w", ("a", "b"), (4, 5), transposed=True).export_tensors(ours)
     assert torch.equal(both["b"], ours[4:].t())
 
 
@@ -40,7 +40,7 @@ def test_halves_are_apart() -> None:
 def test_every_weight_of_a_model_has_one_place_there() -> None:
     for name, changes in KINDS.values():
         config = ModelConfig.model_validate({"encoder": STACK, "decoder": STACK, **changes})
-        held_by = class_for(config)
+        held_by = find_export_class(config)
         assert held_by is not None
         assert held_by.name == name
         table = list(held_by.weights(config))

@@ -21,9 +21,9 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.generation.generator import TextGenerator
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
-from tfm.pipeline.inference.labelling import label
+from tfm.pipeline.inference.labelling import label_texts
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation_records import one_line
+from tfm.pipeline.inference.translation_records import join_to_one_line
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.onnx.export import to_onnx
 from tfm.pipeline.runtime.progress import NullReporter
@@ -60,7 +60,7 @@ def assert_greedy(ours: LoadedModel, lines: Sequence[str], written: str) -> None
     sources, found = ours.source_tokenizer.encode_batch(lines), written.split("\n")
     assert found.pop() == ""
     hypotheses = [list(one[0].ids) for one in decode(ours.model, sources, DecodingConfig(beam=1))]
-    wanted = [one_line(text) for text in ours.target_tokenizer.decode_batch(hypotheses)]
+    wanted = [join_to_one_line(text) for text in ours.target_tokenizer.decode_batch(hypotheses)]
     assert len(found) == len(wanted)
     assert len({*wanted}) > len(lines) // 4
     apart = [number for number, text in enumerate(wanted) if found[number] != text]
@@ -125,7 +125,7 @@ def test_the_script_labels_as_we_do(task: str, kind: LabelKind, tmp_path: Path) 
     ours = pair(tmp_path / "model", {"architecture": "encoder_only", "task": task, "tie": "none"}, source, names)
     folder = exported(ours, tmp_path / "out")
     lines = [*lines_of_words(60), *STRANGE]
-    wanted = [best[0][0] for best in label(ours, lines, SourceProblems())]
+    wanted = [best[0][0] for best in label_texts(ours, lines, SourceProblems())]
     assert len({*wanted}) > 3
     assert script_output(folder / "label.py", "".join(f"{line}\n" for line in lines)).split("\n")[:-1] == wanted
 

@@ -9,7 +9,8 @@ import torch
 
 from tests.tiny_model import tiny_model
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
-from tfm.model.fused.decoder_step import FusedDecoderStep, maybe_fuse
+from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
+from tfm.model.fused.greedy_search import make_source_reader
 from tfm.model.fused.row_invariance import is_row_invariant
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
@@ -26,9 +27,9 @@ TRANSLATION = ModelVersion("tiny", Path("nowhere"), "1", "translation")
 
 def network(loaded: LoadedModel, version: ModelVersion = TRANSLATION) -> TorchNetwork:
     with torch.inference_mode(), use_compiled_kernels(True):
-        stepper = maybe_fuse(loaded.model)
+        stepper, read = fuse_if_supported(loaded.model), make_source_reader(loaded.model)
     fused = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
-    return TorchNetwork(version, loaded, stepper if fused else None)
+    return TorchNetwork(version, loaded, stepper, read) if fused else TorchNetwork(version, loaded, None)
 
 
 def scheduler_of(loaded: LoadedModel) -> Scheduler:

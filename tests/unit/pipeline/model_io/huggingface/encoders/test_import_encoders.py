@@ -24,9 +24,9 @@ from tests.huggingface_encoders import (
 from tfm.data.batching.batches import pair_batch_from_ids
 from tfm.model.layout import Layout
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.labelling import label
+from tfm.pipeline.inference.labelling import label_texts
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
@@ -125,8 +125,8 @@ def test_labels_are_theirs(name: str, tmp_path: Path) -> None:
     assert is_text[7].sum() == tokenizer.model_max_length  # it was cut, as it is here
     wanted = [NAMES[number] for number in logits.argmax(-1).tolist()]
     assert len({*wanted}) > 1
-    assert [found[0][0] for found in label(ours, lines, SourceProblems())] == wanted
-    three = next(label(ours, lines[:1], SourceProblems(), n_best=3))
+    assert [found[0][0] for found in label_texts(ours, lines, SourceProblems())] == wanted
+    three = next(label_texts(ours, lines[:1], SourceProblems(), n_best=3))
     best = logits[0].log_softmax(-1).sort(descending=True)
     assert [each[0] for each in three] == [NAMES[number] for number in best.indices[:3].tolist()]
     assert [each[1] for each in three] == pytest.approx(best.values[:3].tolist(), abs=1e-4)
@@ -138,7 +138,7 @@ def test_tags_are_theirs_at_the_first_piece_of_each_word(name: str, tmp_path: Pa
     ours, lines = taken(tmp_path / "theirs"), lines_of(200)
     model.double(), ours.model.double()
     seen = set()
-    for text, found in zip(lines, label(ours, lines, SourceProblems()), strict=True):
+    for text, found in zip(lines, label_texts(ours, lines, SourceProblems()), strict=True):
         read = tokenizer(text, return_tensors="pt", split_special_tokens=True)
         words = text.split(" ")
         before = [" ".join(words[:place]) for place in range(len(words))]  # a word's first piece follows all of these
@@ -356,7 +356,7 @@ def test_a_roberta_goes_out_as_a_bert(tmp_path: Path) -> None:
     model, tokenizer = made(tmp_path / "theirs", "RobertaForMaskedLM")
     ours = taken(tmp_path / "theirs")
     (tmp_path / "out").mkdir()
-    to_huggingface(ours, tmp_path / "out", Card())
+    to_huggingface(ours, tmp_path / "out", ModelCard())
     again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "out").eval()
     assert type(again).__name__ == "BertForMaskedLM"
     with torch.no_grad():

@@ -11,10 +11,10 @@ import pytest
 from tests.huggingface_models import KINDS, published
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.manifest import open_artifact
-from tfm.pipeline.model_io.huggingface.card import Card
+from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
-from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG, INDEX, WEIGHTS, Snapshot
+from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, WEIGHTS_FILE, WEIGHTS_INDEX_FILE, Snapshot
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.tokenizer import MAX_BYTES
 
@@ -25,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("made")
     ours = published(base / "model", **KINDS["GPT-2"][1])
     (base / "theirs").mkdir()
-    to_huggingface(ours, base / "theirs", Card())
+    to_huggingface(ours, base / "theirs", ModelCard())
     return base / "theirs"
 
 
@@ -55,7 +55,7 @@ def test_links_within_a_folder_and_those_of_the_hub_s_cache_are_followed(made: P
     assert imported(cached(made, tmp_path), tmp_path / "cached") == INPUTS
     linked = shutil.copytree(made, tmp_path / "linked")
     (linked / "files").mkdir()
-    for name in ("tokenizer.json", WEIGHTS):
+    for name in ("tokenizer.json", WEIGHTS_FILE):
         (linked / name).rename(linked / "files" / name)
         (linked / name).symlink_to(f"files/{name}")
     assert imported(linked, tmp_path / "of links") == INPUTS
@@ -82,9 +82,9 @@ def test_weights_in_parts_are_inputs_wherever_they_lie(made: Path, tmp_path: Pat
     folder = shutil.copytree(made, tmp_path / "theirs")
     name = "/".join([*["parts"] * (depth - 1), "model-00001-of-00001.safetensors"])
     (folder / name).parent.mkdir(exist_ok=True)
-    (folder / WEIGHTS).rename(folder / name)
-    (folder / INDEX).write_text(json.dumps({"weight_map": {"any": name}}), "utf-8")
-    assert imported(folder, tmp_path / "out") == INPUTS - {WEIGHTS} | {name, INDEX}
+    (folder / WEIGHTS_FILE).rename(folder / name)
+    (folder / WEIGHTS_INDEX_FILE).write_text(json.dumps({"weight_map": {"any": name}}), "utf-8")
+    assert imported(folder, tmp_path / "out") == INPUTS - {WEIGHTS_FILE} | {name, WEIGHTS_INDEX_FILE}
 
 
 OUTSIDE = ["/etc/passwd", "../secret.safetensors", "a/../../secret.safetensors", ".", "..", "", "a\0b", "\ud800", 5,
@@ -94,9 +94,9 @@ OUTSIDE = ["/etc/passwd", "../secret.safetensors", "a/../../secret.safetensors",
 @pytest.mark.parametrize("name", OUTSIDE, ids=lambda name: repr(name)[:20])
 def test_an_index_names_no_file_elsewhere(made: Path, tmp_path: Path, name: object) -> None:
     folder = shutil.copytree(made, tmp_path / "theirs")
-    shutil.copyfile(folder / WEIGHTS, tmp_path / "secret.safetensors")
+    shutil.copyfile(folder / WEIGHTS_FILE, tmp_path / "secret.safetensors")
     (folder / "link").symlink_to("../secret.safetensors")
-    (folder / INDEX).write_text(json.dumps({"weight_map": {"any": name}}), "utf-8")
+    (folder / WEIGHTS_INDEX_FILE).write_text(json.dumps({"weight_map": {"any": name}}), "utf-8")
     with pytest.raises(DataError) as raised:
         imported(folder, tmp_path / "out")
     assert "theirs" in str(raised.value)
@@ -106,7 +106,7 @@ def test_an_index_names_no_file_elsewhere(made: Path, tmp_path: Path, name: obje
 @pytest.mark.parametrize("weight_map", [None, [], {}, 3, "model.safetensors", [["model.safetensors"]]])
 def test_an_index_that_is_none_is_refused(made: Path, tmp_path: Path, weight_map: object) -> None:
     folder = shutil.copytree(made, tmp_path / "theirs")
-    (folder / INDEX).write_text(json.dumps({"weight_map": weight_map}), "utf-8")
+    (folder / WEIGHTS_INDEX_FILE).write_text(json.dumps({"weight_map": weight_map}), "utf-8")
     with pytest.raises(DataError, match="has no weight_map"):
         imported(folder, tmp_path / "out")
 
@@ -129,7 +129,15 @@ SPECIAL: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize("special", SPECIAL)
 def test_what_is_no_file_of_the_folder_is_refused_at_once(made: Path, tmp_path: Path, special: str) -> None:
     (tmp_path / "secret").write_text("{}", "utf-8")
-    for name in (CONFIG, "tokenizer.json", "tokenizer_config.json", "vocab.txt", "source.spm", WEIGHTS, INDEX):
+    for name in (
+        CONFIG_FILE,
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "vocab.txt",
+        "source.spm",
+        WEIGHTS_FILE,
+        WEIGHTS_INDEX_FILE,
+    ):
         folder = shutil.copytree(made, tmp_path / name / "theirs")
         shutil.copyfile(tmp_path / "secret", tmp_path / name / "secret")
         (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,181 @@
+"""`python -m bench serve`: sentences a second of a server that many clients ask, beside `tfm translate`."""
+
+import asyncio
+import json as json_module
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, NamedTuple
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import typer
+
+from bench.options import Json, Rounds
+
+WARM_UP_LINES = 32
+
+
+def serve(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `tfm train` made.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Text, one sentence a line, also .gz.")],
+    clients: Annotated[int, typer.Option("--clients", metavar="N", min=1, help="Clients that ask at a time.")] = 16,
+    beam: Annotated[int, typer.Option("--beam", metavar="W", min=1, help="Beam width.")] = 5,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Decoding processes.")] = 2,
+    batch: Annotated[
+        int, typer.Option("--batch", metavar="N", min=1, help="Sentences a batch of `tfm translate` beside it.")
+    ] = 8,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Lines at most.")] = 400,
+    beside: Annotated[bool, typer.Option("--translate/--no-translate", help="Also `tfm translate`.")] = True,
+    rounds: Rounds = 3,
+    json: Json = None,
+) -> None:
+    """Sentences a second of `tfm serve`, and latency.
+
+    Clients ask a sentence at a time. Each keeps one connection, and asks the next line when it has the answer to
+    the one before. The server keeps no answers. In turn with it `tfm translate` decodes the same lines; its start
+    is not counted. The clients run on the same processors: their CPU time is said, and deducted from the seconds by
+    its share of a processor.
+    """
+    from bench.processes import TFM
+    from tfm.data.lines import open_lines
+
+    lines = [line for line in open_lines(source) if line.strip()][:limit]
+    served, translated = list[Load](), list[float]()
+    with TemporaryDirectory() as temporary, running_server(TFM, model, workers, beam, Path(temporary)) as (port, ready):
+        asyncio.run(ask_all(port, lines[:WARM_UP_LINES], clients))
+        for number in range(rounds):
+            served.append(measure_load(port, lines, clients))
+            if beside:
+                out = Path(temporary) / f"out{number}"
+                translated.append(translate_rate(TFM, model, lines, beam, batch, out))
+    found: dict[str, Any] = {"seconds_to_ready": ready}
+    for name in Load._fields:
+        found[name] = statistics.median(getattr(each, name) for each in served)
+    if beside:
+        found["tfm_translate"] = statistics.median(translated)
+        found["share"] = found["without_clients"] / found["tfm_translate"]
+        found["rounds"] = [(each.without_clients, other) for each, other in zip(served, translated, strict=True)]
+    for name, value in found.items():
+        shown = f"{value:.4g}" if isinstance(value, float) else ", ".join(f"{x:.0f} / {y:.0f}" for x, y in value)
+        print(f"{name.replace('_', ' ')}: {shown}")
+    if json is not None:
+        about = {"model": str(model), "lines": len(lines), "clients": clients, "beam": beam, "workers": workers}
+        json.write_text(json_module.dumps({**about, **found}, indent=1) + "\n", encoding="utf-8")
+
+
+class Load(NamedTuple):
+    """A load that a server was under: sentences a second, with and without the clients' CPU time, and latencies."""
+
+    sentences_per_second: float
+    without_clients: float
+    median_ms: float
+    p99_ms: float
+
+
+def measure_load(port: int, lines: Sequence[str], clients: int) -> Load:
+    """Let clients ask all lines."""
+    cpu, began = time.process_time(), time.monotonic()
+    latencies = sorted(asyncio.run(ask_all(port, lines, clients)))
+    seconds, cpu = time.monotonic() - began, time.process_time() - cpu
+    own = seconds - cpu / (os.cpu_count() or 1)
+    median, last = statistics.median(latencies), latencies[int(0.99 * len(latencies))]
+    return Load(len(lines) / seconds, len(lines) / own, 1000 * median, 1000 * last)
+
+
+@contextmanager
+def running_server(
+    command: Sequence[str], model: Path, workers: int, beam: int, folder: Path
+) -> Iterator[tuple[int, float]]:
+    """The port of a server of the model, and the seconds from its start until it answered, while the body runs."""
+    words = ["serve", str(model), "--port", "0", "--workers", str(workers), "--beam", str(beam), "--no-cache"]
+    with open(folder / "log", "w+", encoding="utf-8") as log:
+        began = time.monotonic()
+        process = subprocess.Popen([*command, *words], stdout=log, stderr=log)
+        try:
+            while not (found := re.search(r"listening at \S+:(\d+)", (folder / "log").read_text("utf-8"))):
+                if process.poll() is not None:
+                    sys.exit((folder / "log").read_text("utf-8"))
+                time.sleep(0.01)
+            port = int(found[1])
+            while not is_ready(port):
+                time.sleep(0.01)
+            yield port, time.monotonic() - began
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def is_ready(port: int) -> bool:
+    """Whether the models of a server are loaded."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as response:
+            return bool(response.status == 200)
+    except URLError:
+        return False
+
+
+async def ask_all(port: int, lines: Sequence[str], clients: int) -> list[float]:
+    """The seconds that each line took, when so many clients ask all of them together."""
+    waiting, latencies = iter(lines), list[float]()
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for line in waiting:
+            body = json_module.dumps({"q": line, "source": "auto", "target": target}).encode()
+            began = time.monotonic()
+            writer.write(HEAD % len(body) + body)
+            await read_response(reader)
+            latencies.append(time.monotonic() - began)
+        writer.close()
+
+    target = await asyncio.to_thread(first_target, port)
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return latencies
+
+
+HEAD = b"POST /translate HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+
+
+def first_target(port: int) -> str:
+    """The language into which a server translates."""
+    with urlopen(f"http://127.0.0.1:{port}/languages", timeout=10) as response:
+        return str(json_module.load(response)[0]["targets"][0])
+
+
+async def read_response(reader: asyncio.StreamReader) -> None:
+    """Read a response. Raises RuntimeError for one that is no translation."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    size = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+    body = await reader.readexactly(int(size[1]) if size is not None else 0)
+    if not head.startswith(b"HTTP/1.1 200 "):
+        raise RuntimeError(body.decode())
+
+
+def translate_rate(
+    command: Sequence[str], model: Path, lines: Sequence[str], beam: int, batch: int, out: Path
+) -> float:
+    """Sentences a second of `tfm translate`, as it says itself.
+
+    Args:
+        command: that starts tfm.
+        model: that `tfm train` made.
+        lines: the sentences.
+        beam: width of the beam.
+        batch: sentences a batch.
+        out: the folder to write into.
+    """
+    text = out.with_suffix(".txt")
+    text.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    settings = ["--beam", str(beam), "--set", f"decoding.batch_sentences={batch}"]
+    words = [*command, "translate", str(model), str(text), *settings, "--out", str(out)]
+    subprocess.run(words, check=True, capture_output=True)
+    (figures,) = json_module.loads((out / "manifest.json").read_text("utf-8"))["figures"].values()
+    return float(figures["sentences"] / figures["seconds"])
