@@ -43,7 +43,7 @@ def cross_attention_weights(network: Transformer, source: Sequence[int], tokens:
         for layer, some in zip(network.decoder, kept, strict=True)
     ]
     recorded = replace(network, decoder=decoder)
-    memory, cache = recorded.read(source), recorded.empty_cache()
+    memory, cache = recorded.encode(source), recorded.empty_cache()
     for token in tokens:
         _, cache = recorded.step(np.array([token]), memory, cache)
     return np.stack([np.stack(some, axis=1) for some in kept])
