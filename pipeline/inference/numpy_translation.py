@@ -16,6 +16,7 @@ from tfm.model.numpy_inference.weights import (
     build_encoder_only_network,
     build_network,
     is_label_model,
+    is_supported,
 )
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
