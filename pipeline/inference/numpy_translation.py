@@ -111,14 +111,14 @@ def load_small_model(
     if not is_small_model(folder):
         return None
 
-    def is_eligible(known: ModelConfig) -> bool:
+    def has_numpy_path(known: ModelConfig) -> bool:
         if is_label_model(known):
             return supports_decoding(config, tags=has_tags(known.task))
         return is_supported(known) and is_basic_search(config)
 
     def read_model(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
-            parts = read_model_parts(manifest, is_eligible)
+            parts = read_model_parts(manifest, has_numpy_path)
             known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
             if is_label_model(known):

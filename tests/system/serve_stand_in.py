@@ -38,6 +38,11 @@ LANGUAGES = [
 ]
 
 
+def spell(word: str) -> str:
+    """A word as a piece."""
+    return "<unk>" if any(character.isdigit() for character in word) else f"\u2423{word}"
+
+
 @dataclass
 class StandIn:
     """The state of a server.
@@ -88,10 +93,10 @@ class StandIn:
         return JSONResponse({"translatedText": text, **({"alternatives": others} if others else {})})
 
     async def attend(self, request: Request) -> Response:
-        """Each word attends to the one in the same place, with half of its weight."""
+        """Each word attends to the one in the same place, with half of its weight; with a digit it is unknown."""
         body = await request.json()
         self.asked.append(body)
-        keys, queries = (["\u2423" + word for word in body[side].split()] for side in ("text", "translation"))
+        keys, queries = (list(map(spell, body[side].split())) for side in ("text", "translation"))
         rest = 0.5 / len(keys)
         rows = [[0.5 + rest if row == column else rest for column in range(len(keys))] for row in range(len(queries))]
         head = [[*row, 0.0] for row in [*rows, [1 / len(keys)] * len(keys)]]  # the last row predicts the end

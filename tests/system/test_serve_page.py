@@ -226,6 +226,19 @@ def test_a_word_shows_what_it_attends_to(page: Browser, stand: StandIn) -> None:
     assert page.value("document.getElementById('attention').hidden")
 
 
+def test_unknown_pieces_are_shown_as_they_were_written(page: Browser, stand: StandIn) -> None:
+    write(page, "Two x7 y8 dogs run")
+    wait_for_text(page, "TWO X7 Y8 DOGS RUN")
+    page.click(".word", 3)
+    page.wait_for("document.querySelectorAll('#attention-words li').length > 0")
+    assert page.texts("#attention-text") == ["Two x7 y8 dogs run"]
+    assert page.texts("#attention-words bdi")[0] == "dogs"
+    page.click(".word", 2)
+    page.wait_for("document.getElementById('attention-title').textContent === 'What “Y8” attends to'")
+    page.wait_for("document.querySelectorAll('#attention-words li').length > 0")
+    assert {"x7", "y8"} >= {*page.texts("#attention-words bdi")[:1]}
+
+
 def test_words_are_reached_by_keyboard(page: Browser, stand: StandIn) -> None:
     write(page, "The old dog")
     wait_for_text(page, "THE OLD DOG")

@@ -6,7 +6,7 @@ A query is a pure function of its model, so one whose process has died is asked 
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -159,7 +159,7 @@ class Dispatcher:
         finally:
             self._cancel(tickets)
 
-    async def stream(self, query: Query, seconds: float) -> AsyncIterator[Any]:
+    async def stream(self, query: Query, seconds: float) -> AsyncGenerator[Any]:
         """Ask a query, and yield the parts of its text as they come, then its answer; raises as `ask` does.
 
         Args:
@@ -169,15 +169,16 @@ class Dispatcher:
         parts: asyncio.Queue[str] = asyncio.Queue()
         (ticket,) = tickets = self._enqueue([query], parts)
         ticket.done.add_done_callback(lambda _: parts.put_nowait(""))
+        deadline = asyncio.get_running_loop().time() + seconds
         try:
-            async with asyncio.timeout(seconds):
-                while True:
+            while True:
+                async with asyncio.timeout_at(deadline):  # not around a yield: another task may ask for the next part
                     part = await parts.get()
-                    if part == "" and ticket.done.done() and parts.empty():
-                        break
-                    if part:
-                        yield part
-                yield await ticket.done
+                if part == "" and ticket.done.done() and parts.empty():
+                    break
+                if part:
+                    yield part
+            yield await ticket.done
         finally:
             self._cancel(tickets)
 

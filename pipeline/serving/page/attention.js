@@ -30,44 +30,62 @@ function cut(source, translation, place) {
   return { source: source.trim(), translation: translation.trim(), place: place - lead };
 }
 
-const spell = (tokens) => tokens.map((token) => token.replaceAll("\u2423", " "));
-
-// The place of each token in the text that they spell.
-function placesOf(tokens) {
+// The place of each token in its text. One that the text does not spell, such as an unknown piece, has a share of what
+// is between those around it.
+export function placesOf(tokens, text) {
+  const plain = text.toLowerCase().length === text.length ? text.toLowerCase() : text;
+  const places = [];
   let reached = 0;
-  return tokens.map((token) => [reached, (reached += token.length)]);
+  let unplaced = 0;
+  const share = (end) => {
+    for (let number = 0; number < unplaced; number++) {
+      const edges = [number, number + 1].map((edge) => reached + ((end - reached) * edge) / unplaced);
+      places.push(edges);
+    }
+    unplaced = 0;
+  };
+  for (const token of tokens) {
+    const spelled = token.replaceAll("\u2423", " ").trim().toLowerCase();
+    const at = spelled ? plain.indexOf(spelled, reached) : -1;
+    if (at < 0 || (!unplaced && text.slice(reached, at).trim())) {
+      unplaced++;
+      continue;
+    }
+    share(at);
+    reached = at + spelled.length;
+    places.push([at, reached]);
+  }
+  share(text.length);
+  return places;
 }
 
-// How much each word of the source weighs for the characters `start` to `end` of a translation: [{ text, share }].
-export function sharesOf(read, start, end, language) {
+// How much each word of a source weighs for the characters `start` to `end` of its translation: [{ text, share }].
+export function sharesOf(read, sentence, start, end, language) {
   const kind = read.tokens.cross ? "cross" : "decoder";
-  const layers = read.attentions.filter((each) => each.kind === kind);
-  if (!layers.length) return [];
-  const heads = layers.flatMap((layer) => layer.weights);
+  const heads = read.attentions.filter((each) => each.kind === kind).flatMap((layer) => layer.weights);
   const { queries, keys } = read.tokens[kind];
   const isCross = kind === "cross";
   const first = isCross ? 0 : queries.lastIndexOf("<s>") + 1;
-  const targets = spell(queries.slice(first, isCross ? -1 : undefined));
-  const sources = spell(isCross ? keys.slice(0, -1) : keys.slice(0, first - 2));
-  const lead = targets.join("").length - targets.join("").trimStart().length;
-  const rows = placesOf(targets).flatMap(([from, to], row) => (from < end + lead && to > start + lead ? [row] : []));
+  const targets = placesOf(isCross ? queries.slice(0, -1) : queries.slice(first), sentence.translation);
+  const sources = placesOf(keys.slice(0, isCross ? -1 : first - 2), sentence.source);
+  const rows = targets.flatMap(([from, to], row) => (from < end && to > start ? [row] : []));
   const mass = sources.map((_, column) => {
     let sum = 0;
     // The row that predicts a piece: a decoder alone does that where it reads the piece before.
     for (const row of rows) for (const head of heads) sum += head[first + row - (isCross ? 0 : 1)][column];
     return sum;
   });
-  const places = placesOf(sources);
-  const words = wordsOf(sources.join(""), language).filter((word) => word.text.trim());
+  const words = wordsOf(sentence.source, language).filter((word) => word.text.trim());
   const found = words.map(({ text, start: from, isWord }) => {
-    const shares = places.map(([begin, until], column) => {
+    let sum = 0;
+    for (const [column, [begin, until]] of sources.entries()) {
       const shared = Math.min(until, from + text.length) - Math.max(begin, from);
-      return shared > 0 ? (mass[column] * shared) / sources[column].trim().length : 0;
-    });
-    return { text, from, isWord, share: shares.reduce((sum, each) => sum + each, 0) };
+      if (shared > 0) sum += (mass[column] * shared) / (until - begin);
+    }
+    return { text, from, isWord, share: sum };
   });
-  const whole = found.reduce((sum, each) => sum + each.share, 0) || 1;
-  return found.map((each) => ({ ...each, share: each.share / whole }));
+  const whole = found.reduce((sum, each) => sum + each.share, 0);
+  return whole ? found.map((each) => ({ ...each, share: each.share / whole })) : [];
 }
 
 let asked = null;
@@ -88,7 +106,7 @@ export async function showAttention(word, sentence, request) {
   }
   try {
     const read = await post("v1/attend", { ...request, text: sentence.source, translation: sentence.translation }, asked.signal);
-    const shares = sharesOf(read, sentence.place, sentence.place + word.length, request.source);
+    const shares = sharesOf(read, sentence, sentence.place, sentence.place + word.length, request.source);
     if (!shares.length) throw new Error("This model has no attention from a translation to its text.");
     const most = Math.max(...shares.map((each) => each.share));
     let reached = 0;
@@ -96,7 +114,7 @@ export async function showAttention(word, sentence, request) {
       ...shares.flatMap((each) => {
         const mark = element("span", {}, each.text);
         mark.style.setProperty("--share", String(each.share / most));
-        const gap = reached && each.from > reached ? [" "] : [];
+        const gap = each.from > reached ? [" "] : [];
         reached = each.from + each.text.length;
         return [...gap, mark];
       }),

@@ -1,7 +1,8 @@
 """The routes of OpenAI's for language models: /v1/completions, /v1/models."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -126,25 +127,27 @@ class Completion:
         usage = {**tokens, "total_tokens": sum(tokens.values())}
         return self.as_json("".join(texts), end["finish"]) | {"usage": usage}
 
-    async def parts(self) -> AsyncIterator[Any]:
+    async def parts(self) -> AsyncGenerator[Any]:
         """Yield the parts of the text as they come, then how it ended. Raises Problem where there is none."""
         backend, stop = self._backend, StopSequences(self._stops)
         if self._body.echo:
             yield self._prompt
         num_parts = 0
+        answer = backend.dispatcher.stream(self._query(), backend.limits.seconds)
         with errors_as_problems(backend.limits.seconds):
-            async for part in backend.dispatcher.stream(self._query(), backend.limits.seconds):
-                if not isinstance(part, str):
-                    if rest := stop.rest():
-                        yield rest
-                    yield part
-                    return
-                num_parts += 1
-                if shown := stop.add(part):
-                    yield shown
-                if stop.is_reached:
-                    yield {"finish": "stop", "prompt_tokens": self._count(self._prompt), "tokens": num_parts}
-                    return
+            async with aclosing(answer):
+                async for part in answer:
+                    if not isinstance(part, str):
+                        if rest := stop.rest():
+                            yield rest
+                        yield part
+                        return
+                    num_parts += 1
+                    if shown := stop.add(part):
+                        yield shown
+                    if stop.is_reached:
+                        yield {"finish": "stop", "prompt_tokens": self._count(self._prompt), "tokens": num_parts}
+                        return
 
     def as_json(self, text: str, finish: str | None) -> dict[str, Any]:
         """A completion, or a part of one, as OpenAI's clients read it."""
@@ -175,16 +178,17 @@ async def _stream(request: Request, completion: Completion) -> Response:
 
     async def events() -> AsyncIterator[str]:
         part = first
-        while True:
-            finish = None if isinstance(part, str) else part["finish"]
-            yield _event(completion.as_json(part if finish is None else "", finish))
-            if finish is not None:
-                break
-            try:
-                part = await anext(parts)
-            except Problem as problem:
-                yield _event({"error": {"message": problem.sentence, "type": "server_error"}})
-                break
+        async with aclosing(parts):
+            while True:
+                finish = None if isinstance(part, str) else part["finish"]
+                yield _event(completion.as_json(part if finish is None else "", finish))
+                if finish is not None:
+                    break
+                try:
+                    part = await anext(parts)
+                except Problem as problem:
+                    yield _event({"error": {"message": problem.sentence, "type": "server_error"}})
+                    break
         yield "data: [DONE]\n\n"
 
     return StreamingResponse(

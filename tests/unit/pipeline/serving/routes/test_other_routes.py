@@ -38,6 +38,17 @@ def test_a_stream_has_the_same_text_in_events() -> None:
     assert [each["finish_reason"] for each in choices] == [None, None, None, "stop"]
 
 
+def test_a_stream_that_takes_too_long_ends_with_the_reason_and_frees_its_slot() -> None:
+    bench = make_bench(holds=True, limits=Limits(seconds=0.2))
+    with TestClient(make_app(bench.backend)) as client:
+        response = client.post("/v1/completions", json={"prompt": "zero", "stream": True})
+    first, problem, end = (each.removeprefix("data: ") for each in response.text.split("\n\n") if each)
+    assert json.loads(first)["choices"][0]["text"] == " one"
+    assert "0.2 s" in json.loads(problem)["error"]["message"]
+    assert end == "[DONE]"
+    assert len(bench.workers[0].cancelled) == 1
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_text_ends_before_a_stop_sequence(stream: bool) -> None:
     bench = make_bench()

@@ -1,13 +1,17 @@
 """The alignment of a translation is the attention of the rows that predict its pieces."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from torch import float64
 
-from tests.tiny_model import tiny_model
+from tests.tiny_model import numpy_of, tiny_model
 from tfm.pipeline.attention_page.reading import trace_attention
+from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.serving.text.alignment import align_words, find_words
 from tfm.pipeline.serving.text.model_alignment import align_by_attention
+from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 
 SOURCE, TARGET = "a dog sleeps .", "dog a ."
 
@@ -45,3 +49,15 @@ def test_words_have_the_weights_of_their_pieces() -> None:
         inside = [start < last and first < end for first, last in found.source_spans]
         expected = found.weights[:, inside].sum(1) / found.weights.sum(1)
         assert words.shares(start, end) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("changes", [{}, {"positions": "rotary"}])
+def test_numpy_aligns_as_torch_does(changes: dict[str, Any]) -> None:
+    loaded = tiny_model(dtype=float64, **changes)
+    model = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
+    expected, found = align_by_attention(loaded, SOURCE, TARGET), align_by_numpy(model, SOURCE, TARGET)
+    assert expected is not None
+    assert found is not None
+    assert found.weights == pytest.approx(expected.weights, abs=1e-6)  # the recorder of torch keeps float32
+    assert (found.source_spans, found.target_spans) == (expected.source_spans, expected.target_spans)
+    assert align_by_numpy(model, SOURCE, "") is None

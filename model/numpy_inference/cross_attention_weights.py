@@ -1,0 +1,49 @@
+"""The weights of cross-attention in numpy, while a decoder is made to say a target.
+
+Legend: L layers · H heads · T pieces of the target · S pieces of the source · W hypotheses · D width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tfm.model.numpy_inference.attention import CrossAttention, KeysValues, split_heads
+from tfm.model.numpy_inference.layers import Array, softmax
+from tfm.model.numpy_inference.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class RecordedCrossAttention(CrossAttention):
+    """Cross-attention that keeps its weights (H, S), one array a step, in `kept`."""
+
+    kept: list[Array]
+
+    def __call__(self, x: Array, remembered: KeysValues) -> Array:
+        """A row of one hypothesis (1, D) -> (1, D)."""
+        heads, key = self.heads, remembered[0]
+        query = split_heads(self.query(x)[None], heads.num_heads)
+        grouped = query.reshape(1, heads.num_kv_heads, -1, heads.key_dim)  # those that share keys
+        scale = np.asarray(heads.key_dim**-0.5, query.dtype)
+        self.kept.append(softmax(grouped @ key.swapaxes(-1, -2) * scale).reshape(heads.num_heads, -1))
+        return super().__call__(x, remembered)
+
+
+def cross_attention_weights(network: Transformer, source: Sequence[int], tokens: Sequence[int]) -> Array:
+    """Return the weights (L, H, T, S) of the rows that read `tokens`, each of which predicts the token after it.
+
+    Args:
+        network: the network.
+        source: ids, end token included.
+        tokens: ids that the decoder reads, begin token included.
+    """
+    kept: list[list[Array]] = [[] for _ in network.decoder]
+    decoder = [
+        replace(layer, cross_attention=RecordedCrossAttention(**vars(layer.cross_attention), kept=some))
+        for layer, some in zip(network.decoder, kept, strict=True)
+    ]
+    recorded = replace(network, decoder=decoder)
+    memory, cache = recorded.encode(source), recorded.empty_cache()
+    for token in tokens:
+        _, cache = recorded.step(np.array([token]), memory, cache)
+    return np.stack([np.stack(some, axis=1) for some in kept])
