@@ -13,6 +13,7 @@ from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.completions import Completions
 from tfm.pipeline.serving.engine.work import Work, as_records
+from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.pipeline.tasks.abilities import ABILITIES
 
 NUMPY_CANNOT_MESSAGE = "the server runs without torch (--numpy), and this needs it: start it without --numpy"
@@ -29,14 +30,15 @@ class NumpyNetwork:
 
     def work(self, query: Query) -> Work:
         """Return the work that a query is. Raises DataError for one that needs torch."""
-        if query.kind == "align":
-            return lambda: None  # tags then stand in the order of the source's words
+        model = self.model
+        if query.kind == "align" and isinstance(model, NumpyModel):
+            return lambda: align_by_numpy(model, query.text, query.target or "")
         if query.kind not in ("translate", "label") or query.forced:
             raise DataError(NUMPY_CANNOT_MESSAGE)
-        labels = isinstance(self.model, NumpyLabeller)
+        labels = isinstance(model, NumpyLabeller)
         search: dict[str, Any] = {} if labels else {"beam": query.beam}
         config = DecodingConfig.model_validate({"n_best": query.n_best, **search})
-        return lambda: as_records(next(iter(self.model.translate([query.text], config, SourceProblems()))))
+        return lambda: as_records(next(iter(model.translate([query.text], config, SourceProblems()))))
 
 
 @dataclass

@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 import torch
 
-from tests.tiny_model import tiny_model
+from tests.tiny_model import numpy_of, tiny_model
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
 from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
 from tfm.model.fused.greedy_search import make_source_reader
 from tfm.model.fused.row_invariance import is_row_invariant
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, ModelVersion, Part, Query, Unload
+from tfm.pipeline.serving.engine.light_networks import NumpyNetwork
 from tfm.pipeline.serving.engine.networks import TorchNetwork
 from tfm.pipeline.serving.engine.scheduler import Scheduler
 
@@ -193,3 +195,27 @@ def test_a_completion_comes_in_parts_and_is_counted() -> None:
     assert texts[0] == texts[1]
     assert all(end["tokens"] <= 7 and end["finish"] in ("stop", "length") for end in ends.values())
     assert all((end["finish"] == "length") == (end["tokens"] == 7) for end in ends.values())
+
+
+def test_a_small_model_in_numpy_gives_the_same_without_torch() -> None:
+    loaded = tiny_model(max_length=24)
+    light = NumpyNetwork(TRANSLATION, NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer))
+    queries = [
+        Query(TRANSLATION.key, "translate", "a dog runs", beam=3),
+        Query(TRANSLATION.key, "translate", "a dog runs", beam=3, n_best=2),
+        Query(TRANSLATION.key, "align", "a dog runs", target="two dogs"),
+        Query(TRANSLATION.key, "attend", "a dog runs"),
+    ]
+    answers = []
+    for make in (lambda _: light, lambda version: network(loaded, version)):
+        scheduler = Scheduler(make)
+        scheduler.receive(Load(TRANSLATION))
+        answers.append(finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries))))))
+    for number in (0, 1):
+        ours, theirs = (each[number].value for each in answers)
+        assert [record[0] for record in ours] == [record[0] for record in theirs]
+        assert [record[1] for record in ours] == pytest.approx([record[1] for record in theirs], abs=1e-4)
+    ours, theirs = (each[2].value for each in answers)
+    assert ours.source_spans == theirs.source_spans
+    assert ours.weights == pytest.approx(theirs.weights, abs=1e-4)
+    assert "--numpy" in answers[0][3].problem
