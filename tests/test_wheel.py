@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("cli", "data", "model", "pipeline", "tokenizer")
+PAGE = ROOT / "pipeline" / "serving" / "page"
 IN_THE_WAY = 'raise ImportError("somebody else\'s module")\n'
 RECIPE = """
 [tokenizer]
@@ -46,7 +47,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
-    for file in (file for package in PACKAGES for file in (ROOT / package).rglob("*.py")):
+    for file in (*(file for package in PACKAGES for file in (ROOT / package).rglob("*.py")), *PAGE.iterdir()):
         copy = source / file.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(file.read_bytes())
@@ -82,7 +83,7 @@ def test_the_wheel_holds_every_module_of_tfm_and_nothing_else(wheel: Path) -> No
     names = set(zipfile.ZipFile(wheel).namelist())
     modules = {f"tfm/{file.relative_to(ROOT)}" for package in PACKAGES for file in (ROOT / package).rglob("*.py")}
     info = {name for name in names if ".dist-info/" in name}
-    page = {f"tfm/{file.relative_to(ROOT)}" for file in (ROOT / "pipeline" / "serving" / "page").iterdir()}
+    page = {f"tfm/{file.relative_to(ROOT)}" for file in PAGE.iterdir()}
     assert {"tfm/pipeline/serving/page/index.html", "tfm/pipeline/serving/page/main.js"} < page
     assert names - info == modules | page | {"tfm/__init__.py", "tfm/py.typed"}
     assert any(name.endswith("licenses/LICENSE") for name in info)
