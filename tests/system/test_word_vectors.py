@@ -12,7 +12,7 @@ from tfm.data.synthetic.language.german import MIXED_ENDINGS, STRONG_ENDINGS, WE
 pytestmark = pytest.mark.slow
 
 MARGIN = 0.1
-VERBS = (*lexicon.VERBS, *lexicon.TELLING, *lexicon.TO_INFINITIVE_VERBS)
+VERBS = (*lexicon.VERBS, *lexicon.TELLING_VERBS, *lexicon.TO_INFINITIVE_VERBS)
 
 
 def classes() -> dict[str, set[str]]:
