@@ -162,7 +162,7 @@ async def read_response(reader: asyncio.StreamReader) -> None:
 def translate_rate(
     command: Sequence[str], model: Path, lines: Sequence[str], beam: int, batch: int, out: Path
 ) -> float:
-    """Sentences a second of `tfm translate`, as it says itself.
+    """Sentences a second of `tfm translate`, by its own log.
 
     Args:
         command: that starts tfm.

@@ -94,7 +94,7 @@ class StandIn:
 
 
 def answer_of(query: Query) -> Any:
-    """What the stand-in answers: the text in capitals, with what was asked of it."""
+    """The answer of the stand-in: the text in capitals, with what was asked of it."""
     if query.kind == "generate":
         return {"finish": "stop", "prompt_tokens": 2, "tokens": 3}
     if query.kind == "label":

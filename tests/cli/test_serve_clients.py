@@ -94,7 +94,7 @@ def hostile(draw: random.Random) -> bytes:
 
 
 def send(port: int, sent: bytes) -> bytes:
-    """What a server answers to some bytes."""
+    """The answer of a server to some bytes."""
     received = b""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=30) as line:

@@ -170,7 +170,7 @@ def _tags(text: str, found: list[tuple[str, float, float, int]]) -> list[dict[st
 def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | None) -> Query:
     models = [each for each in backend.catalog.models.values() if not each.version.reads_images]
     if body.model is None and body.source is not None and body.target is not None:
-        found = backend.catalog.of_pair(body.source, body.target)
+        found = backend.catalog.find_pair(body.source, body.target)
         if found is None:
             raise bad_request(f"{body.source[:20]} to {body.target[:20]} is not translated here")
         direction = Direction(*found)
@@ -191,7 +191,7 @@ def _own_pair(model: ServedModel, body: AttendBody) -> tuple[str, str] | None:
 
     if body.source is None or body.target is None:
         return next(iter(model.pairs), None)
-    found = Catalog([model]).of_pair(body.source, body.target)
+    found = Catalog([model]).find_pair(body.source, body.target)
     return None if found is None else found[1:]
 
 

@@ -143,9 +143,9 @@ def _direction(backend: Backend, body: TranslateBody, source: str) -> Direction:
     if body.model is not None:
         model = backend.model_for(body.model, "translates text", catalog.translators)
         catalog = type(catalog)([model])
-    found = catalog.of_pair(source, body.target)
+    found = catalog.find_pair(source, body.target)
     if found is None and catalog.sources == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
-        found = catalog.of_pair(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
+        found = catalog.find_pair(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
     if found is None:
         pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.sources.items()]
         there = "; ".join(pairs)[:200] or "nothing"
