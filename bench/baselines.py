@@ -34,7 +34,7 @@ def train_tfm(work: Workload, model: ModelConfig, config: TrainingConfig) -> tup
     """`tfm train`: the figures of its updates after the warm-up, from its metrics.jsonl, and its peak memory."""
     asked = config.model_dump(mode="json", exclude_defaults=True)
     asked |= {"max_steps": work.warmup + work.steps, "max_epochs": None}
-    asked |= {"log_every": 1, "save_every": None, "device": work.device, "tensorboard": False}
+    asked |= {"log_every": 1, "save_every": None, "device": work.device, "tensorboard": False, "trackers": []}
     asked["validation"] = {"every_steps": NEVER_STEP, "every_epochs": None, "bleu": False}
     asked["early_stopping"] = {"metric": "loss"}
     words = [

@@ -22,6 +22,7 @@ Metric = Literal[
 VALIDATION_FIGURES = ("loss", "perplexity", "accuracy")
 """Metrics that need no hypotheses."""
 Precision = Literal["auto", "fp32", "bf16"]
+TrackerName = Literal["tensorboard", "mlflow", "wandb"]
 Beta = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
 
@@ -208,7 +209,17 @@ class TrainingConfig(BaseModel):
     validation: ValidationConfig = ValidationConfig()
     early_stopping: EarlyStoppingConfig = EarlyStoppingConfig()
     keep: KeepConfig = KeepConfig()
-    tensorboard: bool = False
+    trackers: tuple[TrackerName, ...] = Field(
+        (), description="where else the figures go: tensorboard, mlflow, wandb, each an extra"
+    )
+    tensorboard: bool = Field(False, description='as trackers = ["tensorboard"]')
+
+    _tuple = field_validator("trackers", mode="before")(as_tuple)
+
+    @property
+    def all_trackers(self) -> tuple[TrackerName, ...]:
+        """The trackers by name, each once; `tensorboard` names one of them."""
+        return tuple(dict.fromkeys((*(("tensorboard",) if self.tensorboard else ()), *self.trackers)))
 
     @model_validator(mode="before")
     @classmethod

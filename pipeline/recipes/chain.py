@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.external_metric import missing_command_warnings
@@ -12,6 +13,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import run_in_sync
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, wordnet_folder
 from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.training.trackers.tracker import TrackedRun
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,11 @@ def _run_evaluate(order: StageJob) -> None:
         device=order.recipe.training.device,
         scored=order.run.scored,
     )
+    if names := order.recipe.training.trackers:
+        from tfm.pipeline.training.trackers.services import track_scores  # here, as few recipes name one
+
+        run = TrackedRun(order.run.folder, {}, {})
+        track_scores(names, run, open_artifact(order.out, "evaluate"), order.reporter)
 
 
 @dataclass(frozen=True)

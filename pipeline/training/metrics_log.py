@@ -1,4 +1,4 @@
-"""metrics.jsonl: one JSON object per line, of training or of a validation; and the same figures for TensorBoard."""
+"""metrics.jsonl: one JSON object per line, of training or of a validation."""
 
 import hashlib
 import json
@@ -12,8 +12,6 @@ from typing import IO, Any, Protocol
 from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.files import add_path_to_errors, raise_cannot_write, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
-from tfm.pipeline.distribution import install_command
-from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.training_curves import draw_curves
 
 Figures = Mapping[str, Any]
@@ -24,6 +22,7 @@ class MetricsSink(Protocol):
     """A place for figures besides metrics.jsonl."""
 
     def append(self, line: Figures) -> None: ...
+    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_whole: bool) -> None: ...
 
 
 class MetricsLog:
@@ -32,8 +31,9 @@ class MetricsLog:
     The file lies in a folder of the run's; the run's own folder may be a link, nothing below it is followed.
     """
 
-    def __init__(self, file: Path, mirrors: Sequence[MetricsSink] = ()) -> None:
-        self.file, self.mirrors = file, mirrors
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.mirrors: Sequence[MetricsSink] = ()
         self.run = file.parent.parent
         self.lines: list[Figures] = []
 
@@ -63,6 +63,17 @@ class MetricsLog:
         for mirror in self.mirrors:
             mirror.append(line)
 
+    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_whole: bool) -> None:
+        """Close the mirrors.
+
+        Args:
+            files: files for those that take files.
+            tags: what else to say of the run there.
+            is_whole: whether the training reached its end.
+        """
+        for mirror in self.mirrors:
+            mirror.close(files, tags, is_whole=is_whole)
+
     def sha256(self) -> str:
         """Return the sha256 of the file as it is."""
         return hashlib.sha256(self.file.read_bytes()).hexdigest()
@@ -74,28 +85,6 @@ class MetricsLog:
 
     def _open_log(self) -> IO[str]:
         return open_file_below(self.run, self.file, "a", encoding="utf-8")
-
-
-class TensorBoardSink:
-    """Sink that writes figures as TensorBoard scalars. Raises RecipeError where the package is missing."""
-
-    def __init__(self, folder: Path, *, step: int) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise RecipeError(
-                f"training.tensorboard needs a package that is not installed: {install_command('tensorboard')}"
-            ) from error
-        with raise_cannot_write(folder):
-            make_folder_below(folder.parent.parent, folder)
-        self._writer = SummaryWriter(str(folder), purge_step=step + 1)
-
-    def append(self, line: Figures) -> None:
-        """Add a line's figures."""
-        for key, value in line.items():
-            if isinstance(value, (int, float)) and key != "step":
-                self._writer.add_scalar(f"{line['event']}/{key}", value, line["step"])
-        self._writer.flush()  # a thread writes them, and it dies with the process
 
 
 class CurvesSink:

@@ -2,8 +2,8 @@
 published model.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
 from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, best_first
 from tfm.pipeline.training.helpers import start_gradient_workers
 from tfm.pipeline.training.loop import Trainer
+from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.recipe_warnings import divergence_problem
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -88,6 +89,7 @@ def train_and_publish(
             lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
         ):
             trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
+        held.enter_context(close_trackers_on_failure(trainer.log))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
             catch_stop_signals(echo=echo, talk=world.is_main_process) as stop,
@@ -98,6 +100,22 @@ def train_and_publish(
         if world.is_main_process:
             draw_curves(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)
+            tags = {"model": read_artifact(plan.folder, lambda made: made.fingerprint)}
+            trainer.log.close([session.folder / "curves.svg", plan.folder / "manifest.json"], tags, is_whole=True)
+
+
+@contextmanager
+def close_trackers_on_failure(log: MetricsLog) -> Iterator[None]:
+    """Close the trackers where the training is stopped or fails: it may go on in them later.
+
+    Args:
+        log: the lines of metrics.jsonl, with the trackers that mirror them.
+    """
+    try:
+        yield
+    except BaseException:
+        log.close(is_whole=False)
+        raise
 
 
 def read_data(dataset: Path) -> Dataset:

@@ -221,6 +221,7 @@ SHOWN: dict[str, str] = {
     "model.rotary": "tests/unit/model/attention/test_relative_positions.py",
     "model.vision": "tests/unit/model/vision/test_vision_config.py",
     "training": "tests/unit/pipeline/training/test_loop.py",
+    "training.trackers": "tests/cli/test_trackers.py",
     "training.batch_growth": "tests/unit/pipeline/training/test_batch_growth.py",
     "training.bpe_dropout": "tests/unit/tokenizer/test_sampled.py",
     "training.image_statistics": "tests/unit/pipeline/training/test_image_training.py",

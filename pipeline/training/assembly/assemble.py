@@ -4,6 +4,7 @@ settings -> context of the task -> state (drawn, or of a checkpoint) -> task, ba
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ import torch
 from tfm.data.batching.augmented_images import ImageAugmenter
 from tfm.data.errors import format_count
 from tfm.model.build import num_parameters
+from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.runtime.threads import CpuLoadWatch
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
 from tfm.pipeline.training.assembly.setup import build_setup
@@ -29,11 +32,13 @@ from tfm.pipeline.training.assembly.word2vec import (
     whole_gradient_reason,
 )
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
-from tfm.pipeline.training.checkpoints.resume import resolve_settings, resume_message
+from tfm.pipeline.training.checkpoints.resume import RESUMABLE_KEYS, plan_document, resolve_settings, resume_message
 from tfm.pipeline.training.checkpoints.train_state import Progress, TrainState
 from tfm.pipeline.training.loop import Trainer
-from tfm.pipeline.training.metrics_log import CurvesSink, MetricsLog, TensorBoardSink
+from tfm.pipeline.training.metrics_log import CurvesSink, MetricsLog
 from tfm.pipeline.training.recipe_warnings import recipe_warnings
+from tfm.pipeline.training.trackers.services import open_sinks
+from tfm.pipeline.training.trackers.tracker import TrackedRun
 from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -152,11 +157,32 @@ def make_gradients(session: Session, state: TrainState, course: TrainingSetup) -
 
 
 def open_log(session: Session, progress: Progress) -> MetricsLog:
-    """Open metrics.jsonl, cut back to the step at which training goes on; only the first process opens it."""
-    mirrors = []
-    if session.world.is_main_process and session.config.tensorboard:
-        mirrors.append(TensorBoardSink(session.folder / "tensorboard", step=progress.step))
-    log = MetricsLog(session.folder / "metrics.jsonl", mirrors)
+    """Open metrics.jsonl, cut back to the step at which training goes on, and the trackers; only the first process
+    opens them.
+    """
+    log = MetricsLog(session.folder / "metrics.jsonl")
     if session.world.is_main_process:
+        document = plan_document(session.todo)
         log.begin(step=progress.step, validated=progress.last_validated_step)
+        log.mirrors = open_sinks(
+            session.config.all_trackers,
+            tracked_run(session.run, session.todo, progress),
+            {key: value for key, value in flatten_keys(document) if key not in RESUMABLE_KEYS},
+            log.lines,
+            step=progress.step,
+            reporter=session.reporter,
+        )
     return log
+
+
+def tracked_run(folder: Path, plan: Plan, progress: Progress) -> TrackedRun:
+    """Return the run as trackers show it: the settings of its plan, those resolved, and its inputs' fingerprints.
+
+    Args:
+        folder: the folder of the run.
+        plan: the plan of the model.
+        progress: the progress of the training, which has the settings that were resolved.
+    """
+    resolved = {f"settings.{key}": value for key, value in progress.settings.model_dump(mode="json").items()}
+    config = {**dict(flatten_keys(plan.config)), **resolved, "seed": plan.seed}
+    return TrackedRun(folder, config, {label: each.fingerprint for label, each in plan.inputs.items()})

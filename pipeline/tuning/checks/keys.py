@@ -45,6 +45,7 @@ FIXED_KEYS = {
     "training.parallel": NO_EFFECT_REASON,
     "training.log_every": NO_EFFECT_REASON,
     "training.tensorboard": NO_EFFECT_REASON,
+    "training.trackers": NO_EFFECT_REASON,
     "evaluation": "it says how the tests are scored, at which a search does not look",
 }
 """Keys that a search may not vary, and why."""
