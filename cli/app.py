@@ -22,6 +22,7 @@ from tfm.cli.commands.embed import embed
 from tfm.cli.commands.evaluate import evaluate
 from tfm.cli.commands.export import export
 from tfm.cli.commands.generate import generate
+from tfm.cli.commands.hub import pull, push
 from tfm.cli.commands.import_model import import_model
 from tfm.cli.commands.inspect import inspect
 from tfm.cli.commands.judge.make import make
@@ -150,7 +151,7 @@ handle_errors = ErrorHandler()
 STAGES = (tokenize, preprocess, train, with_options(translate), with_options(evaluate))
 OTHER_COMMANDS = (
     *(run, search, generate, with_options(serve), attend, embed),
-    *(compare, import_model, export, inspect, recipe),
+    *(compare, import_model, export, push, pull, inspect, recipe),
 )
 
 for command in (*STAGES, *OTHER_COMMANDS):

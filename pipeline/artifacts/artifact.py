@@ -51,7 +51,7 @@ from tfm.pipeline.errors import CannotWrite, DataError, mask_command
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
-    "Draft", "Input", "Manifest", "Plan", "check_output_place", "inspect_artifact", "is_fresh", "lock",
+    "Draft", "Input", "Manifest", "Plan", "check_output_place", "inspect_artifact", "install", "is_fresh", "lock",
     "open_artifact", "publish", "read_artifact", "stale_reason",
 ]  # fmt: skip
 
@@ -165,6 +165,39 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
             shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
             raise
         with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
+            remove_leftovers(place)
+
+
+@contextmanager
+def install(folder: Path, stage: str) -> Iterator[Path]:
+    """Put an artifact that was made elsewhere in its place: the body fills a folder, manifest and all, which is
+    verified and replaces an artifact of the same stage as by `publish`.
+
+    Args:
+        folder: of the artifact.
+        stage: that made it.
+
+    Raises:
+        CannotWrite: as `publish`.
+        DataError: the artifact is not what its manifest says, or is of another stage.
+    """
+    plan = Plan(stage, folder, {}, {}, None)
+    with _prepare_folders(plan) as (place, version):
+        try:
+            with add_path_to_errors(folder):
+                yield version
+                open_artifact(version, stage)
+                found, folders = walk_tree(version)
+                for name in found:
+                    sha256_and_sync(version / name)
+                for each in [*folders, version.parent]:
+                    sync_folder(each)
+                _refuse_foreign_folder(plan, place)
+                replace_atomically(version, place)
+        except BaseException:
+            shutil.rmtree(version, ignore_errors=True)
+            raise
+        with suppress(OSError):
             remove_leftovers(place)
 
 

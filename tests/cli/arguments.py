@@ -45,6 +45,8 @@ USUAL: Mapping[str, Mapping[str, Words]] = {
     "embed": {"model": ("runs/tiny",), "nearest": ("one",)},
     "compare": {"runs": ("runs/tiny",)},
     "import": {"folder": ("runs/tiny/model",), "out": ("out/i",)},
+    "push": {"run": ("runs/tiny",), "to": ("me/mine",)},
+    "pull": {"name": ("me/mine",), "out": ("out/pulled",)},
     "export": {"model": ("runs/tiny",), "to": ("huggingface",), "out": ("out/e",)},
     "inspect": {"folder": ("runs/tiny",)},
     "recipe": {"file": ("tiny.toml",)},

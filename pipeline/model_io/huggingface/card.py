@@ -75,6 +75,47 @@ def card_text(card: ModelCard, manifest: Manifest, *, class_name: str, task: str
     )
 
 
+def artifact_card_text(card: ModelCard, manifest: Manifest, repository: str) -> str:
+    """Return the README.md of a repository that has a model of ours as it is.
+
+    Args:
+        card: its contents.
+        manifest: of the model.
+        repository: OWNER/NAME.
+    """
+    task = str(manifest.config.get("model", {}).get("task", "model")).replace("_", " ")
+    head: dict[str, Any] = {
+        "language": list(card.languages),
+        "license": card.license,
+        "library_name": "tfm-toolkit",
+        "tags": ["tfm"],
+        "model-index": _model_index(card, task),
+    }
+    lines = [f"{key}: {yaml_value(value)}" for key, value in head.items() if value]
+    parameters = manifest.figures.get("parameters")
+    size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
+    return "\n".join(
+        [
+            *("---", *lines, "---", ""),
+            *(f"# {markdown_text(card.name)}", ""),
+            *(f"A model for {markdown_text(task)}{size}, trained by `tfm` and sent with `tfm push`.", ""),
+            *(f"License: {markdown_text(card.license or 'not stated by whoever sent it')}.", ""),
+            *(
+                "## Use",
+                "",
+                "```",
+                f"tfm pull {repository} --out runs/{card.name}",
+                f"tfm inspect runs/{card.name}",
+                "```",
+            ),
+            *("", "## Scores", "", *_metrics_table(card.figures), ""),
+            *("## Made from", "", f"- model `{manifest.fingerprint}`"),
+            *_lineage_lines(manifest.as_input().as_json(), 1),
+            "",
+        ]
+    )
+
+
 def _model_index(card: ModelCard, task: str) -> list[dict[str, Any]]:
     results = []
     for test, scores in card.figures.items():

@@ -1,0 +1,1 @@
+"""Models on a hub: pushed whole, and pulled verified."""

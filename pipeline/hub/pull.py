@@ -1,0 +1,60 @@
+"""A model fetched from a hub: the files that its manifest names, verified before they stand under their name."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from tfm.pipeline.artifacts.artifact import install
+from tfm.pipeline.artifacts.files import raise_cannot_write
+from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, read_manifest
+from tfm.pipeline.errors import CannotWrite
+from tfm.pipeline.hub.repository import MODEL_FOLDER, check_address, raise_hub_errors
+from tfm.pipeline.runtime.progress import Reporter
+
+
+def pull(name: str, out: Path, *, revision: str | None, reporter: Reporter) -> Manifest:
+    """Fetch the model of a repository as OUT/model.
+
+    Args:
+        name: of the repository, OWNER/NAME.
+        out: the folder of the run that gets it.
+        revision: a branch, tag or commit; None: the main branch.
+        reporter: receives progress.
+
+    Returns:
+        The manifest of the model.
+
+    Raises:
+        CannotWrite: something else is there, or the disk has no room.
+        DataError: the hub has no such model, or what came is not what its manifest says.
+        RecipeError: the name is none of a repository.
+    """
+    check_address(name, revision)
+    with raise_cannot_write(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with (
+        install(out / MODEL_FOLDER, "train") as draft,
+        tempfile.TemporaryDirectory(dir=draft.parent, prefix=".pull-") as place,
+    ):
+        fetched = Path(place)
+        _fetch(name, MANIFEST_FILE, fetched, revision)
+        manifest = read_manifest(Path(name), fetched / MODEL_FOLDER)
+        size = sum(entry.size for entry in manifest.files.values())
+        if shutil.disk_usage(fetched).free < size:
+            raise CannotWrite(f"{out}: the model needs {size:,} bytes, and the disk has not so many: make room")
+        with reporter.bar("fetching", len(manifest.files), "files") as bar:
+            for each in manifest.files:
+                _fetch(name, each, fetched, revision)
+                bar.advance()
+        for each in (*manifest.files, MANIFEST_FILE):
+            (draft / each).parent.mkdir(parents=True, exist_ok=True)
+            (fetched / MODEL_FOLDER / each).rename(draft / each)
+    return manifest
+
+
+def _fetch(name: str, file: str, place: Path, revision: str | None) -> None:
+    """Fetch a file of the model into `place`/model."""
+    from huggingface_hub import hf_hub_download
+
+    with raise_hub_errors(name, revision):
+        hf_hub_download(name, f"{MODEL_FOLDER}/{file}", revision=revision, local_dir=place)
