@@ -4,6 +4,7 @@ The hub's address and the user's token are those of the library huggingface_hub:
 `hf auth login`. A token is never written down or shown.
 """
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ def check_address(name: str, revision: str | None) -> None:
 
 @contextmanager
 def raise_hub_errors(name: str, revision: str | None) -> Iterator[None]:
-    """Turn the errors of huggingface_hub into DataError, with cause and remedy.
+    """Turn the errors of huggingface_hub into DataError, with cause and remedy; of the network into OSError.
 
     Args:
         name: the repository.
@@ -42,6 +43,7 @@ def raise_hub_errors(name: str, revision: str | None) -> Iterator[None]:
         EntryNotFoundError,
         HfHubHTTPError,
         HFValidationError,
+        LocalEntryNotFoundError,
         LocalTokenNotFoundError,
         OfflineModeIsEnabled,
         RepositoryNotFoundError,
@@ -55,6 +57,8 @@ def raise_hub_errors(name: str, revision: str | None) -> Iterator[None]:
         raise DataError(f"the hub was not asked: HF_HUB_OFFLINE forbids it ({hub})", file=name) from error
     except LocalTokenNotFoundError as error:
         raise DataError(f"{hub} wants a token: {login}", file=name) from error
+    except LocalEntryNotFoundError as error:  # it asked for the file, and no answer came
+        raise OSError(errno.EHOSTUNREACH, f"{hub} cannot be reached", name) from error
     except RevisionNotFoundError as error:
         raise DataError(f"has no revision {revision or 'main'!r} on {hub}", file=name) from error
     except EntryNotFoundError as error:
@@ -71,7 +75,8 @@ def raise_hub_errors(name: str, revision: str | None) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, (DataError, RecipeError)) or not _is_connection_error(error):
             raise
-        raise DataError(f"{hub} cannot be reached ({type(error).__name__})", file=name) from error
+        problem = f"{hub} cannot be reached ({type(error).__name__})"
+        raise OSError(errno.EHOSTUNREACH, problem, name) from error
 
 
 def _is_connection_error(error: Exception) -> bool:

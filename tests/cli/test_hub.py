@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants, hf_api
 
 from tests.cli.user import ROOT, Result, tfm
 from tests.hub import TOKEN, Hub, serve_hub
@@ -17,8 +18,6 @@ MODELS = ROOT / "tests" / "releases" / "0.1.0"
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """A hub that huggingface_hub takes for its own, with the token of a user."""
-    from huggingface_hub import constants, hf_api
-
     with serve_hub() as served:
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -137,6 +136,15 @@ def test_errors_say_what_to_do(hub: Hub, run: Path, tmp_path: Path, monkeypatch:
     done = tfm("push", run, "--to", "me/mine")
     assert done.code == 65
     assert "config.json" in done.err
+    with monkeypatch.context() as patch:
+        patch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+        patch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", "http://127.0.0.1:9/{repo_id}/resolve/{revision}/{filename}"
+        )
+        for words in (("pull", "me/mine", "--out", tmp_path / "out"), ("push", MODELS / "lstm", "--to", "me/mine")):
+            done = tfm(*words)
+            assert done.code == 74, done.err
+            assert "me/mine: http://127.0.0.1:9 cannot be reached" in done.err
     monkeypatch.setenv("HF_TOKEN", "wrong")
     done = tfm("push", MODELS / "lstm", "--to", "me/mine")
     assert done.code == 65
