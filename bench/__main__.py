@@ -11,6 +11,7 @@ from bench.claims.command import claim
 from bench.complexity import complexity
 from bench.decode import decode
 from bench.generate import generate
+from bench.growth import growth
 from bench.images import images
 from bench.labels import labels
 from bench.learning import learning
@@ -53,7 +54,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, labels, preprocess, startup, ceilings, complexity),
-    *(serve, softmax, scores, search, trials, noise, claim),
+    *(growth, serve, softmax, scores, search, trials, noise, claim),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

@@ -103,8 +103,7 @@ def train_and_publish(
 def read_data(dataset: Path) -> Dataset:
     """The dataset in a folder, whose ids are those of its tokenizers."""
     data = load_dataset(dataset)
-    check_ids(data, *(each.vocab_size for each in load_tokenizer_pair(data.tokenizer_folder)))
-    return data
+    return check_ids(data, *(each.vocab_size for each in load_tokenizer_pair(data.tokenizer_folder)))
 
 
 def normalize_like_pretrained(session: Session) -> Dataset:

@@ -212,6 +212,7 @@ SHOWN: dict[str, str] = {
     "data.temperature": "tests/unit/pipeline/stages/test_languages.py",
     "data.online": "tests/unit/data/corpora/test_sources.py",
     "data.batch_tokens": "tests/unit/pipeline/stages/test_preprocess.py",
+    "data.shard_rows": "tests/unit/data/batching/test_epochs.py",
     "model.architecture": "tests/unit/pipeline/tasks/test_tasks.py",
     "model.task": "tests/unit/pipeline/tasks/test_tasks.py",
     "model.span_corruption.mean_length": "tests/unit/pipeline/tasks/test_span_corruption.py",

@@ -5,7 +5,6 @@ settings -> context of the task -> state (drawn, or of a checkpoint) -> task, ba
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 
 from tfm.data.batching.augmented_images import ImageAugmenter
@@ -89,7 +88,7 @@ def report_training_setup(session: Session, start: StartingPoint, course: Traini
     if start.is_new:
         # a model that has learned already may be a large one
         parameters = num_parameters(state.model) if session.config.init_from is None else 0
-        tokens = int(np.maximum(*course.task.lengths(data.train)).sum())
+        tokens = course.batches.num_tokens
         config = session.config
         for doubt in recipe_warnings(
             config.schedule, config.batch_growth, total_steps=course.total_steps, parameters=parameters, tokens=tokens
