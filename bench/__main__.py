@@ -21,6 +21,7 @@ from bench.processes import ProcessFailed
 from bench.scores import scores
 from bench.search import search
 from bench.serving import serve
+from bench.sharding import sharding
 from bench.softmax import softmax
 from bench.startup import startup
 from bench.train import train
@@ -54,7 +55,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, labels, preprocess, startup, ceilings, complexity),
-    *(growth, serve, softmax, scores, search, trials, noise, claim),
+    *(growth, sharding, serve, softmax, scores, search, trials, noise, claim),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

@@ -227,6 +227,9 @@ SHOWN: dict[str, str] = {
     "training.image_statistics": "tests/unit/pipeline/training/test_image_training.py",
     "training.lora": "tests/unit/pipeline/training/test_lora_training.py",
     "training.parallel": "tests/invariants/test_helpers.py",
+    **dict.fromkeys(
+        ("training.shard", "training.recompute", "training.elastic"), "tests/invariants/test_sharded_training.py"
+    ),
     "training.r_drop": "tests/unit/pipeline/tasks/test_r_drop.py",
     "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",
     "training.label_smoothing": "tests/unit/pipeline/tasks/test_losses.py",

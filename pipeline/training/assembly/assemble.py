@@ -19,6 +19,7 @@ from tfm.pipeline.training.assembly.starting_point import (
     initial_state,
     make_task_context,
     resumed_start,
+    shard_state,
 )
 from tfm.pipeline.training.assembly.validators import make_validator
 from tfm.pipeline.training.assembly.word2vec import (
@@ -51,11 +52,11 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     about = make_task_context(session, settings)
     check_session(session, about)
     drawn = initial_state(session, settings, about)
-    start = (
-        fresh_start(session, drawn, about)
-        if checkpoint is None
-        else resumed_start(session, drawn, settings, checkpoint)
-    )
+    if checkpoint is None:
+        start = fresh_start(session, drawn, about)
+        start = replace(start, state=shard_state(session, start.state, settings, about))
+    else:
+        start = resumed_start(session, shard_state(session, drawn, settings, about), settings, checkpoint)
     course = build_setup(session, start, about)
     report_training_setup(session, start, course)
     return make_trainer(session, start.state, course, about.target, checkpoints)
