@@ -5,8 +5,9 @@ A process keeps a part of every parameter, of its gradient and of what the optim
 time from its forward to its backward pass ("optimizer").
 """
 
+import ctypes
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Literal
 
 from torch import Tensor, nn
@@ -16,6 +17,8 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 
 LOST_PROCESS_WORDS = ("gloo", "NCCL", "onnection", "Broken pipe")
+M_MMAP_THRESHOLD = -3  # of malloc.h
+MIN_MAPPED_BYTES = 1 << 20
 ENTRY_METHODS = ("hidden_states",)
 """Methods beside `forward` by which a task enters a network."""
 
@@ -40,9 +43,22 @@ def shard_parameters(
         assert isinstance(unit, FSDPModule)
         unit.set_gradient_divide_factor(1.0)
         unit.set_force_sum_reduction_for_comms(True)  # gloo has no other
+    if world.device.type == "cpu":
+        return_freed_layers()
     for name in ENTRY_METHODS:
         if hasattr(model, name):
             register_fsdp_forward_method(model, name)
+
+
+def return_freed_layers() -> None:
+    """Let the C library give the memory of gathered layers back to the system as soon as they are freed.
+
+    By default glibc keeps freed tensors of up to 32 MiB, of which the next layers use only some.
+    """
+    with suppress(AttributeError, OSError):
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, MIN_MAPPED_BYTES)
+        library.malloc_trim(0)
 
 
 def is_sharded(model: nn.Module) -> bool:

@@ -161,6 +161,8 @@ def shard_state(session: Session, state: TrainState, settings: ExecutionSettings
     config = session.config
     if config.shard == "none":
         return state
+    state.optimizer.param_groups.clear()  # with it, whole weights would stay in memory, and with their average
+    state.ema = None
     shard_parameters(state.model, find_layers(state.model), config.shard, session.world)
     ema = None if config.ema is None else Ema(state.model, config.ema)
     optimizer = make_optimizer(state.model, config.optimizer)
