@@ -79,12 +79,13 @@ def test_processes_with_parts_of_the_weights_train_the_model_of_one(
 
 @pytest.mark.slow
 def test_weights_in_single_precision_are_those_of_one_process_up_to_rounding(dataset: Path, tmp_path: Path) -> None:
-    config, outs = training(**ALL, shard="full"), (tmp_path / "one", tmp_path / "two")
+    config = training(**{**ALL, "clip_norm": None, "optimizer": {"name": "sgd"}}, shard="full")
+    outs = tmp_path / "one", tmp_path / "two"
     for ranks, out in zip((1, 2), outs, strict=True):
         given = config.model_copy(update={"shard": "none", "accumulate": 2}) if ranks == 1 else config
         for code, text in train_by_ranks(dataset, out, given, EXACT_MODEL, ranks, "float32"):
             assert code == 0, text
-    assert difference(*outs) < 1e-3
+    assert difference(*outs) < 1e-4
 
 
 @pytest.mark.slow
