@@ -11,6 +11,7 @@ from bench.claims.command import claim
 from bench.complexity import complexity
 from bench.decode import decode
 from bench.generate import generate
+from bench.growth import growth
 from bench.images import images
 from bench.labels import labels
 from bench.learning import learning
@@ -20,6 +21,7 @@ from bench.processes import ProcessFailed
 from bench.scores import scores
 from bench.search import search
 from bench.serving import serve
+from bench.sharding import sharding
 from bench.softmax import softmax
 from bench.startup import startup
 from bench.train import train
@@ -53,7 +55,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, labels, preprocess, startup, ceilings, complexity),
-    *(serve, softmax, scores, search, trials, noise, claim),
+    *(growth, sharding, serve, softmax, scores, search, trials, noise, claim),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

@@ -15,6 +15,8 @@ from pydantic import (
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.image_config import ImagesConfig, images_problem
 
+DEFAULT_SHARD_ROWS = 1_000_000
+
 
 def _as_tuple(value: object) -> object:
     if isinstance(value, (dict, CorpusConfig)):
@@ -107,6 +109,13 @@ class DataConfig(BaseModel):
     )
     limits: LimitsConfig = LimitsConfig()
     batch_tokens: int = Field(4096, ge=16, description="maximum padded tokens of a batch, on its larger side")
+    shard_rows: int = Field(
+        DEFAULT_SHARD_ROWS,
+        ge=1,
+        lt=2**40,
+        description="training pairs (of running text, windows) above which an epoch is a permutation of shards of so "
+        "many, each batched by itself",
+    )
     online: bool = Field(False, description="allow `datasets` to download; otherwise only local data is used")
 
     @model_validator(mode="after")

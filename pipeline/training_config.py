@@ -204,6 +204,15 @@ class TrainingConfig(BaseModel):
     parallel: Literal["auto", "threads", "processes"] = Field(
         "auto", description="on a CPU, what computes an update: threads, or as many processes; auto: the faster"
     )
+    shard: Literal["none", "optimizer", "full"] = Field(
+        "none",
+        description="of several processes, each keeps a part of what the optimizer knows and of gradients (optimizer), "
+        "and of the weights too, which a layer gathers for its passes (full)",
+    )
+    recompute: bool = Field(
+        False, description="layers keep their input alone, and are computed again in the backward pass: less memory"
+    )
+    elastic: bool = Field(False, description="a training may go on with another number of processes")
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; also at every validation")
     validation: ValidationConfig = ValidationConfig()

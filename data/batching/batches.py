@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tfm.data.arrays import Ints
+from tfm.data.batching.token_stream import TokenStream
 from tfm.data.dataset.split import Column, Ids, Split
 from tfm.data.images.decoding import Pixels
 from tfm.data.images.preparation import ImageTransform
@@ -114,7 +115,7 @@ def make_text_batch(column: Column, rows: Ints) -> TextBatch:
     return TextBatch(tokens_in, tokens_out, torch.from_numpy(lengths + 1), rows)
 
 
-def make_window_batch(text: Ids, starts: Ints, length: int | Ints) -> TextBatch:
+def make_window_batch(text: Ids | TokenStream, starts: Ints, length: int | Ints) -> TextBatch:
     """Return the windows of a running text, each shorter where the text ends.
 
     Args:

@@ -24,6 +24,7 @@ def make_batches(
     seed: int,
     epoch: int,
     weights: NDArray[np.float64] | None = None,
+    shard: int = 0,
 ) -> list[Ints]:
     """Return the batches of one epoch, in the order to train on them, as arrays of row numbers.
 
@@ -35,19 +36,20 @@ def make_batches(
         epoch: counted from 0.
         weights: (rows,) a row of weight w occurs floor(w) times, and once more for a random share w - floor(w) of the
             rows of that weight (`num_extra_copies`); None: every row occurs exactly once.
+        shard: the number of the part of an epoch that is made by itself.
 
     Raises:
         DataError: one row alone exceeds the budget.
     """
     rows = (
-        repeat_rows_by_weight(weights, seed=seed, epoch=epoch)
+        repeat_rows_by_weight(weights, seed=seed, epoch=epoch, shard=shard)
         if weights is not None
         else np.arange(len(source_lengths))
     )
     if not len(rows):
         return []
-    first, flip = draw_bucket_jitter(seed, epoch)
-    rng = np.random.default_rng([seed, epoch, _ORDER_STREAM])
+    first, flip = draw_bucket_jitter(seed, epoch, shard)
+    rng = _epoch_rng(seed, epoch, _ORDER_STREAM, shard)
     rows = rng.permutation(rows)
     max_lengths = np.maximum(source_lengths, target_lengths)[rows]
     difference = (source_lengths - target_lengths)[rows]
@@ -93,24 +95,26 @@ def padding_share(batches: Sequence[Ints], source_lengths: Ints, target_lengths:
     return 1 - real / padded if padded else 0.0
 
 
-def repeat_rows_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int) -> Ints:
+def repeat_rows_by_weight(weights: NDArray[np.float64], *, seed: int, epoch: int, shard: int = 0) -> Ints:
     """Return the row numbers of one epoch, each as often as its weight says; fractions are drawn from (seed, epoch).
 
     Args:
         weights: (rows,) the weight of each row.
         seed: of the draws of a training.
         epoch: counted from 0.
+        shard: the number of the part of an epoch that these rows are.
     """
-    rng = np.random.default_rng([seed, epoch, _COPIES_STREAM])
+    rng = _epoch_rng(seed, epoch, _COPIES_STREAM, shard)
     times = np.floor(weights).astype(np.int64)
     for weight in np.unique(weights):
         if weight % 1:
             same = np.flatnonzero(weights == weight)
-            times[rng.permutation(same)[: num_extra_copies(float(weight), len(same), seed=seed, epoch=epoch)]] += 1
+            count = num_extra_copies(float(weight), len(same), seed=seed, epoch=epoch, shard=shard)
+            times[rng.permutation(same)[:count]] += 1
     return np.repeat(np.arange(len(weights)), times)
 
 
-def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> int:
+def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int, shard: int = 0) -> int:
     """The number of a weight's rows that occur once more in an epoch, for the fraction of the weight.
 
     On average fraction times rows, even for few rows: the first n epochs have n times as many, to within one row; the
@@ -121,16 +125,29 @@ def num_extra_copies(weight: float, num_rows: int, *, seed: int, epoch: int) -> 
         num_rows: rows with this weight.
         seed: of the draws of a training.
         epoch: counted from 0.
+        shard: the number of the part of an epoch that these rows are in.
     """
     share = round(weight % 1 * num_rows, 9)  # 0.3 of 100 rows are 30, not 30.000000000000004
-    begin = epoch + np.random.default_rng([seed, _COPIES_STREAM, *weight.as_integer_ratio()]).random()
+    words = [seed, _COPIES_STREAM, *weight.as_integer_ratio(), *([shard] if shard else [])]
+    begin = epoch + np.random.default_rng(words).random()
     return int((begin + 1) * share) - int(begin * share)
 
 
-def draw_bucket_jitter(seed: int, epoch: int) -> tuple[float, bool]:
-    """Draw an epoch's share of the budget that the first batch gets, and the direction in which lengths turn."""
-    rng = np.random.default_rng([seed, epoch, _JITTER_STREAM])
+def draw_bucket_jitter(seed: int, epoch: int, shard: int = 0) -> tuple[float, bool]:
+    """Draw the share of the budget that the first batch gets, and the direction in which lengths turn.
+
+    Args:
+        seed: of the draws of a training.
+        epoch: counted from 0.
+        shard: the number of the part of an epoch that is made by itself.
+    """
+    rng = _epoch_rng(seed, epoch, _JITTER_STREAM, shard)
     return rng.random(), bool(rng.integers(2))
+
+
+def _epoch_rng(seed: int, epoch: int, stream: int, shard: int) -> np.random.Generator:
+    """The generator of an epoch's draws of one kind; shard 0 has those of an epoch that is made whole."""
+    return np.random.default_rng([seed, epoch, stream, *([shard] if shard else [])])
 
 
 def length_sort_keys(max_lengths: Ints, difference: Ints, *, flip: bool) -> Ints:

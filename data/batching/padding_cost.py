@@ -101,39 +101,36 @@ def make_batch_counter(
         seed: of the draws of a training.
         weights_of: the weights of an epoch's rows, by its number; None where every row occurs once.
     """
-    once = _length_histogram(larger)
+    once = np.bincount(larger)
 
     @cache
     def num_unweighted_batches(first: int) -> int:
-        return _num_batches_of_histogram(*once, budget, first)
+        return num_batches_of_histogram(once, budget, first)
 
     def num_batches_in_epoch(epoch: int) -> int:
         weights, share = weights_of(epoch), draw_bucket_jitter(seed, epoch)[0]
         first = max(int(share * budget), 1)
         if weights is None:
             return num_unweighted_batches(first)
-        return _num_batches_of_histogram(
-            *_length_histogram(larger[repeat_rows_by_weight(weights, seed=seed, epoch=epoch)]), budget, first
-        )
+        rows = repeat_rows_by_weight(weights, seed=seed, epoch=epoch)
+        return num_batches_of_histogram(np.bincount(larger[rows]), budget, first)
 
     return num_batches_in_epoch
 
 
-def _length_histogram(larger: Ints) -> tuple[list[int], list[int]]:
-    """The lengths that occur, ascending, and the number of rows of each."""
-    times = np.bincount(larger)
-    lengths = np.flatnonzero(times)
-    return lengths.tolist(), times[lengths].tolist()
+def num_batches_of_histogram(histogram: Ints, budget: int, first: int) -> int:
+    """Return the number of pieces that `buckets.split_by_budget` makes of rows.
 
-
-def _num_batches_of_histogram(lengths: list[int], times: list[int], budget: int, first: int) -> int:
-    """The number of pieces that `buckets.split_by_budget` makes of rows with these lengths, ascending, and counts.
-
-    first: the limit of the first piece; the others have the budget.
+    Args:
+        histogram: (n,) the number of rows of each length.
+        budget: the largest B * longest row of a piece of B rows.
+        first: the same limit of the first piece.
     """
+    lengths = np.flatnonzero(histogram)
+    times: list[int] = histogram[lengths].tolist()
     pieces = open_rows = 0  # held: rows of the piece that is open
     room = first
-    for length, left in zip(lengths, times, strict=True):
+    for length, left in zip(lengths.tolist(), times, strict=True):
         while left:
             if not open_rows:
                 pieces += 1

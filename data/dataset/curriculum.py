@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.errors import DataError
 
 
@@ -43,6 +44,21 @@ def epoch_weights(
     if any(inactive):
         weights = np.where(np.repeat(inactive, [turn.rows for turn in corpus_epochs]), 0.0, weights)
     return None if (weights == 1).all() else weights
+
+
+def active_rows(corpus_epochs: Sequence[CorpusEpochs], epoch: int, rows: Ints) -> NDArray[np.bool_]:
+    """Return for each of some rows whether its corpus is used in an epoch.
+
+    Args:
+        corpus_epochs: the epochs in which each corpus is used, in the order of the rows; empty: all.
+        epoch: counted from 0.
+        rows: (n,) row numbers.
+    """
+    if not corpus_epochs:
+        return np.ones(len(rows), np.bool_)
+    ends = np.cumsum([turn.rows for turn in corpus_epochs])
+    active = np.array([turn.is_active(epoch) for turn in corpus_epochs])
+    return active[np.searchsorted(ends, rows, side="right")]
 
 
 def read_corpus_epochs(corpora: Sequence[Mapping[str, Any]], num_rows: int, file: Path) -> tuple[CorpusEpochs, ...]:

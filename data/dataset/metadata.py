@@ -30,6 +30,9 @@ def read_metadata(folder: Path) -> dict[str, Any]:
         raise DataError("has no valid `tests`", file=folder / DATASET_FILE)
     if type(batch_tokens) is not int or not 0 < batch_tokens < 2**40:
         raise DataError("has no valid `batch_tokens`", file=folder / DATASET_FILE)
+    shard_rows = about.get("shard_rows", 1)
+    if type(shard_rows) is not int or not 0 < shard_rows < 2**40:
+        raise DataError("has no valid `shard_rows`", file=folder / DATASET_FILE)
     corpora = about.get("train_corpora")
     if not isinstance(corpora, list) or not all(isinstance(each, dict) for each in corpora):
         raise DataError("has no valid `train_corpora`", file=folder / DATASET_FILE)
@@ -44,6 +47,7 @@ def write_metadata(
     train_corpora: Sequence[dict[str, Any]],
     directions: Directions | None = None,
     augmentation: Augmentation | None = None,
+    shard_rows: int | None = None,
 ) -> None:
     """Write dataset.json, which `load_dataset` reads.
 
@@ -54,6 +58,7 @@ def write_metadata(
         train_corpora: rows, weight and epochs of each training corpus.
         directions: of each split, where the dataset has languages.
         augmentation: variation of images in training.
+        shard_rows: rows above which an epoch is made shard by shard; None: the default.
     """
     about = {
         "splits": ["train", "valid", *tests],
@@ -67,6 +72,8 @@ def write_metadata(
         }
     if augmentation is not None:
         about["augmentation"] = asdict(augmentation)
+    if shard_rows is not None:
+        about["shard_rows"] = shard_rows
     write_json(folder / DATASET_FILE, about)
 
 

@@ -1,6 +1,7 @@
 """Encoded examples in memory: columns of token ids, the splits made of them, and all splits of a dataset."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -11,13 +12,17 @@ from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
 from tfm.data.corpora.references import read_further_references
-from tfm.data.dataset.curriculum import CorpusEpochs, epoch_weights
+from tfm.data.dataset.curriculum import CorpusEpochs, active_rows, epoch_weights
 from tfm.data.dataset.directions import Directions
+from tfm.data.errors import DataError
+from tfm.data.formats.lazy_arrays import LazyArray
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
 
 Ids = NDArray[np.int32]
+PART_ROWS = 2**20
+"""Rows of large training data of which figures are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,13 @@ class Column:
         values: the ids of all lists.
         starts: (rows,) the index of each first id.
         lengths: (rows,) ids of each list.
+        num_ids: the number of pieces of the vocabulary, where `take` has to check that ids are below it.
     """
 
     values: Ids
-    starts: Ints
-    lengths: Ints
+    starts: Ints | LazyArray
+    lengths: Ints | LazyArray
+    num_ids: int | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -41,15 +48,27 @@ class Column:
         return self.values[self.starts[row] : self.starts[row] + self.lengths[row]]
 
     def take(self, rows: Ints) -> tuple[Ids, Ints]:
-        """The ids of `rows`, one list after the other, and the length of each list."""
-        lengths = self.lengths[rows]
+        """Return the ids of `rows`, one list after the other, and the length of each list.
+
+        Raises DataError where an id is that of no piece.
+        """
+        lengths: Ints = self.lengths[rows]
         ends = np.cumsum(lengths)
         shift = self.starts[rows] - (ends - lengths)
-        return self.values[np.arange(lengths.sum()) + np.repeat(shift, lengths)], lengths
+        ids = self.values[np.arange(lengths.sum()) + np.repeat(shift, lengths)]
+        self.check_ids(ids)
+        return ids, lengths
 
-    def select_rows(self, rows: Ints) -> "Column":
-        """The lists of `rows` alone, of the same flat array."""
-        return Column(self.values, self.starts[rows], self.lengths[rows])
+    def check_ids(self, ids: Ids) -> None:
+        """Raise DataError where one of these ids is that of no piece."""
+        if self.num_ids is not None and len(ids) and not (ids.min() >= 0 and ids.max() < self.num_ids):
+            raise DataError("the training data contains token ids that its tokenizer does not have: make it again")
+
+    def select_rows(self, rows: Ints | slice) -> "Column":
+        """The lists of `rows` alone, of the same flat array; starts of consecutive ones stay in the file."""
+        if isinstance(rows, slice) and isinstance(self.starts, LazyArray):
+            return Column(self.values, self.starts.part(*rows.indices(len(self))[:2]), self.lengths[rows], self.num_ids)
+        return Column(self.values, self.starts[rows], self.lengths[rows], self.num_ids)
 
     def to_lists(self, rows: Iterable[int] | None = None) -> list[list[int]]:
         """The ids of `rows` (default: all) as Python lists, for decoding."""
@@ -81,17 +100,19 @@ class Split:
         folder: of the split; None for a split in memory.
         images: of the rows, where sources are images.
         further: references after the first, where they are not in the folder.
+        shard_rows: rows above which an epoch is made shard by shard, and at most about so many a shard.
     """
 
     source: Column
     target: Column
-    weights: NDArray[np.float64]
+    weights: NDArray[np.float64] | LazyArray
     _table: pa.Table | None = field(default=None, repr=False)
     turns: tuple[CorpusEpochs, ...] = ()
     words: Column | None = None
     folder: Path | None = None
     images: RowImages | None = None
     further: list[list[str]] | None = None
+    shard_rows: int = sys.maxsize
 
     @classmethod
     def from_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
@@ -118,19 +139,46 @@ class Split:
             self.source.select_rows(rows), self.target.select_rows(rows), self.weights[rows], table, images=images
         )
 
+    def select_training_rows(self, rows: Ints | slice) -> "Split":
+        """Return some rows of training data, as they are in an epoch in which their corpora are used."""
+        return Split(
+            self.source.select_rows(rows),
+            self.target.select_rows(rows),
+            self.weights[rows],
+            words=None if self.words is None else self.words.select_rows(rows),
+            images=None if self.images is None else self.images.select(np.arange(len(self))[rows]),
+        )
+
+    def iterate_parts(self) -> Iterator["Split"]:
+        """Yield the rows in parts, in order, so that what is computed of all is not in memory at once."""
+        if not self.is_sharded:
+            yield self
+            return
+        for begin in range(0, len(self), PART_ROWS):
+            yield self.select_training_rows(slice(begin, min(begin + PART_ROWS, len(self))))
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether an epoch is made shard by shard."""
+        return len(self) > self.shard_rows
+
     @property
     def source_lengths(self) -> Ints:
         """(rows,) tokens of each source, start and end tokens not counted."""
-        return self.source.lengths
+        return np.asarray(self.source.lengths)
 
     @property
     def target_lengths(self) -> Ints:
         """(rows,) tokens of each target, start and end tokens not counted."""
-        return self.target.lengths
+        return np.asarray(self.target.lengths)
 
     def weights_in_epoch(self, epoch: int) -> NDArray[np.float64] | None:
         """The number of times that each row occurs in this epoch, counted from 0; None where every row occurs once."""
-        return epoch_weights(self.weights, self.turns, epoch)
+        return epoch_weights(np.asarray(self.weights), self.turns, epoch)
+
+    def is_active(self, rows: Ints, epoch: int) -> NDArray[np.bool_]:
+        """Return for each row (n,) whether its corpus is used in an epoch, counted from 0."""
+        return active_rows(self.turns, epoch, rows)
 
     def group_by_image(self) -> "Split":
         """Return validation data of images, which has a row for each caption, in the form of a test set.

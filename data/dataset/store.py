@@ -6,6 +6,7 @@ word of the source.
 """
 
 import hashlib
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,12 +18,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
+from tfm.data.config import DEFAULT_SHARD_ROWS
 from tfm.data.dataset.curriculum import read_corpus_epochs
 from tfm.data.dataset.directions import read_directions
 from tfm.data.dataset.metadata import DATASET_FILE, read_metadata, write_json
 from tfm.data.dataset.split import Column, Dataset, Ids, Split
 from tfm.data.errors import DataError, format_count
 from tfm.data.formats.arrow_stream import read_arrow_stream
+from tfm.data.formats.lazy_arrays import LazyArray, MappedLists, piecewise_constant
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import read_image_transform
@@ -89,10 +92,17 @@ def write_split(folder: Path, *, texts: bool, words: bool = False) -> Iterator[S
     write_json(folder / "state.json", _state_document(writer.fingerprint))
 
 
-def load_split(folder: Path, *, texts: bool | None = None) -> Split:
-    """Open a split, its token columns as zero-copy views of the mapped file; `texts`: as for write_split, if known.
+def load_split(folder: Path, *, texts: bool | None = None, shard_rows: int | None = None) -> Split:
+    """Open a split, its token columns as zero-copy views of the mapped file.
 
-    Raises DataError where the file is not what `write_split` writes: nothing in it is believed before it is checked.
+    Args:
+        folder: of the split.
+        texts: as for write_split, if known.
+        shard_rows: rows above which starts, lengths and weights stay in the file until they are asked for; None: they
+            are read.
+
+    Raises:
+        DataError: the file is not what `write_split` writes: nothing in it is believed before it is checked.
     """
     path = folder / ARROW_FILE
     if not path.is_file():
@@ -106,14 +116,15 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
         whole = mapped.read_buffer(mapped.size() // 4 * 4)
         # Arrow aligns every buffer of a file to 8 bytes: the ids of all record batches are slices of one int32 array.
         flat = np.frombuffer(whole, np.int32)
-        weights = table.column("weight").to_numpy() if "weight" in table.column_names else np.ones(len(table))
-        if not (np.isfinite(weights) & (weights > 0)).all():
-            raise ValueError("there are weights that are not positive")
-        source, target = (_read_column(table.column(name), flat, whole.address) for name in ("source", "target"))
-        words = _read_column(table.column("words"), flat, whole.address) if "words" in table.column_names else None
+        lazy = shard_rows is not None and len(table) > shard_rows
+        has_weights = "weight" in table.column_names
+        weights = _read_weights(table.column("weight"), lazy=lazy) if has_weights else np.ones(len(table))
+        names = [name for name in ("source", "target", "words") if name in table.column_names]
+        source, target, *rest = (_read_column(table.column(name), flat, whole.address, lazy=lazy) for name in names)
+        words = rest[0] if rest else None
         if words is not None and not _words_cover_source(words, source):
             raise ValueError("there are words without pieces, or pieces without words")
-        return Split(source, target, weights, table, words=words, folder=folder)
+        return Split(source, target, weights, table, words=words, folder=folder, shard_rows=shard_rows or sys.maxsize)
     except (ValueError, OSError, MemoryError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise DataError(f"is not a split made by tfm ({reason:.200}): make the dataset again", file=path) from error
@@ -122,9 +133,11 @@ def load_split(folder: Path, *, texts: bool | None = None) -> Split:
 def load_dataset(folder: Path) -> Dataset:
     """Open every split of a `dataset/` folder that `tfm preprocess` wrote."""
     metadata = read_metadata(folder)
-    train = load_split(folder / "train", texts=False)
+    train = load_split(folder / "train", texts=False, shard_rows=metadata.get("shard_rows", DEFAULT_SHARD_ROWS))
     turns = read_corpus_epochs(metadata["train_corpora"], len(train), folder / DATASET_FILE)
-    weights = train.weights * _temperature_factors(metadata["train_corpora"], len(train), folder / DATASET_FILE)
+    weights = train.weights
+    if (factors := _temperature_factors(metadata["train_corpora"], len(train), folder / DATASET_FILE)) is not None:
+        weights = weights * factors if isinstance(weights, LazyArray) else weights * np.asarray(factors)
     data = Dataset(
         train=replace(train, turns=turns, weights=weights),
         valid=load_split(folder / "valid", texts=True),
@@ -169,36 +182,44 @@ def _read_augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
         raise DataError("has no valid `augmentation`", file=folder / DATASET_FILE) from None
 
 
-def _temperature_factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> NDArray[np.float64] | float:
-    """The factors (rows,) by which `data.temperature` changes the weights; 1 where it does not."""
+def _temperature_factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> LazyArray | None:
+    """The factors (rows,) by which `data.temperature` changes the weights; None where it does not."""
     if all("factor" not in each for each in corpora):
-        return 1.0
+        return None
     try:
-        factors = np.repeat(
-            [float(each.get("factor", 1.0)) for each in corpora], [int(each["rows"]) for each in corpora]
-        )
-    except (TypeError, ValueError, KeyError):
-        factors = np.empty(0)
-    if len(factors) != num_rows or not (np.isfinite(factors) & (factors > 0)).all():
+        factors = np.array([float(each.get("factor", 1.0)) for each in corpora])
+        sizes = [int(each["rows"]) for each in corpora]
+    except (TypeError, ValueError, KeyError, OverflowError):
+        factors, sizes = np.empty(0), []
+    if sum(sizes) != num_rows or min(sizes, default=0) < 0 or not (np.isfinite(factors) & (factors > 0)).all():
         raise DataError("has no valid `train_corpora`", file=file)
-    return factors
+    return piecewise_constant(sizes, factors.tolist())
 
 
-def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> None:
-    """Check that the token ids of a dataset are those of its tokenizers.
+def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> Dataset:
+    """Check that the token ids of a dataset are those of its tokenizers; ids of sharded training data are checked when
+    they are read.
 
     Args:
         data: the dataset.
         source_vocab: the number of pieces of the source.
         target_vocab: the number of pieces of the target.
 
+    Returns:
+        The dataset.
+
     Raises:
         DataError: an id is that of no piece.
     """
+    train = data.train
+    if train.is_sharded:
+        source, target = replace(train.source, num_ids=source_vocab), replace(train.target, num_ids=target_vocab)
+        data = replace(data, train=replace(train, source=source, target=target))
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
-        if not split.has_valid_ids(source_vocab, target_vocab):
+        if not split.is_sharded and not split.has_valid_ids(source_vocab, target_vocab):
             problem = "it contains token ids that its tokenizer does not have: make the dataset again"
             raise DataError(problem, file=data.tokenizer_folder.parent / name)
+    return data
 
 
 def _make_schema(*, texts: bool, words: bool) -> pa.Schema:
@@ -220,7 +241,21 @@ def _list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids, pa.int32()))
 
 
-def _read_column(chunks: pa.ChunkedArray, flat: Ids, base: int) -> Column:
+def _read_weights(chunks: pa.ChunkedArray, *, lazy: bool) -> NDArray[np.float64] | LazyArray:
+    """The weights (rows,), as stretches of equal ones where that is asked for and they are; ValueError where one is
+    none."""
+    parts = [chunk.to_numpy() for chunk in chunks.iterchunks() if len(chunk)] if lazy else []
+    is_piecewise = lazy and all((part == part[0]).all() for part in parts)
+    found: NDArray[np.float64] = np.array([part[0] for part in parts]) if is_piecewise else chunks.to_numpy()
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise ValueError("there are weights that are not positive")
+    return piecewise_constant([len(part) for part in parts], found.tolist()) if is_piecewise else found
+
+
+def _read_column(chunks: pa.ChunkedArray, flat: Ids, base: int, *, lazy: bool) -> Column:
+    if lazy:
+        lists = MappedLists(chunks, flat, base)
+        return Column(flat, lists.starts(), lists.lengths())
     starts, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for chunk in chunks.iterchunks():
         if chunk.values.null_count:

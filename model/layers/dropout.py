@@ -46,6 +46,21 @@ class DropoutRng:
         self._draws += 1
         return counter_hash(self._key, self._draws)
 
+    @property
+    def state(self) -> tuple[int, int, int, int]:
+        """The state from which the next draws follow."""
+        return self._pool_key, self._key, self.update_key, self._draws
+
+    @contextmanager
+    def replay(self, state: tuple[int, int, int, int]) -> Iterator[None]:
+        """Draw as after an earlier state while the body runs."""
+        before = self.state
+        self._pool_key, self._key, self.update_key, self._draws = state
+        try:
+            yield
+        finally:
+            self._pool_key, self._key, self.update_key, self._draws = before
+
     def should_drop_layer(self, rate: float) -> bool:
         """Return whether a part is left out of this pass, with probability `rate`: of all rows of it."""
         return self.next_key() < rate * 2**64 and self._leaves_out

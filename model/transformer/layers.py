@@ -156,3 +156,8 @@ class DecoderLayer(nn.Module):
         rows = self.around_attention(rows, attend)
         rows = self.around_cross_attention(rows, attend_memory)
         return rows if self.around_feed_forward is None else self.around_feed_forward(rows, self.feed_forward)
+
+
+def find_layers(model: nn.Module) -> list[EncoderLayer | DecoderLayer]:
+    """Return the layers of a Transformer, in order."""
+    return [each for each in model.modules() if isinstance(each, (EncoderLayer, DecoderLayer))]

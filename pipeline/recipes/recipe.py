@@ -38,6 +38,7 @@ from tfm.pipeline.recipes.overrides import Setting, parse_settings, set_value
 from tfm.pipeline.recipes.recipe_files import read_recipe_file
 from tfm.pipeline.recipes.texts_alone import add_running_text, add_sources, check_sources
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
+from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
 from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
@@ -121,6 +122,9 @@ class Recipe(BaseModel):
             raise ValueError("training.init_from sets the embeddings too: remove source_vectors and target_vectors")
         if self.model.has_adaptive_tails and (reason := training.adaptive_problem()) is not None:
             raise ValueError(reason)
+        for reason in (sharding_problem(training, self.model), recompute_problem(training, self.model)):
+            if reason is not None:
+                raise ValueError(reason)
         batch_norm = self.model.batch_norm_key
         if batch_norm is not None and (reason := training.batch_norm_problem(batch_norm)) is not None:
             raise ValueError(reason)

@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 import numpy as np
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
-from tfm.data.config import DataConfig
+from tfm.data.config import DEFAULT_SHARD_ROWS, DataConfig
 from tfm.data.corpora.image_sources import read_images
 from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
 from tfm.data.corpora.preflight import check_splits, over_budget_error
@@ -70,6 +70,8 @@ def plan_dataset(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.
     left_out = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
+    if data.shard_rows == DEFAULT_SHARD_ROWS:
+        left_out.add("shard_rows")  # as datasets lack it that were made before there was one
     described = drop_unset_keys(data.model_dump(mode="json", exclude=left_out))
     config: dict[str, JSON] = {"data": described, "tests": list(splits.tests)}
     return Plan("preprocess", out, config, inputs, seed=None)
@@ -130,6 +132,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             train_corpora=[each.as_json() for each in counts["train"].corpora],
             directions=_count_directions(counts),
             augmentation=_make_augmentation(data.images),
+            shard_rows=None if data.shard_rows == DEFAULT_SHARD_ROWS else data.shard_rows,
         )
         if data.images is not None:
             of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)

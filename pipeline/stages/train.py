@@ -23,6 +23,7 @@ from tfm.pipeline.training_config import TrainingConfig, ValidationScore
 
 # Where training is done and what is shown of it does not change what is trained.
 NON_TRAINING_KEYS = {"device", "threads", "parallel", "log_every", "tensorboard", "trackers", "init_from"}
+NON_TRAINING_KEYS |= {"shard", "recompute", "elastic"}
 # What says nothing unless a model of images is given to start from, of which the plan has a part of its own.
 NON_TRAINING_KEYS |= {"image_statistics"}
 # Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.
@@ -124,15 +125,15 @@ def _validation_score_settings(
     used = {key for name in metrics for key in METRIC_SETTINGS.get(name, ())}
     parts = evaluation.model_dump(mode="json", include=used)
     if parts.get("bleu_tokenize") == "auto":
-        from tfm.data.dataset.directions import rows_by_direction
-        from tfm.data.dataset.store import load_dataset
+        from tfm.data.dataset.directions import read_directions, rows_by_direction
+        from tfm.data.dataset.metadata import DATASET_FILE, read_metadata
+        from tfm.data.dataset.store import load_split
         from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
-        data = load_dataset(dataset)
-        of_directions = [
-            data.valid.select_rows(rows) for rows in rows_by_direction(data.directions.get("valid", ())).values()
-        ]
-        if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in of_directions or [data.valid]):
+        directions = read_directions(read_metadata(dataset), dataset / DATASET_FILE)
+        valid = load_split(dataset / "valid", texts=True)
+        of_directions = [valid.select_rows(rows) for rows in rows_by_direction(directions.get("valid", ())).values()]
+        if all(choose_tokenizer([part.texts()[1]]).name == "13a" for part in of_directions or [valid]):
             parts["bleu_tokenize"] = "13a"
     default = {**EvaluationConfig().model_dump(mode="json"), "bleu_tokenize": "13a"}
     return {key: value for key, value in parts.items() if value != default[key]}

@@ -10,13 +10,15 @@ import numpy as np
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_text_batch, make_window_batch
-from tfm.data.batching.buckets import split_by_budget
+from tfm.data.batching.epochs import Epochs
+from tfm.data.batching.shards import EqualBatches, ShardedBatches, Shards
+from tfm.data.batching.token_stream import TokenStream
 from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import Counts, Epochs, Loss, PairTask, Rows, TaskContext
+from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext
 from tfm.pipeline.tasks.translation import count_correct_tokens, flat_rows, real_row_mask
 
 _WINDOW_RNG_STREAM = 3
@@ -75,7 +77,7 @@ class RunningText(LanguageModel):
     def __init__(self, block: int, criterion: Criterion, flat_rows: int | None = None) -> None:
         super().__init__(criterion, flat_rows)
         self.block = block
-        self._texts: list[tuple[Split, Ids]] = []
+        self._texts: list[tuple[Split, Ids | TokenStream]] = []
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return make_window_batch(self._token_stream(split), rows, self.block)
@@ -88,7 +90,7 @@ class RunningText(LanguageModel):
             budget: tokens of a batch.
             seed: seed of the order.
         """
-        length = len(self._token_stream(split))
+        length, size = len(self._token_stream(split)), max(budget // self.block, 1)
 
         def begin(number: int) -> tuple[np.random.Generator, int]:
             rng = np.random.default_rng([seed, number, _WINDOW_RNG_STREAM])
@@ -96,27 +98,45 @@ class RunningText(LanguageModel):
 
         def epoch(number: int) -> Sequence[Rows]:
             rng, first = begin(number)
-            starts = rng.permutation(np.arange(first, length - self.block + 1, self.block))
-            return self._cut_batches(starts, budget)
+            shards = Shards((length - first) // self.block, split.shard_rows)
+            if split.is_sharded and len(shards) > 1:
+                return self._sharded_batches(shards, first, size, seed, number)
+            return EqualBatches(rng.permutation(np.arange(first, length - self.block + 1, self.block)), size)
 
         def num_batches(number: int) -> int:
-            num_windows = (length - begin(number)[1]) // self.block
-            return -(-num_windows // max(budget // self.block, 1))
+            shards = Shards((length - begin(number)[1]) // self.block, split.shard_rows)
+            if split.is_sharded:
+                return sum(-(-shards.size(shard) // size) for shard in range(len(shards)))
+            return -(-shards.num_rows // size)
 
-        return Epochs(epoch, num_batches)
+        return Epochs(epoch, num_batches, length)
+
+    def _sharded_batches(self, shards: Shards, first: int, size: int, seed: int, epoch: int) -> Sequence[Rows]:
+        """The batches of an epoch of many windows, shard by shard, each in an order of its own.
+
+        shards: of the windows. first: the place of the first window. size: windows of a batch.
+        """
+        order = shards.order(seed, epoch)
+
+        def make(place: int) -> Sequence[Rows]:
+            rng = np.random.default_rng([seed, epoch, _WINDOW_RNG_STREAM, order[place] + 1])
+            return EqualBatches(first + rng.permutation(shards.rows(order[place])) * self.block, size)
+
+        return ShardedBatches([-(-shards.size(shard) // size) for shard in order], make)
 
     def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]:
-        return self._cut_batches(np.arange(0, len(self._token_stream(split)), self.block), budget)
+        starts = np.arange(0, len(self._token_stream(split)), self.block)
+        return EqualBatches(starts, max(budget // self.block, 1))
 
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError where there is less text than a window, or corpora have weights."""
         for name, split in (("train", data.train), ("valid", data.valid)):
-            length = int(split.target_lengths.sum()) + len(split)
+            length = len(self._token_stream(split))
             if length < self.block:
                 raise DataError(
                     f"the {name} split has {format_count(length, 'token')}, fewer than model.block = {self.block}"
                 )
-            if (split.weights != 1).any() or split.turns:
+            if split.turns or any((part.weights[:] != 1).any() for part in split.iterate_parts()):
                 raise DataError(
                     "model.block reads the text once an epoch: each corpus has weight 1, and none has `epochs`"
                 )
@@ -130,15 +150,12 @@ class RunningText(LanguageModel):
     def describe_batch(self, split: Split, rows: Rows) -> str:
         return f"a batch of {format_count(len(rows), 'window')} x {format_count(self.block, 'token')}"
 
-    def _token_stream(self, split: Split) -> Ids:
+    def _token_stream(self, split: Split) -> Ids | TokenStream:
         for known, text in self._texts:
             if known is split:
                 return text
-        self._texts.append((split, running_text(split)))
+        self._texts.append((split, TokenStream(split) if split.is_sharded else running_text(split)))
         return self._texts[-1][1]
-
-    def _cut_batches(self, starts: Rows, budget: int) -> Sequence[Rows]:
-        return split_by_budget(starts, np.full(len(starts), self.block), max(budget, self.block), first=1.0)
 
 
 def running_text(split: Split) -> Ids:

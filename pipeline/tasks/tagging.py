@@ -104,7 +104,7 @@ class Tagging(PairTask):
     def num_words(self, split: Split) -> np.ndarray:
         """Return (rows,) the number of words of each source."""
         if split.words is not None:
-            return split.words.lengths
+            return np.asarray(split.words.lengths)
         ids, lengths = split.source.take(np.arange(len(split)))
         begins = self.begins_word.numpy()[ids]
         first = np.zeros(len(ids), np.bool_)

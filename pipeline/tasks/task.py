@@ -3,7 +3,7 @@
 The training loop only uses this interface, so it does not depend on the task.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from torch import Tensor
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import make_pair_batch
 from tfm.data.batching.buckets import make_batches, ordered_batches
+from tfm.data.batching.epochs import Epochs, empty_epoch_error, make_sharded_epochs
 from tfm.data.batching.padding_cost import make_batch_counter
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError, format_count, format_share
@@ -96,7 +97,7 @@ def count_correct_labels(logits: Tensor, labels: Tensor) -> Counts:
 def check_sources(data: Dataset, task: str) -> None:
     """Raise DataError where a task reads sources, and no example of a split has one."""
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
-        if split.images is None and not split.source_lengths.any():
+        if split.images is None and not any(part.source_lengths.any() for part in split.iterate_parts()):
             raise DataError(
                 f'all sources of the {name} split are empty, and model.task = "{task}" reads them: make the dataset '
                 'with sources, or set model.task = "language_model" for texts alone'
@@ -108,17 +109,6 @@ def check_known_labels(valid: Split) -> None:
     ids, _ = valid.target.take(np.arange(len(valid)))
     if len(ids) and (ids == UNK_ID).all():
         raise DataError("none of the labels of the valid split is in the training data: nothing can be validated")
-
-
-@dataclass(frozen=True)
-class Epochs:
-    """The batches of an epoch, by its number; and how many there are, which is found without making them."""
-
-    batches: Callable[[int], Sequence[Rows]]
-    num_batches: Callable[[int], int]
-
-    def __call__(self, number: int) -> Sequence[Rows]:
-        return self.batches(number)
 
 
 @dataclass(frozen=True)
@@ -134,14 +124,6 @@ class TaskContext:
     target: Tokenizer
     batch_tokens: int
     image_tokens: int = 1
-
-
-def empty_epoch_error(epoch: int) -> DataError:
-    """Return the error about an epoch, counted from 0, in which no example comes up."""
-    return DataError(
-        f"no example is used in epoch {epoch + 1}: raise the weights of the training corpora, or use one "
-        "in it (`epochs` of data.train)"
-    )
 
 
 class Task(Protocol):
@@ -209,8 +191,10 @@ class PairTask:
             budget: tokens of a batch.
             seed: seed of the order.
         """
+        if split.is_sharded:
+            return make_sharded_epochs(self, split, budget, seed)
         lengths = self.lengths(split)
-        split = replace(split, weights=split.weights * (self.num_predictions(split) > 0))
+        split = replace(split, weights=split.weights[:] * (self.num_predictions(split) > 0))
 
         def epoch(number: int) -> Sequence[Rows]:
             found = make_batches(
@@ -228,7 +212,7 @@ class PairTask:
                 raise empty_epoch_error(number)
             return found
 
-        return Epochs(epoch, num_batches)
+        return Epochs(epoch, num_batches, int(np.maximum(*lengths).sum()))
 
     def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]:
         """Every example once of which something is predicted, in batches for validation."""
@@ -239,17 +223,20 @@ class PairTask:
     def check(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError where an example is longer than the model can read, or a split has nothing to predict."""
         for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
-            if not self.num_predictions(split).any():
+            if not any(self.num_predictions(part).any() for part in split.iterate_parts()):
                 raise DataError(f"the {name} split has {self.empty_message}; make the dataset again with more data")
         for name, split in (("train", data.train), ("valid", data.valid)):
-            lengths = self.lengths(split)
-            longer = np.maximum(*lengths) if split.images is None else lengths[1]
-            too_long = int((longer > model.max_length).sum())
+            too_long = longest = 0
+            for part in split.iterate_parts():
+                lengths = self.lengths(part)
+                longer = np.maximum(*lengths) if split.images is None else lengths[1]
+                too_long += int((longer > model.max_length).sum())
+                longest = max(longest, int(longer.max()))
             if too_long:
                 remedy = "raise it, or lower data.limits.max_length" if name == "train" else "raise it"
                 have = format_share(too_long, len(split), f"{name} example", "has", "have")
                 raise DataError(
-                    f"{have} more than model.max_length = {model.max_length} pieces (the longest {longer.max()}, end "
+                    f"{have} more than model.max_length = {model.max_length} pieces (the longest {longest}, end "
                     f"token included); {remedy}"
                 )
 
@@ -258,14 +245,19 @@ class PairTask:
 
     def largest_batch(self, split: Split, budget: int) -> Rows:
         """The longest examples, as many as a batch may hold: none takes more for attention."""
-        larger = np.maximum(*self.lengths(split))
-        return np.argsort(larger, kind="stable")[-max(1, budget // int(larger.max())) :]
+        rows, larger, begin = np.empty(0, np.int64), np.empty(0, np.int64), 0
+        for part in split.iterate_parts():
+            larger = np.concatenate([larger, np.maximum(*self.lengths(part))])
+            longest = np.argsort(larger, kind="stable")[-max(1, budget // int(larger.max())) :]
+            rows = np.concatenate([rows, np.arange(begin, begin + len(part))])[longest]
+            larger, begin = larger[longest], begin + len(part)
+        return rows
 
     def num_tokens(self, split: Split, rows: Rows) -> int:
         """The tokens of a batch, both sides together."""
-        return sum(int(lengths[rows].sum()) for lengths in self.lengths(split))
+        return sum(int(lengths.sum()) for lengths in self.lengths(split.select_training_rows(rows)))
 
     def describe_batch(self, split: Split, rows: Rows) -> str:
         """A batch in words, for a message that it does not fit in memory."""
-        longest = max(int(lengths[rows].max()) for lengths in self.lengths(split))
+        longest = max(int(lengths.max()) for lengths in self.lengths(split.select_training_rows(rows)))
         return f"a batch of {format_count(len(rows), 'row')} x {format_count(longest, 'token')}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.vision.image_shape import ImageShape, num_tokens, shape_problem
 from tfm.pipeline.errors import CannotWrite, RecipeError
+from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
 from tfm.pipeline.training_config import KeepConfig, LoraConfig, TrainingConfig
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -61,6 +62,24 @@ def check_adaptive(has_adaptive_tails: bool, config: TrainingConfig) -> None:
     """Raise RecipeError where a model with an adaptive softmax cannot be trained so."""
     if has_adaptive_tails and (reason := config.adaptive_problem()) is not None:
         raise RecipeError(reason)
+
+
+def check_sharding(config: TrainingConfig, model: ModelConfig, num_processes: int) -> None:
+    """Raise RecipeError where weights cannot be sharded, or layers not be computed again.
+
+    Args:
+        config: the [training] part of a recipe.
+        model: the [model] part of a recipe.
+        num_processes: number of processes of the training.
+    """
+    for reason in (sharding_problem(config, model), recompute_problem(config, model)):
+        if reason is not None:
+            raise RecipeError(reason)
+    if config.shard != "none" and num_processes == 1:
+        raise RecipeError(
+            f'training.shard = "{config.shard}" is for several processes, and there is one: start them with torchrun '
+            '--nproc-per-node N, or set training.shard = "none"'
+        )
 
 
 def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:

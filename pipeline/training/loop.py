@@ -60,7 +60,8 @@ class Trainer:
         self._pending: PendingUpdate | None = None
         self._clock = 0.0
         self._all_stop = False
-        self._reads_later = self.world.device.type in ASYNC_DEVICES and can_skip(self.state.optimizer)
+        reads_later = self.world.device.type in ASYNC_DEVICES and can_skip(self.state.optimizer)
+        self._reads_later = reads_later and not self.state.is_sharded
 
     def run(self) -> None:
         """Train until the end. Raises Stopped, with all saved, when asked to stop; DataError if the loss explodes."""
@@ -125,7 +126,7 @@ class Trainer:
     def next_batches(self) -> Sequence[Rows]:
         """The batches of the next update, of all processes; fewer at the end of an epoch."""
         progress = self.state.progress
-        size = self.config.accumulation_steps_at(progress.step + 1) * self.world.size
+        size = self.config.accumulation_steps_at(progress.step + 1) * progress.settings.world_size
         return self.epoch_batches()[progress.batch : progress.batch + size]
 
     def epoch_batches(self) -> Sequence[Rows]:
@@ -233,10 +234,14 @@ class Trainer:
     def write_checkpoint(self) -> None:
         """The state as it is; checkpoints that nothing needs any more go."""
         self.finish_pending_update()
+        progress = self.state.progress
         if self.world.is_main_process:
             self.log.sync()
-            progress = self.state.progress
+        if self.state.is_sharded:
+            self.checkpoints.write_parts(progress.step, self.state.tensors(), progress.model_dump(), self.world)
+        elif self.world.is_main_process:
             self.checkpoints.write(progress.step, self.state.tensors(), progress.model_dump())
+        if self.world.is_main_process:
             self.prune_checkpoints()
 
     def prune_checkpoints(self) -> None:
@@ -260,8 +265,8 @@ class Trainer:
         repeated.
         """
         progress, began = self.state.progress, time.perf_counter()
-        with self.state.use_averaged_weights(), self.gradients.helpers.use_all_threads():
-            figures = self.validator.figures(self.state.model, self.world, self.check_interrupt)
+        with self.state.model_to_validate() as model, self.gradients.helpers.use_all_threads():
+            figures = self.validator.figures(model, self.world, self.check_interrupt)
         seconds = time.perf_counter() - began
         progress.seconds += seconds
         found = Validation(step=progress.step, epoch=progress.current_epoch, **figures)

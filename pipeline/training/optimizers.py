@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.fully_sharded import local_part, shard_like
 from tfm.pipeline.training_config import OptimizerConfig
 
 
@@ -153,7 +154,7 @@ def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[st
     """Return the optimizer's state of each parameter, as `<parameter>/<quantity>`, for a checkpoint."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
-        f"{names[id(parameter)]}/{key}": value
+        f"{names[id(parameter)]}/{key}": local_part(value)
         for parameter, values in optimizer.state.items()
         for key, value in values.items()
         if isinstance(value, Tensor)
@@ -177,13 +178,13 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
         parameter = parameters[parameter_name]
-        if tensor.ndim and tensor.shape != parameter.shape:
-            raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
+        if tensor.ndim and tensor.shape != local_part(parameter).shape:
+            raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(local_part(parameter).shape)}")
         quantities[id(parameter)].add(key)
         # Step counts stay where the optimizer keeps them: with the fused kernels beside the weights, else on the CPU.
         on_device = tensor.ndim > 0 or optimizer.defaults.get("fused", False)
         device = parameter.device if on_device else torch.device("cpu")
-        optimizer.state[parameter][key] = tensor.to(device, copy=True)
+        optimizer.state[parameter][key] = shard_like(tensor.to(device, copy=True), parameter)
     alike: defaultdict[frozenset[str], list[set[str]]] = defaultdict(list)  # parameters with one kind of optimizer
     for group in optimizer.param_groups:
         alike[frozenset(group)] += [quantities[id(each)] for each in group["params"]]

@@ -23,7 +23,7 @@ from tfm.pipeline.artifacts.files import raise_cannot_write, write_bytes_atomica
 from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, make_folder_below, remove_path_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
-from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, load_weights, save_model
+from tfm.pipeline.model_io.loaded_model import TOKENIZER_FILES, save_model
 from tfm.pipeline.reports.training_curves import draw_curves
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.distributed import World, init_world
@@ -121,8 +121,7 @@ def close_trackers_on_failure(log: MetricsLog) -> Iterator[None]:
 def read_data(dataset: Path) -> Dataset:
     """The dataset in a folder, whose ids are those of its tokenizers."""
     data = load_dataset(dataset)
-    check_ids(data, *(each.vocab_size for each in load_tokenizer_pair(data.tokenizer_folder)))
-    return data
+    return check_ids(data, *(each.vocab_size for each in load_tokenizer_pair(data.tokenizer_folder)))
 
 
 def normalize_like_pretrained(session: Session) -> Dataset:
@@ -210,8 +209,8 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
             read = (merge_saved_adapters(weights, lora.scale / lora.rank) for weights in read)
         weights = next(read) if len(steps) == 1 else mean_weights(read)
         if steps != [best[0].step]:
-            load_weights(trainer.state.model, weights, session.folder)
-            found = trainer.validator.figures(trainer.state.model, World(device=session.world.device), lambda: None)
+            model = trainer.state.model_with_weights(weights, session.folder)
+            found = trainer.validator.figures(model, World(device=session.world.device), lambda: None)
             figures = {**figures, **found}
             worse = Validation.model_validate({**best[0].model_dump(), **found})
             if worse.minimized_value(metric) > best[0].minimized_value(metric):

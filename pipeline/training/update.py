@@ -6,6 +6,7 @@ for the work that the GPU was given since.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -17,6 +18,13 @@ from tfm.data.batching.example_keys import count_earlier_occurrences
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.fully_sharded import (
+    clip_factor,
+    detect_lost_processes,
+    is_sharded,
+    local_part,
+    total_norm,
+)
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large_message
 from tfm.pipeline.runtime.progress import Bar
 from tfm.pipeline.tasks.task import Rows, Task
@@ -132,6 +140,7 @@ class Gradients:
 
     def __post_init__(self) -> None:
         self.parameters: list[nn.Parameter] = [p for p in self.model.parameters() if p.requires_grad]
+        self.is_sharded = is_sharded(self.model)
 
     def compute(self, group: Sequence[Rows], step: int, *, stop: bool) -> Update:
         """Compute a gradient as `begin` does, and return the result.
@@ -158,14 +167,16 @@ class Gradients:
         device = self.world.device
         # loss, -log p, tokens, stop, failures: added up on the device
         sums = torch.zeros(5, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
-        problem = self._accumulate_gradients(group, step, sums)
-        if problem is not None and self.world.size == 1:
+        with detect_lost_processes() if self.is_sharded else nullcontext():
+            problem = self._accumulate_gradients(group, step, sums)
+        if problem is not None and (self.world.size == 1 or self.is_sharded):  # others wait within their passes
             raise DataError(problem)
         for parameter in self.parameters:  # of a part that all batches left out (model.dropout.depth)
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         sums[3], sums[4] = float(stop), float(problem is not None)
         self.world.all_reduce_sum(sums)
-        self.world.all_reduce_gradients(self.parameters)
+        if not self.is_sharded:
+            self.world.all_reduce_gradients(self.parameters)
         norm = self._normalize_and_clip(sums[2])
         sums = torch.cat([sums, norm.to(sums)[None]])
         reading = ASYNC_READERS.get(device.type)
@@ -194,6 +205,8 @@ class Gradients:
         own, *others = shard_batches(self.world.share(group), 1 + len(self.helpers), count_earlier_occurrences(group))
         self.helpers.dispatch(others, step)
         problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
+        if self.is_sharded and len(own) * self.world.size < len(group):
+            self._join_passes(group[0], step)
         if problems == (None, None):
             self.helpers.add_gradients_to(self.parameters)
         return problems[0] or problems[1]
@@ -217,6 +230,17 @@ class Gradients:
                     raise
                 return too_large_message(self.task.describe_batch(self.split, share.rows), f"step {step}")
         return None
+
+    def _join_passes(self, rows: Rows, step: int) -> None:
+        """Take part in the passes of a round in which this process has no batch: gathering layers takes all processes.
+
+        Args:
+            rows: any batch, whose gradient counts nothing.
+            step: number of the update.
+        """
+        self.model.dropout_rng.seed_batch(self.seed, step)
+        loss = self.task.loss(self.model, self.task.batch(self.at_step(self.split, step), rows).to(self.world.device))
+        (loss.sum * 0.0).backward()  # type: ignore[no-untyped-call]
 
     def _backward_shard(self, share: BatchShard, step: int, sums: Tensor) -> None:
         """Add the gradient of one batch, or of a share of it, and its loss to the sums.
@@ -244,14 +268,17 @@ class Gradients:
 
     def _normalize_and_clip(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""
-        parameters, gradients = self.parameters, [p.grad for p in self.parameters if p.grad is not None]
         with torch.no_grad():
+            parameters = [local_part(p) for p in self.parameters]
+            gradients = [local_part(p.grad) for p in self.parameters if p.grad is not None]
             torch._foreach_mul_(gradients, (1 / tokens).to(gradients[0].dtype))
             if self.config.l1:
                 torch._foreach_add_(gradients, [p.sign() for p in parameters], alpha=self.config.l1)
             if self.config.l2:
                 torch._foreach_add_(gradients, list[Tensor](parameters), alpha=self.config.l2)
-        norm = nn.utils.get_total_norm(gradients)
-        if self.config.clip_norm is not None:
-            nn.utils.clip_grads_with_norm_(parameters, self.config.clip_norm, norm)
+        norm = total_norm(gradients, self.world) if self.is_sharded else nn.utils.get_total_norm(gradients)
+        if self.config.clip_norm is not None and self.is_sharded:
+            torch._foreach_mul_(gradients, clip_factor(norm, self.config.clip_norm).to(gradients[0].dtype))
+        elif self.config.clip_norm is not None:
+            nn.utils.clip_grads_with_norm_(self.parameters, self.config.clip_norm, norm)
         return norm

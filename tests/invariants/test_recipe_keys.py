@@ -212,6 +212,7 @@ SHOWN: dict[str, str] = {
     "data.temperature": "tests/unit/pipeline/stages/test_languages.py",
     "data.online": "tests/unit/data/corpora/test_sources.py",
     "data.batch_tokens": "tests/unit/pipeline/stages/test_preprocess.py",
+    "data.shard_rows": "tests/unit/data/batching/test_epochs.py",
     "model.architecture": "tests/unit/pipeline/tasks/test_tasks.py",
     "model.task": "tests/unit/pipeline/tasks/test_tasks.py",
     "model.span_corruption.mean_length": "tests/unit/pipeline/tasks/test_span_corruption.py",
@@ -227,6 +228,9 @@ SHOWN: dict[str, str] = {
     "training.image_statistics": "tests/unit/pipeline/training/test_image_training.py",
     "training.lora": "tests/unit/pipeline/training/test_lora_training.py",
     "training.parallel": "tests/invariants/test_helpers.py",
+    **dict.fromkeys(
+        ("training.shard", "training.recompute", "training.elastic"), "tests/invariants/test_sharded_training.py"
+    ),
     "training.r_drop": "tests/unit/pipeline/tasks/test_r_drop.py",
     "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",
     "training.label_smoothing": "tests/unit/pipeline/tasks/test_losses.py",

@@ -6,7 +6,6 @@ settings -> context of the task -> state (drawn, or of a checkpoint) -> task, ba
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from tfm.data.batching.augmented_images import ImageAugmenter
@@ -23,6 +22,7 @@ from tfm.pipeline.training.assembly.starting_point import (
     initial_state,
     make_task_context,
     resumed_start,
+    shard_state,
 )
 from tfm.pipeline.training.assembly.validators import make_validator
 from tfm.pipeline.training.assembly.word2vec import (
@@ -57,11 +57,11 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     about = make_task_context(session, settings)
     check_session(session, about)
     drawn = initial_state(session, settings, about)
-    start = (
-        fresh_start(session, drawn, about)
-        if checkpoint is None
-        else resumed_start(session, drawn, settings, checkpoint)
-    )
+    if checkpoint is None:
+        start = fresh_start(session, drawn, about)
+        start = replace(start, state=shard_state(session, start.state, settings, about))
+    else:
+        start = resumed_start(session, shard_state(session, drawn, settings, about), settings, checkpoint)
     course = build_setup(session, start, about)
     report_training_setup(session, start, course)
     return make_trainer(session, start.state, course, about.target, checkpoints)
@@ -94,7 +94,7 @@ def report_training_setup(session: Session, start: StartingPoint, course: Traini
     if start.is_new:
         # a model that has learned already may be a large one
         parameters = num_parameters(state.model) if session.config.init_from is None else 0
-        tokens = int(np.maximum(*course.task.lengths(data.train)).sum())
+        tokens = course.batches.num_tokens
         config = session.config
         for doubt in recipe_warnings(
             config.schedule, config.batch_growth, total_steps=course.total_steps, parameters=parameters, tokens=tokens

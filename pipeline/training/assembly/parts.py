@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tfm.data.batching.epochs import Epochs
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.data.dataset.split import Dataset
 from tfm.model.config import ModelConfig
@@ -12,7 +13,7 @@ from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.tasks.task import Epochs, Task
+from tfm.pipeline.tasks.task import Task
 from tfm.pipeline.training.checkpoints.train_state import TrainState
 from tfm.pipeline.training.early_stopping import ValidationCallback
 from tfm.pipeline.training_config import TrainingConfig

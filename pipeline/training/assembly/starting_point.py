@@ -8,9 +8,12 @@ from torch import nn
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.layers.lora import add_lora
+from tfm.model.layers.recompute import recompute_layer
+from tfm.model.transformer.layers import find_layers
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import image_shape
 from tfm.pipeline.runtime.devices import PRECISIONS
+from tfm.pipeline.runtime.fully_sharded import shard_parameters
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint
@@ -28,6 +31,7 @@ from tfm.pipeline.training.checks import (
     check_languages,
     check_lora,
     check_one_vocabulary,
+    check_sharding,
     check_sources,
 )
 from tfm.pipeline.training.initialization import initialize, load_pretrained
@@ -50,6 +54,7 @@ def check_session(session: Session, context: TaskContext) -> None:
     check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.batch_norm_key, session.config, session.world.size)
     check_adaptive(session.model.has_adaptive_tails, session.config)
+    check_sharding(session.config, session.model, session.world.size)
     check_one_vocabulary(session.model, shared=have_same_ids(context.source, context.target))
     flat, directions = session.config.layout == "flat", session.data.directions
     check_characters(session.model, context.source, context.target, flat=flat)
@@ -99,6 +104,9 @@ def initial_model(session: Session, settings: ExecutionSettings, source: Tokeniz
         )
         if (lora := session.config.lora) is not None:
             add_lora(model, lora.rank, lora.scale, lora.products, session.seed)
+        if session.config.recompute:
+            for layer in find_layers(model):
+                recompute_layer(layer, model.dropout_rng)
     except ValueError as error:  # of what only the vocabularies show, or the network
         raise RecipeError(str(error)) from error
     return model.to(session.world.device)
@@ -136,7 +144,33 @@ def resumed_start(
         settings: the decisions of the first start.
         checkpoint: the checkpoint.
     """
-    return StartingPoint(state, before=restore_progress(state, checkpoint, session.todo, settings), is_new=False)
+    return StartingPoint(
+        state, before=restore_progress(state, checkpoint, session.todo, settings, session.world.size), is_new=False
+    )
+
+
+def shard_state(session: Session, state: TrainState, settings: ExecutionSettings, context: TaskContext) -> TrainState:
+    """Return a state whose weights are sharded over the processes, where the recipe asks for that.
+
+    Args:
+        session: the settings and data of the training.
+        state: the state before the first update; its network is changed in place.
+        settings: the decisions of the first start.
+        context: the facts from which the task is made.
+    """
+    config = session.config
+    if config.shard == "none":
+        return state
+    state.optimizer.param_groups.clear()  # with it, whole weights would stay in memory, and with their average
+    state.ema = None
+    shard_parameters(state.model, find_layers(state.model), config.shard, session.world)
+    ema = None if config.ema is None else Ema(state.model, config.ema)
+    optimizer = make_optimizer(state.model, config.optimizer)
+
+    def build_whole() -> nn.Module:
+        return initial_model(session, settings, context.source, context.target)
+
+    return TrainState(state.model, optimizer, ema, state.progress, session.world, build_whole)
 
 
 def search_budget(session: Session, model: nn.Module, context: TaskContext) -> int:

@@ -9,13 +9,14 @@ import json
 import os
 import re
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -24,6 +25,8 @@ from tfm.data.json_documents import read_json
 from tfm.data.safe_files import open_regular_file
 from tfm.pipeline.artifacts.files import add_path_to_errors, sync_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below, open_file_below, remove_path_below
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.fully_sharded import chunk_of
 from tfm.pipeline.runtime.progress import Reporter
 
 FORMAT_VERSION = 1
@@ -40,9 +43,45 @@ class Checkpoint:
     state: dict[str, Any]
     files: dict[str, dict[str, Any]]
 
-    def tensors(self, name: str) -> dict[str, Tensor]:
-        """The tensors of `<name>.safetensors`."""
-        file = self.folder / f"{name}.safetensors"
+    def has(self, name: str) -> bool:
+        """Return whether there are tensors of this name."""
+        return bool(self._parts(name))
+
+    def tensors(self, name: str, rank: int = 0, size: int = 1) -> dict[str, Tensor]:
+        """Return the tensors of `<name>.safetensors`, or of the files that each process of a sharded training wrote.
+
+        Args:
+            name: what they are of.
+            rank: the process whose parts are wanted, of a training of `size` processes; by default all of them.
+            size: number of processes.
+
+        Raises:
+            DataError: a file is damaged, or the parts do not belong together.
+        """
+        parts = self._parts(name) or [f"{name}.safetensors"]
+        if len(parts) == size > 1:
+            return self._load(parts[rank])
+        loaded = [self._load(part) for part in parts]
+        if any(each.keys() != loaded[0].keys() for each in loaded):
+            raise DataError(f"checkpoint is damaged: the parts of {name} have different tensors", file=self.folder)
+        try:
+            found = {key: join_parts([each[key] for each in loaded]) for key in loaded[0]}
+        except RuntimeError as error:
+            problem = f"checkpoint is damaged: the parts of {name} do not fit: {str(error).splitlines()[0]:.100}"
+            raise DataError(problem, file=self.folder) from error
+        return {key: chunk_of(tensor, rank, size) for key, tensor in found.items()}
+
+    def _parts(self, name: str) -> list[str]:
+        """The files with tensors of this name, in the order of the processes. Raises DataError where one is missing."""
+        if f"{name}.safetensors" in self.files:
+            return [f"{name}.safetensors"]
+        found = sorted(file for file in self.files if re.fullmatch(rf"{name}-\d{{5}}-of-\d{{5}}\.safetensors", file))
+        if found != [part_file(name, rank, len(found)) for rank in range(len(found))]:
+            raise DataError(f"checkpoint is damaged: the parts of {name} are not complete", file=self.folder)
+        return found
+
+    def _load(self, name: str) -> dict[str, Tensor]:
+        file = self.folder / name
         try:
             return safetensors.torch.load(_read_verified(file, self.files))
         except SafetensorError as error:
@@ -77,26 +116,76 @@ class Checkpoints:
             tensors: of each file `<name>.safetensors`, its tensors by name.
             state: the JSON document beside them.
         """
-        make_folder_below(self._run, self.folder)
-        draft = self.folder / f".draft-{step:07d}"
-        self._try_to_remove(draft)
-        draft.mkdir()
+        self._begin(step)
         try:
-            files = {}
-            for name, group in tensors.items():
-                contents = safetensors.torch.save(dict(group))
-                files[f"{name}.safetensors"] = _file_fingerprint(contents)
-                self._write_file(draft / f"{name}.safetensors", contents)
-            document = {"format": FORMAT_VERSION, "state": dict(state), "files": files}
-            document["sha256"] = _seal_document(document)
-            self._write_file(draft / "state.json", json.dumps(document, indent=1).encode())
-            sync_folder(draft)
-            self._delete_checkpoint(step)
-            draft.rename(self.checkpoint_folder(step))
-            sync_folder(self.folder)
+            files = self._write_tensors(step, {f"{name}.safetensors": group for name, group in tensors.items()})
+            self._finish(step, files, state)
         except BaseException:
-            self._try_to_remove(draft)
+            self._try_to_remove(self._draft(step))
             raise
+
+    def write_parts(
+        self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any], world: World
+    ) -> None:
+        """Save a checkpoint of which every process has a part; all call it together.
+
+        Args:
+            step: the number of updates done.
+            tensors: of each group of files `<name>-NNNNN-of-NNNNN.safetensors`, the part of this process.
+            state: the JSON document beside them.
+            world: the processes.
+        """
+        world.run_on_rank_zero(lambda: self._begin(step))
+        failed, files = None, dict[str, Any]()
+        try:
+            groups = {part_file(name, world.rank, world.size): group for name, group in tensors.items()}
+            files = self._write_tensors(step, groups)
+        except OSError as error:
+            failed = error
+        written = world.all_gather_object({"files": files, "failed": None if failed is None else str(failed)})
+        if failed is not None:
+            raise failed
+        problem = next((each["failed"] for each in written if each["failed"] is not None), None)
+
+        def finish() -> None:
+            try:
+                if problem is not None:
+                    raise OSError(problem)
+                self._finish(step, {name: each for one in written for name, each in one["files"].items()}, state)
+            except BaseException:
+                self._try_to_remove(self._draft(step))
+                raise
+
+        world.run_on_rank_zero(finish)
+
+    def _draft(self, step: int) -> Path:
+        return self.folder / f".draft-{step:07d}"
+
+    def _begin(self, step: int) -> None:
+        """Make the folder that a checkpoint is written to."""
+        make_folder_below(self._run, self.folder)
+        self._try_to_remove(self._draft(step))
+        self._draft(step).mkdir()
+
+    def _write_tensors(self, step: int, groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Any]:
+        """Write files of tensors; the fingerprint of each."""
+        files = {}
+        for name, group in groups.items():
+            contents = safetensors.torch.save(dict(group))
+            files[name] = _file_fingerprint(contents)
+            self._write_file(self._draft(step) / name, contents)
+        return files
+
+    def _finish(self, step: int, files: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Write the document of a checkpoint, and give it its name."""
+        draft = self._draft(step)
+        document = {"format": FORMAT_VERSION, "state": dict(state), "files": dict(files)}
+        document["sha256"] = _seal_document(document)
+        self._write_file(draft / "state.json", json.dumps(document, indent=1).encode())
+        sync_folder(draft)
+        self._delete_checkpoint(step)
+        draft.rename(self.checkpoint_folder(step))
+        sync_folder(self.folder)
 
     def read(self, step: int) -> Checkpoint:
         """The checkpoint of a step, every file of it verified. Raises DataError, whose message names the problem."""
@@ -171,6 +260,22 @@ class Checkpoints:
             stream.write(contents)
             stream.flush()
             os.fsync(stream.fileno())
+
+
+def part_file(name: str, rank: int, size: int) -> str:
+    """Return the name of the file with a process's part of tensors.
+
+    Args:
+        name: what they are of.
+        rank: number of the process.
+        size: number of processes.
+    """
+    return f"{name}-{rank + 1:05d}-of-{size:05d}.safetensors"
+
+
+def join_parts(parts: Sequence[Tensor]) -> Tensor:
+    """Return the whole tensor of which these are the rows that each process has; numbers are the same in all."""
+    return parts[0] if len(parts) == 1 or not parts[0].ndim else torch.cat(list(parts))
 
 
 def _file_fingerprint(contents: bytes) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.threads import choose_num_threads as choose_threads
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import (
+    PROCESSES_KEY,
     ExecutionSettings,
     Progress,
     SettingChange,
@@ -72,7 +73,7 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
 
 
 def restore_progress(
-    state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: ExecutionSettings
+    state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: ExecutionSettings, num_processes: int
 ) -> dict[str, Any]:
     """Restore the saved state, and record the changes of the plan.
 
@@ -81,6 +82,7 @@ def restore_progress(
         checkpoint: the checkpoint.
         todo: the plan from now on.
         settings: the settings from now on.
+        num_processes: the number of processes from now on.
 
     Returns:
         The plan up to the checkpoint.
@@ -90,6 +92,8 @@ def restore_progress(
     before = progress.plan
     changes = sorted(find_differences(before, plan).items())
     made = [SettingChange(step=progress.step, key=_recipe_key(key), old=old, new=new) for key, (old, new) in changes]
+    if (earlier := progress.num_processes) != num_processes:
+        made.append(SettingChange(step=progress.step, key=PROCESSES_KEY, old=earlier, new=num_processes))
     progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
     return before
 
@@ -97,7 +101,7 @@ def restore_progress(
 def resume_message(progress: Progress) -> str:
     """The message for a resumed training, with the settings that were changed."""
     now = [f"{each.key} {each.old} -> {each.new}" for each in progress.changes if each.step == progress.step]
-    changed = f"; its end changed: {'; '.join(now)}" if now else ""
+    changed = f"; changed: {'; '.join(now)}" if now else ""
     return f"training: resuming after step {progress.step:,}{changed}"
 
 
@@ -158,10 +162,11 @@ def resolve_settings(
     if checkpoint is None:
         return now
     then = read_progress(checkpoint).settings
-    if then.world_size != now.world_size:
+    if then.world_size != now.world_size and not config.elastic:
         raise RecipeError(
             f"training began with {then.world_size} processes, not {now.world_size}; resume it with torchrun "
-            f"--nproc-per-node {then.world_size}, or move {checkpoint.folder.parent.parent} away to start over"
+            f"--nproc-per-node {then.world_size}, set training.elastic = true to go on with {now.world_size}, or move "
+            f"{checkpoint.folder.parent.parent} away to start over"
         )
     kept = {what: getattr(then, what) for what in ("threads", "parallel") if getattr(config, what) == "auto"}
     if parallel_training_unsupported_reason(model, world) is not None:  # of another machine

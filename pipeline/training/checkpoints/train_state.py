@@ -4,8 +4,10 @@ Batches, dropout and the learning rate are pure functions of the numbers kept he
 """
 
 import math
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -13,11 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from tfm.data.errors import DataError, validation_problem
-from tfm.pipeline.model_io.loaded_model import load_weights, remove_ties
+from tfm.pipeline.model_io.loaded_model import check_fit, load_weights
+from tfm.pipeline.runtime.distributed import World
+from tfm.pipeline.runtime.fully_sharded import whole
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
-from tfm.pipeline.training.checkpoints.weight_averaging import Ema
+from tfm.pipeline.training.checkpoints.weight_averaging import Ema, own_weights
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.training.optimizers import restore_state, state_tensors
+
+PROCESSES_KEY = "processes"
+"""The name of a change of the number of processes."""
 
 
 class ExecutionSettings(BaseModel):
@@ -106,6 +113,14 @@ class Progress(BaseModel):
     changes: list[SettingChange] = Field(default_factory=list, description="made after the training began")
 
     @property
+    def num_processes(self) -> int:
+        """The number of processes of the last update; each update has the batches of as many as at the beginning."""
+        found: int = next(
+            (each.new for each in reversed(self.changes) if each.key == PROCESSES_KEY), self.settings.world_size
+        )
+        return found
+
+    @property
     def last_validated_step(self) -> int:
         """The step of the last validation."""
         return self.validations[-1].step if self.validations else 0
@@ -118,33 +133,69 @@ class Progress(BaseModel):
 
 @dataclass
 class TrainState:
-    """The state of a training: weights, optimizer, moving average, progress."""
+    """The state of a training: weights, optimizer, moving average, progress.
+
+    world: the processes over which the weights are sharded. build: () -> the whole network, where they are.
+    """
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
     ema: Ema | None
     progress: Progress
+    world: World = field(default_factory=World)
+    build: Callable[[], nn.Module] | None = None
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether this process has a part of the weights alone."""
+        return self.build is not None
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Return the tensors of a checkpoint, file by file."""
-        files = {"model": remove_ties(self.model.state_dict()), "optimizer": state_tensors(self.optimizer, self.model)}
+        files = {"model": own_weights(self.model), "optimizer": state_tensors(self.optimizer, self.model)}
         if self.ema is not None:
             files["ema"] = self.ema.weights
         return files
 
-    def use_averaged_weights(self) -> AbstractContextManager[None]:
-        """Give the model the weights that are validated and published while the body runs: averaged ones where that is
-        asked.
+    @contextmanager
+    def model_to_validate(self) -> Iterator[nn.Module]:
+        """Yield the whole network with the weights that are validated and published: averaged ones where that is asked.
+
+        Of sharded weights it is another network, for as long as the body runs; all processes call this together.
         """
-        return nullcontext() if self.ema is None else self.ema.use_ema_weights()
+        with nullcontext() if self.ema is None else self.ema.use_ema_weights():
+            if self.build is None:
+                yield self.model
+                return
+            model = self.build()
+            for name, parameter in self.model.named_parameters():
+                model.get_parameter(name).data.copy_(whole(parameter.detach()))
+        yield model
+
+    def model_with_weights(self, weights: dict[str, Tensor], path: Path) -> nn.Module:
+        """Return the whole network with other weights: the one that was trained, or, where that is sharded, another.
+
+        Args:
+            weights: by name.
+            path: of the weights, for messages.
+        """
+        model = self.model if self.build is None else self.build()
+        load_weights(model, weights, path)
+        return model
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Become the state that was saved; weights are copied into the tensors that are there."""
-        load_weights(self.model, checkpoint.tensors("model"), checkpoint.folder)
+        place = (self.world.rank, self.world.size) if self.is_sharded else (0, 1)
+        weights, own = checkpoint.tensors("model", *place), own_weights(self.model)
+        wanted, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
+        check_fit(wanted, found, checkpoint.folder)
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(weights[name])
         try:
-            restore_state(self.optimizer, self.model, checkpoint.tensors("optimizer"))
+            restore_state(self.optimizer, self.model, checkpoint.tensors("optimizer", *place))
             if self.ema is not None:
-                self.ema.load(checkpoint.tensors("ema"))
+                self.ema.load(checkpoint.tensors("ema", *place))
         except (KeyError, RuntimeError) as error:
             raise DataError(f"checkpoint does not fit this training: {error}", file=checkpoint.folder) from error
         self.progress = read_progress(checkpoint)
@@ -166,4 +217,4 @@ def read_progress(checkpoint: Checkpoint) -> Progress:
 
 def published_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """The weights a model is made from: the moving average where one was kept, else the model's own."""
-    return checkpoint.tensors("ema" if "ema.safetensors" in checkpoint.files else "model")
+    return checkpoint.tensors("ema" if checkpoint.has("ema") else "model")

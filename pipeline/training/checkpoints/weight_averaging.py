@@ -7,6 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from tfm.pipeline.model_io.loaded_model import remove_ties
+from tfm.pipeline.runtime.fully_sharded import is_sharded, named_weights
+
+
+def own_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return a network's weights where they are now, each shared one once; of sharded ones this process's parts."""
+    return named_weights(model) if is_sharded(model) else remove_ties(model.state_dict())
 
 
 class Ema:
@@ -17,17 +23,13 @@ class Ema:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay, self._model = decay, model
-        self.weights = {name: tensor.clone() for name, tensor in self._model_tensors().items()}
-
-    def _model_tensors(self) -> dict[str, Tensor]:
-        """The model's own tensors, where they are now."""
-        return remove_ties(self._model.state_dict())
+        self.weights = {name: tensor.clone() for name, tensor in own_weights(self._model).items()}
 
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Take in the model's weights after update number `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.weights.values()), list(self._model_tensors().values()), 1 - decay)
+        torch._foreach_lerp_(list(self.weights.values()), list(own_weights(self._model).values()), 1 - decay)
 
     def load(self, weights: dict[str, Tensor]) -> None:
         """Go on from these averages. Raises KeyError where one is missing."""
@@ -36,12 +38,12 @@ class Ema:
     @contextmanager
     def use_ema_weights(self) -> Iterator[None]:
         """Give the model the averaged weights while the body runs; then its own again, to the bit."""
-        kept = {name: tensor.clone() for name, tensor in self._model_tensors().items()}
+        kept = {name: tensor.clone() for name, tensor in own_weights(self._model).items()}
         try:
-            _copy_tensors(self.weights, self._model_tensors())
+            _copy_tensors(self.weights, own_weights(self._model))
             yield
         finally:
-            _copy_tensors(kept, self._model_tensors())
+            _copy_tensors(kept, own_weights(self._model))
 
 
 @torch.no_grad()

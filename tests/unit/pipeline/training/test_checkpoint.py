@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.runtime.fully_sharded import chunk_of
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints, part_file
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema, mean_weights
 
 TENSORS = {"model": {"w": torch.arange(6.0).view(2, 3)}, "optimizer": {"w/step": torch.tensor(3.0)}}
@@ -138,3 +139,44 @@ def test_moving_average_follows_its_formula_and_gives_the_weights_back() -> None
     with ema.use_ema_weights():
         torch.testing.assert_close(model.weight.detach(), expected, rtol=1e-12, atol=0)
     assert torch.equal(model.weight.detach(), own)
+
+
+def write_parts(folder: Path, size: int = 3) -> Checkpoints:
+    """A checkpoint as processes with a part of the weights each write it, one after the other."""
+    found, whole = Checkpoints(folder / "run" / "training" / "checkpoints"), torch.arange(14.0).reshape(7, 2)
+    step, files = torch.tensor(4.0), {}
+    found._begin(8)
+    for rank in range(size):
+        group = {"w": chunk_of(whole, rank, size).contiguous(), "w/step": step}
+        files |= found._write_tensors(8, {part_file("model", rank, size): group})
+    found._finish(8, files, {"step": 8})
+    return found
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_parts_of_processes_are_read_whole_or_as_parts_of_any_number_of_them(tmp_path: Path, size: int) -> None:
+    checkpoint, whole = write_parts(tmp_path, size).read(8), torch.arange(14.0).reshape(7, 2)
+    assert checkpoint.has("model")
+    assert not checkpoint.has("ema")
+    assert torch.equal(checkpoint.tensors("model")["w"], whole)
+    for others in (2, 3, 5, 9):
+        parts = [checkpoint.tensors("model", rank, others) for rank in range(others)]
+        assert torch.equal(torch.cat([part["w"] for part in parts]), whole)
+        assert all(part["w/step"].item() == 4 for part in parts)
+
+
+def test_a_part_that_is_missing_or_does_not_fit_is_named(tmp_path: Path) -> None:
+    checkpoints = write_parts(tmp_path)
+    whole = checkpoints.read(8)
+    fewer = {name: each for name, each in whole.files.items() if "00002" not in name}
+    with pytest.raises(DataError, match="the parts of model are not complete"):
+        Checkpoint(whole.folder, 8, {}, fewer).tensors("model")
+    group = {"w": torch.zeros(2, 5), "w/step": torch.tensor(4.0)}
+    checkpoints._begin(9)
+    files = checkpoints._write_tensors(9, {part_file("model", 0, 2): group})
+    files |= checkpoints._write_tensors(9, {part_file("model", 1, 2): {**group, "w": torch.zeros(2, 3)}})
+    files |= checkpoints._write_tensors(9, {part_file("ema", 0, 2): group, part_file("ema", 1, 2): {}})
+    checkpoints._finish(9, files, {"step": 9})
+    for name, words in (("model", "do not fit"), ("ema", "have different tensors")):
+        with pytest.raises(DataError, match=words):
+            checkpoints.read(9).tensors(name)

@@ -1,0 +1,113 @@
+"""The batches of each epoch of a training, and how many there are, which is found without making them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.arrays import Ints
+from tfm.data.batching.buckets import draw_bucket_jitter, make_batches, repeat_rows_by_weight
+from tfm.data.batching.padding_cost import num_batches_of_histogram
+from tfm.data.batching.shards import ShardedBatches, Shards
+from tfm.data.dataset.split import Split
+from tfm.data.errors import DataError
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """The batches of an epoch, by its number; and how many there are, which is found without making them.
+
+    num_tokens: those of the larger side of every example.
+    """
+
+    batches: Callable[[int], Sequence[Ints]]
+    num_batches: Callable[[int], int]
+    num_tokens: int
+
+    def __call__(self, number: int) -> Sequence[Ints]:
+        return self.batches(number)
+
+
+def empty_epoch_error(epoch: int) -> DataError:
+    """Return the error about an epoch, counted from 0, in which no example comes up."""
+    return DataError(
+        f"no example is used in epoch {epoch + 1}: raise the weights of the training corpora, or use one "
+        "in it (`epochs` of data.train)"
+    )
+
+
+class ExampleLengths(Protocol):
+    """Interface of a task, as batches need it."""
+
+    def lengths(self, split: Split) -> tuple[Ints, Ints]: ...
+    def num_predictions(self, split: Split) -> Ints: ...
+
+
+def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: int) -> Epochs:
+    """Return the batches of each epoch of training data of many rows, shard by shard.
+
+    Args:
+        task: the task, which knows how long examples are.
+        split: the examples.
+        budget: tokens of a batch.
+        seed: seed of the order.
+    """
+    shards = Shards(len(split), split.shard_rows)
+    histograms, uniform = _count_lengths(task, split, shards)
+
+    def in_epoch(number: int, epoch: int) -> tuple[tuple[Ints, Ints], Ints, NDArray[np.float64] | None]:
+        rows = shards.rows(number)
+        part = split.select_training_rows(rows)
+        weights = part.weights[:] * (task.num_predictions(part) > 0) * split.is_active(rows, epoch)
+        return task.lengths(part), rows, None if (weights == 1).all() else weights
+
+    def make(number: int, epoch: int) -> Sequence[Ints]:
+        lengths, rows, weights = in_epoch(number, epoch)
+        found = make_batches(*lengths, budget=budget, seed=seed, epoch=epoch, weights=weights, shard=number)
+        return [rows[batch] for batch in found]
+
+    @cache
+    def num_unweighted_batches(number: int, first: int) -> int:
+        return num_batches_of_histogram(histograms[number], budget, first)
+
+    @cache
+    def num_shard_batches(number: int, epoch: int) -> int:
+        first = max(int(draw_bucket_jitter(seed, epoch, number)[0] * budget), 1)
+        if uniform[number] and not split.turns:
+            return num_unweighted_batches(number, first)
+        lengths, _, weights = in_epoch(number, epoch)
+        larger = np.maximum(*lengths)
+        if weights is not None:
+            larger = larger[repeat_rows_by_weight(weights, seed=seed, epoch=epoch, shard=number)]
+        return num_batches_of_histogram(np.bincount(larger), budget, first)
+
+    def counts(epoch: int) -> list[int]:
+        found = [num_shard_batches(number, epoch) for number in shards.order(seed, epoch)]
+        if not any(found):
+            raise empty_epoch_error(epoch)
+        return found
+
+    def batches(epoch: int) -> Sequence[Ints]:
+        order = shards.order(seed, epoch)
+        return ShardedBatches(counts(epoch), lambda place: make(order[place], epoch))
+
+    num_tokens = int(histograms.sum(0) @ np.arange(histograms.shape[1]))
+    return Epochs(batches, lambda epoch: sum(counts(epoch)), num_tokens)
+
+
+def _count_lengths(task: ExampleLengths, split: Split, shards: Shards) -> tuple[Ints, NDArray[np.bool_]]:
+    """The rows of each shard by the tokens of their larger side (shards, longest + 1); and of each shard (shards,)
+    whether each row of it occurs once in an epoch.
+    """
+    histograms, uniform, begin = np.zeros((len(shards), 1), np.int64), np.ones(len(shards), np.bool_), 0
+    for part in split.iterate_parts():
+        larger, numbers = np.maximum(*task.lengths(part)), shards.numbers(begin, begin + len(part))
+        width = max(int(larger.max(initial=0)) + 1, histograms.shape[1])
+        found = np.bincount(numbers * width + larger, minlength=len(shards) * width)
+        histograms = np.pad(histograms, ((0, 0), (0, width - histograms.shape[1]))) + found.reshape(len(shards), width)
+        uniform[numbers[(part.weights[:] != 1) | (task.num_predictions(part) == 0)]] = False
+        begin += len(part)
+    return histograms, uniform

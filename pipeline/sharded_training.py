@@ -1,0 +1,48 @@
+"""Settings that do not go together with `training.shard`, which shards parameters, and with `training.recompute`."""
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.training_config import TrainingConfig
+
+LAYERED_ARCHITECTURES = ("transformer", "decoder_only", "encoder_only")
+"""Architectures of layers that are units: gathered together, or computed again."""
+
+
+def recompute_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
+    """Why the layers of a model cannot be computed again; None where they can, or are not to be.
+
+    Args:
+        training: the [training] part of a recipe.
+        model: the [model] part of a recipe.
+    """
+    if training.recompute and model.architecture not in LAYERED_ARCHITECTURES:
+        return f'training.recompute is for layers of the Transformer, not for architecture = "{model.architecture}"'
+    return None
+
+
+def sharding_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
+    """Why the parameters of a training cannot be sharded; None where they can, or are not to be.
+
+    Args:
+        training: the [training] part of a recipe.
+        model: the [model] part of a recipe.
+    """
+    if training.shard == "none":
+        return None
+    setting = f'training.shard = "{training.shard}"'
+    if model.architecture not in LAYERED_ARCHITECTURES:
+        return f'{setting} is for layers of the Transformer, not for architecture = "{model.architecture}"'
+    if training.optimizer.name == "muon":
+        return f'{setting}: muon needs whole matrices, of which a process has some rows: take "adam"'
+    parts = "processes may read their batches in more parts"
+    others = {
+        "model.adaptive": (model.has_adaptive_tails, "a process whose batch has no rare word has no gradient of it"),
+        "model.dropout.depth": (bool(model.dropout.depth), "processes would leave out different layers"),
+        "training.r_drop": (training.r_drop is not None, "a gathered layer is for one pass"),
+        "training.bpe_dropout": (training.bpe_dropout is not None, parts),
+        "training.unigram_alpha": (training.unigram_alpha is not None, parts),
+        'training.batch_tokens = "auto"': (training.batch_tokens == "auto", "the search tries the whole model"),
+    }
+    for key, (given, reason) in others.items():
+        if given:
+            return f"{setting}: {key} does not go with it, because {reason}: remove one of them"
+    return None

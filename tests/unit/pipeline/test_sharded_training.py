@@ -1,0 +1,42 @@
+import pytest
+
+from tfm.model.config import DropoutConfig, ModelConfig
+from tfm.model.config_tables import AdaptiveConfig
+from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
+from tfm.pipeline.training_config import TrainingConfig
+
+
+@pytest.mark.parametrize(
+    ("training", "model", "words"),
+    [
+        ({"optimizer": {"name": "muon"}}, {}, "muon needs whole matrices"),
+        ({"r_drop": 1.0}, {}, "training.r_drop does not go with it"),
+        ({"bpe_dropout": 0.1}, {}, "training.bpe_dropout does not go with it"),
+        ({"unigram_alpha": 0.1}, {}, "training.unigram_alpha does not go with it"),
+        ({"batch_tokens": "auto"}, {}, "the search tries the whole model"),
+        ({}, {"dropout": DropoutConfig(depth=0.1)}, "different layers"),
+        ({}, {"architecture": "recurrent"}, 'not for architecture = "recurrent"'),
+    ],
+)
+def test_what_does_not_go_with_shards_is_refused_with_the_reason(training, model, words):
+    config = ModelConfig().model_copy(update=model)
+    for shard in ("optimizer", "full"):
+        problem = sharding_problem(TrainingConfig.model_validate({**training, "shard": shard}), config)
+        assert problem is not None
+        assert problem.startswith(f'training.shard = "{shard}"')
+        assert words in problem
+    assert sharding_problem(TrainingConfig.model_validate(training), config) is None
+
+
+def test_an_adaptive_softmax_is_refused_with_shards():
+    config = ModelConfig(adaptive=AdaptiveConfig(cutoffs=(20, 40)), tie="none")
+    problem = sharding_problem(TrainingConfig(shard="full"), config)
+    assert problem is not None
+    assert "model.adaptive does not go with it" in problem
+
+
+def test_layers_of_transformers_alone_are_computed_again():
+    recurrent = ModelConfig().model_copy(update={"architecture": "recurrent"})
+    assert recompute_problem(TrainingConfig(recompute=True), ModelConfig()) is None
+    assert recompute_problem(TrainingConfig(), recurrent) is None
+    assert "for layers of the Transformer" in str(recompute_problem(TrainingConfig(recompute=True), recurrent))
