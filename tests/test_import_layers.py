@@ -21,6 +21,7 @@ ONLY_IN = {"typer": "cli", "rich": "cli", "tokenizers": "tokenizer"}
 FOLDERS = {
     "pipeline": (
         *("serving", "api", "tuning", "recipes", "stages", "judging"),
+        *("cluster",),
         *("comparison", "training", "reports"),
         *("significance",),
         *("words", "scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
