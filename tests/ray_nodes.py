@@ -16,6 +16,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NODE_MEMORY_BYTES = 200_000_000
+PATIENCE_MS = 200_000
+TASKS = ("ray::compute", "ray::encode_columns", "ray::translate_chunk")
+"""How the title of a process begins that computes a chunk; agents of Ray are titled ray:: too."""
 
 
 class Nodes:
@@ -103,7 +106,9 @@ def _serve() -> None:
     from ray.cluster_utils import Cluster
 
     settings = {"num_cpus": 1, "object_store_memory": NODE_MEMORY_BYTES, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=settings)
+    # a machine with much to do may stop a node for a while, which then counts as dead
+    patient = {"_system_config": {"health_check_timeout_ms": PATIENCE_MS}}
+    cluster = Cluster(initialize_head=True, head_node_args=settings | patient)
     added = []
     print(cluster.address, flush=True)
     del settings["include_dashboard"]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
 from tfm.pipeline.distribution import install_command
-from tfm.pipeline.errors import DataError, RecipeError, TfmError
+from tfm.pipeline.errors import RecipeError, Stopped, TfmError
 
 AUTO = "auto"
 CHUNKS_PER_CPU = 4
@@ -65,7 +65,7 @@ class ClusterSession:
 
         Raises:
             TfmError: the error that computing a chunk raised.
-            DataError: a chunk lost its process MAX_RETRIES times.
+            Stopped: a chunk lost its process MAX_RETRIES times, or the node of this process was lost.
         """
         task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(compute)
         coming, most = enumerate(chunks), self._max_pending()
@@ -104,8 +104,9 @@ class ClusterSession:
                 raise error.cause from None
             raise
         except self.ray.exceptions.RayError as error:
-            problem = f"the cluster lost the process of a chunk {MAX_RETRIES} times ({type(error).__name__})"
-            raise DataError(f"{problem}: if memory ran out, give each processor of a node more of it") from error
+            lost = f"the cluster was lost ({type(error).__name__}), or it lost a chunk {MAX_RETRIES} times"
+            remedy = "the same command goes on; if memory ran out, give each processor of a node more of it"
+            raise Stopped(f"{lost}: {remedy}") from error
         return found
 
 
