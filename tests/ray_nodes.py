@@ -38,11 +38,7 @@ class Nodes:
 
     def kill_worker(self) -> bool:
         """Kill -9 one process that computes; False if none does."""
-        busy = [
-            each
-            for each in _descendants(self._process.pid)
-            if _title(each).startswith("ray::") and "IDLE" not in _title(each)
-        ]
+        busy = [each for each in _descendants(self._process.pid) if _title(each).startswith(TASKS)]
         for each in busy[:1]:
             os.kill(each, signal.SIGKILL)
         return bool(busy)

@@ -39,7 +39,8 @@ def test_the_five_stages_of_the_paper_run(tmp_path: Path) -> None:
     changed = {
         "data.path": str(tmp_path),
         "data.online": "false",
-        "data.batch_tokens": "600",
+        "data.batch_tokens": "256",
+        "data.limits.max_length": "120",
         "training.accumulate": "1",
         "training.max_steps": str(UPDATES),
         "training.validation.every_steps": "25",
