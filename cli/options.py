@@ -73,7 +73,7 @@ ClusterAddress = Annotated[
     typer.Option(
         "--cluster",
         metavar="auto|ADDRESS",
-        help="Work on a cluster of Ray (10.0.0.1:6379); auto: the one of this machine, started if there is none.",
+        help="Work on a cluster of Ray (10.0.0.1:6379); auto: one of this machine, started for this command.",
     ),
 ]
 

@@ -115,8 +115,8 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
     """Connect to a cluster, or start one on this machine, for the time of the block.
 
     Args:
-        address: an address of Ray, such as 10.0.0.1:6379; or auto: the cluster that runs on this machine, else one that
-            is started and ends with the block.
+        address: an address of Ray, such as 10.0.0.1:6379; or auto: a cluster of this machine that is started, and ends
+            with the block.
         plan: of the artifact beside which results of chunks are kept until it is published; None to keep none.
 
     Raises:
@@ -133,7 +133,7 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
         _check_answers(address)
     try:
         ray.init(
-            address=None if address == AUTO else address,
+            address="local" if address == AUTO else address,  # else Ray asks for clusters that may be dead
             log_to_driver=False,
             logging_level="error",
             include_dashboard=None if address != AUTO else False,
