@@ -138,9 +138,9 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
             logging_level="error",
             include_dashboard=None if address != AUTO else False,
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
         reason = " ".join(str(error).split())
-        raise RecipeError(f"--cluster {address}: there is no cluster of Ray ({reason:.200})") from error
+        raise RecipeError(f"--cluster {address}: Ray does not start or answer ({reason:.200})") from error
     try:
         with open_chunk_store(plan) as store:
             yield ClusterSession(ray, store)
