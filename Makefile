@@ -29,7 +29,7 @@ VARIANTS := $(filter-out base,$(basename $(notdir $(wildcard recipes/variants/*.
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help demo all test test-slow test-faults test-meaning test-random bench variants claims check dist clean
+.PHONY: help demo all test test-slow test-faults test-meaning test-random test-cluster bench variants claims check dist clean
 # An artifact is complete at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
@@ -41,6 +41,7 @@ help:
 	@echo 'make test-faults                 kills, full disks, garbage input: a table of guarantees'
 	@echo 'make test-meaning                scores, losses, rates and counts recomputed, in ten scripts: a table'
 	@echo 'make test-random                 property tests with cases drawn anew, ten times as many'
+	@echo 'make test-cluster                clusters of Ray on this machine, whose workers, nodes and drivers are killed'
 	@echo 'make bench                       speed on the built-in corpus, compared with a plain loop'
 	@echo 'make variants                    every part a recipe can name, trained at equal budget and compared'
 	@echo 'make claims                      what the lectures say, measured and drawn: docs/images/claims'
@@ -97,6 +98,10 @@ test-meaning: $(INSTALLED)
 
 test-random: $(INSTALLED)
 	$(PYTEST) -m hypothesis --hypothesis-profile=random
+
+test-cluster: $(INSTALLED)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[cluster]'
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m 'slow or not slow' tests/system/test_cluster.py
 
 # Peers that are installed elsewhere are added by hand: .venv/bin/python -m bench train --help
 bench: $(INSTALLED)

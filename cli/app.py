@@ -28,6 +28,7 @@ from tfm.cli.commands.inspect import inspect
 from tfm.cli.commands.judge.make import make
 from tfm.cli.commands.judge.score import score
 from tfm.cli.commands.preprocess import preprocess
+from tfm.cli.commands.recipes.plan import plan
 from tfm.cli.commands.recipes.recipe import recipe
 from tfm.cli.commands.recipes.run import run
 from tfm.cli.commands.recipes.search import search
@@ -151,7 +152,7 @@ handle_errors = ErrorHandler()
 STAGES = (tokenize, preprocess, train, with_options(translate), with_options(evaluate))
 OTHER_COMMANDS = (
     *(run, search, generate, with_options(serve), attend, embed),
-    *(compare, import_model, export, push, pull, inspect, recipe),
+    *(compare, import_model, export, push, pull, inspect, recipe, plan),
 )
 
 for command in (*STAGES, *OTHER_COMMANDS):

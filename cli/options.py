@@ -68,6 +68,15 @@ SourceLanguage = Annotated[
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 Device = Annotated[DeviceName | None, typer.Option("--device", help="Device to compute on (auto).")]
 
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="auto|ADDRESS",
+        help="Work on a cluster of Ray (10.0.0.1:6379); auto: one of this machine, started for this command.",
+    ),
+]
+
 
 def command_line() -> list[str]:
     """The command as it was typed: what a manifest records, and what resumes stopped work."""
@@ -96,6 +105,7 @@ def run_recipe_stage(
     out: Path | None,
     *,
     reporter: "Reporter | None" = None,
+    cluster: str | None = None,
 ) -> "Recipe":
     """Run one stage of a recipe, and return the recipe.
 
@@ -106,6 +116,7 @@ def run_recipe_stage(
         flags: values by dotted key, None where not given; applied after `sets`.
         out: the folder of the artifact, instead of the run's own.
         reporter: receives messages; None for a new one.
+        cluster: the address of a cluster that does the work; None for this process alone.
     """
     from tfm.cli import console
     from tfm.pipeline.recipes.chain import run_stage
@@ -113,7 +124,7 @@ def run_recipe_stage(
 
     resolved = load_recipe(recipe, sets or (), flags)
     talk = reporter or console.make_reporter()
-    run_stage(resolved, stage, out=out, command=command_line(), reporter=talk)
+    run_stage(resolved, stage, out=out, command=command_line(), reporter=talk, cluster=cluster)
     return resolved
 
 

@@ -13,8 +13,8 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 LengthNorm = Literal["none", "average", "wu"]
 Strategy = Literal["search", "sample"]
 EvaluationMetric = Literal[
-    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
-    "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
+    "bleu", "bleu_paper", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d",
+    "exact_match", "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
     "length", "compression", "novelty",
 ]  # fmt: skip
 NON_EVALUATION_METRICS = (

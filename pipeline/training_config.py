@@ -10,14 +10,14 @@ from tfm.pipeline.config import STRICT_CONFIG, Device, as_tuple
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
 ValidationScore = Literal[
-    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
-    "wer", "cer", "per", "macro_f1", "entity_f1",
+    "bleu", "bleu_paper", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d",
+    "exact_match", "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
 """Metrics of [evaluation] that validation can compute of the model's hypotheses."""
 Metric = Literal[
     "loss", "perplexity", "accuracy",
-    "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
-    "wer", "cer", "per", "macro_f1", "entity_f1",
+    "bleu", "bleu_paper", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d",
+    "exact_match", "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
 VALIDATION_FIGURES = ("loss", "perplexity", "accuracy")
 """Metrics that need no hypotheses."""

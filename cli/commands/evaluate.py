@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tfm.cli.options import (
+    ClusterAddress,
     Device,
     ForcedWordsFile,
     Out,
@@ -31,7 +32,7 @@ from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import model_folder
 
 FILE_OPTIONS = ("model", "source", "hypotheses", "reference")
-DECODING_OPTIONS = ("ensemble", "beam", "forced", "prefix", "prefixes", "to", "source_language", "noise")
+DECODING_OPTIONS = ("ensemble", "beam", "forced", "prefix", "prefixes", "to", "source_language", "noise", "cluster")
 SCORING_OPTIONS = ("metric", "lowercase", "wordnet", "stride", "seed")
 Scores = dict[str, Any]
 """The content of scores.json."""
@@ -126,6 +127,7 @@ class EvaluateOptions:
     ] = False
     as_json: Annotated[bool, typer.Option("--json", help="Print the content of scores.json.")] = False
     device: Device = None
+    cluster: ClusterAddress = None
     seed: Seed = None
     sets: Sets = None
     out: Out = None
@@ -309,5 +311,6 @@ def _evaluate_files(options: EvaluateOptions) -> Scores:
         command=command_line(),
         device=options.device or "auto",
         out=options.out,
+        cluster=options.cluster,
         reporter=make_reporter(tables_on_stdout=not options.as_json),
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tfm.cli.options import (
+    ClusterAddress,
     Out,
     RecipeFile,
     Sets,
@@ -50,6 +51,7 @@ def preprocess(
             "--max-ratio", metavar="X", help="Drop training examples with a larger length ratio of the sides."
         ),
     ] = None,
+    cluster: ClusterAddress = None,
     sets: Sets = None,
     out: Out = None,
 ) -> None:
@@ -70,7 +72,7 @@ def preprocess(
         own: dict[str, object] = {"--train": train, "--valid": valid, "--test": test, "--tokenizer": tokenizer}
         own |= {"--from": source_language, "--to": to}
         reject_flags(own, "not allowed with --recipe, which names it")
-        run_recipe_stage("preprocess", recipe, sets, flags, out)
+        run_recipe_stage("preprocess", recipe, sets, flags, out, cluster=cluster)
         return
     require_flag(train, "--train")
     tokenizer_folder, folder = require_flag(tokenizer, "--tokenizer"), require_flag(out, "--out")
@@ -79,7 +81,9 @@ def preprocess(
     from tfm.pipeline.stages.preprocess import preprocess as preprocess_stage
 
     config = config_section(DataConfig, sets, flags)
-    preprocess_stage(config, tokenizer_folder, folder, command=command_line(), reporter=make_reporter())
+    preprocess_stage(
+        config, tokenizer_folder, folder, command=command_line(), reporter=make_reporter(), cluster=cluster
+    )
 
 
 def _corpus_settings(pair: PathPair, languages: Mapping[str, str | None]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from tfm.cli.captions import caption_images_to_folder, image_arguments, print_ca
 from tfm.cli.line_translation import few_lines_by_numpy, translate_lines_by_torch, translate_to_stdout
 from tfm.cli.masks import NUM_CANDIDATES, print_candidates
 from tfm.cli.options import (
+    ClusterAddress,
     Device,
     ForbiddenTexts,
     ForcedWordsFile,
@@ -126,6 +127,7 @@ class TranslateOptions:
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
     ] = False
     device: Device = None
+    cluster: ClusterAddress = None
     sets: Sets = None
     out: Out = None
 
@@ -211,7 +213,7 @@ def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
         "not allowed with --recipe, which sets the model and the test sets",
     )
     flags = {**options.decoding_flags, "training.device": options.device}
-    run_recipe_stage("translate", recipe, options.sets, flags, options.out)
+    run_recipe_stage("translate", recipe, options.sets, flags, options.out, cluster=options.cluster)
 
 
 def _check_options(options: TranslateOptions) -> None:
@@ -229,6 +231,8 @@ def _check_options(options: TranslateOptions) -> None:
     if options.out is not None:
         reject_flags(flags_of(options, "jsonl"), "not needed with --out, which writes text and JSON")
         reject_flags(flags_of(options, "prefix"), "with --out use --prefixes FILE")
+    else:
+        reject_flags(flags_of(options, "cluster"), "give --out: what goes to stdout is translated by this process")
 
 
 def _constraint_texts(options: TranslateOptions) -> tuple[Iterable[str] | None, Iterable[str] | None]:
@@ -279,6 +283,7 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
             forced=options.forced,
             to=options.to,
             source_language=options.source_language,
+            cluster=options.cluster,
         )
 
 

@@ -1,6 +1,6 @@
 """Text pairs to encoded examples, in chunks, and which of them are dropped."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
@@ -126,14 +126,35 @@ def encode_rows(
     Yields:
         Chunks of CHUNK_ROWS rows, as `chunk_rows` cuts them.
     """
-    of_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
     first = 0
     for portion in chunk_rows(rows, CHUNK_ROWS):
-        extra_references = [row[2:] for row in portion] if multi_reference else None
-        sources, targets = map(list, zip(*(row[:2] for row in portion) if multi_reference else portion, strict=True))
-        numbers = np.arange(first, first + len(portion))
-        yield Chunk(numbers, of_source(sources, source), EncodedSide.encode(targets, target), extra_references)
+        yield encode_portion(portion, first, source, target, multi_reference=multi_reference)
         first += len(portion)
+
+
+def encode_portion(
+    portion: Sequence[Row], first: int, source: Tokenizer, target: Tokenizer, *, multi_reference: bool
+) -> Chunk:
+    """Encode some pairs.
+
+    Args:
+        portion: the texts of each pair, of one pair at least.
+        first: the number of the first in its corpus.
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+        multi_reference: whether rows may have more than two texts.
+    """
+    of_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
+    sources, targets, extra_references = portion_columns(portion, multi_reference=multi_reference)
+    numbers = np.arange(first, first + len(portion))
+    return Chunk(numbers, of_source(sources, source), EncodedSide.encode(targets, target), extra_references)
+
+
+def portion_columns(portion: Sequence[Row], *, multi_reference: bool) -> tuple[list[str], list[str], list[Row] | None]:
+    """Return the sources and targets of some pairs, and further references if rows may have more than two texts."""
+    extra_references = [row[2:] for row in portion] if multi_reference else None
+    sources, targets = map(list, zip(*(row[:2] for row in portion) if multi_reference else portion, strict=True))
+    return sources, targets, extra_references
 
 
 @dataclass

@@ -60,9 +60,9 @@ class SplitWriter:
             *extra: the weights, or source and target texts.
             words: the number of pieces of each source word, end to end, and the number of words of each source.
         """
-        columns = [_list_array(*source), _list_array(*target)]
+        columns = [list_array(*source), list_array(*target)]
         columns += [pa.array(values, self._schema.field(2 + i).type) for i, values in enumerate(extra)]
-        columns += [] if words is None else [_list_array(*words)]
+        columns += [] if words is None else [list_array(*words)]
         for column in columns:
             for buffer in column.buffers():
                 self._digest.update(b"" if buffer is None else buffer)
@@ -235,7 +235,7 @@ def _words_cover_source(words: Column, source: Column) -> bool:
     return bool((sizes > 0).all() and (np.diff(ends, prepend=0) == source.lengths).all())
 
 
-def _list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
+def list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids, pa.int32()))

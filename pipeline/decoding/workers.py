@@ -5,7 +5,8 @@ A step of a search is many small operations, which two processes do in half the 
 
 import ctypes
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from multiprocessing.connection import wait
 from typing import TypeAlias, TypeVar
 
@@ -32,6 +33,9 @@ WORKER_KILLED_MESSAGE = (
 )
 
 
+_threads_to_imitate: ContextVar[int | None] = ContextVar("threads to imitate", default=None)
+
+
 def num_workers(device: torch.device | str, num_sentences: int) -> int:
     """Return the number of processes that are to share so many sentences: none where this one had better do it itself.
 
@@ -39,7 +43,26 @@ def num_workers(device: torch.device | str, num_sentences: int) -> int:
     """
     if not can_fork() or torch.device(device).type != "cpu":
         return 0
-    return min(torch.get_num_threads(), num_sentences // MIN_SENTENCES_PER_WORKER)
+    threads = _threads_to_imitate.get() or torch.get_num_threads()
+    return min(threads, num_sentences // MIN_SENTENCES_PER_WORKER)
+
+
+@contextmanager
+def decode_like_threads(number: int) -> Iterator[None]:
+    """Decode in this process alone, for the time of the block, with the results that forked processes would give.
+
+    How sentences are shared out decides the shapes of products, and so the last digits of scores.
+
+    Args:
+        number: of threads of the process to imitate, one of a machine with a fork.
+    """
+    before, token = torch.get_num_threads(), _threads_to_imitate.set(number)
+    try:
+        torch.set_num_threads(number)
+        yield
+    finally:
+        torch.set_num_threads(before)
+        _threads_to_imitate.reset(token)
 
 
 def search_all(
@@ -60,6 +83,14 @@ def search_all(
     if workers == 0:
         for number in range(count):
             yield number, search(number, on_done)
+        return
+    if _threads_to_imitate.get() is not None:
+        torch.set_num_threads(1)  # as a forked process has
+        try:
+            for number in range(count):
+                yield number, search(number, on_done)
+        finally:
+            torch.set_num_threads(_threads_to_imitate.get() or 1)
         return
     numbers = iter(range(count))
     with ExitStack() as stack:

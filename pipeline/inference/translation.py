@@ -211,10 +211,15 @@ class _TranslationSearch:
 
     def check_no_unused_constraints(self) -> None:
         """Raise DataError where there are prefixes or forced words of more sources than there were."""
-        if _has_line(self.starts):
-            raise DataError("there are more prefixes than lines: give one for each line")
-        if _has_line(self.words):
-            raise DataError("there are more lines of forced words than lines: give one for each line")
+        check_no_unused_lines(self.starts, self.words)
+
+
+def check_no_unused_lines(prefixes: Iterator[str] | None, forced: Iterator[str] | None) -> None:
+    """Raise DataError where there are prefixes or forced words of more sources than there were."""
+    if _has_line(prefixes):
+        raise DataError("there are more prefixes than lines: give one for each line")
+    if _has_line(forced):
+        raise DataError("there are more lines of forced words than lines: give one for each line")
 
 
 def _has_line(lines: Iterator[str] | None) -> bool:

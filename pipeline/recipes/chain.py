@@ -52,13 +52,17 @@ class RunPaths:
 
 @dataclass(frozen=True)
 class StageJob:
-    """One stage to be run: its recipe, the paths of the run, the folder of the result, and the command."""
+    """One stage to be run: its recipe, the paths of the run, the folder of the result, and the command.
+
+    cluster: the address of a cluster that does the work of preprocess and translate; None for this process alone.
+    """
 
     recipe: Recipe
     run: RunPaths
     out: Path
     command: Sequence[str]
     reporter: Reporter
+    cluster: str | None = None
 
 
 def _run_tokenize(order: StageJob) -> None:
@@ -72,7 +76,7 @@ def _run_preprocess(order: StageJob) -> None:
     from tfm.pipeline.stages.preprocess import preprocess
 
     recipe, tokenizer = order.recipe, order.run.tokenizer
-    preprocess(recipe.data, tokenizer, order.out, command=order.command, reporter=order.reporter)
+    preprocess(recipe.data, tokenizer, order.out, command=order.command, reporter=order.reporter, cluster=order.cluster)
 
 
 def _run_train(order: StageJob) -> None:
@@ -104,6 +108,7 @@ def _run_translate(order: StageJob) -> None:
         reporter=order.reporter,
         device=order.recipe.training.device,
         scored=order.run.scored,
+        cluster=order.cluster,
     )
 
 
@@ -211,6 +216,7 @@ def run_stage(
     out: Path | None = None,
     command: Sequence[str],
     reporter: Reporter,
+    cluster: str | None = None,
 ) -> None:
     """Run one stage of the recipe on the artifacts in root/NAME.
 
@@ -221,6 +227,7 @@ def run_stage(
         out: the folder of its own artifact, instead of the run's (train: the folder that gets training/ and model/).
         command: the command line, for the manifest.
         reporter: receives messages.
+        cluster: the address of a cluster that does the work of preprocess and translate; None for this process alone.
 
     Raises:
         DataError: a stage before it has not been run.
@@ -235,4 +242,4 @@ def run_stage(
             raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=folder)
     if out is None:
         out = place.folder if stage == "train" else getattr(place, STAGES_BY_NAME[stage].makes)
-    STAGES_BY_NAME[stage].work(StageJob(recipe, place, out, command, reporter))
+    STAGES_BY_NAME[stage].work(StageJob(recipe, place, out, command, reporter, cluster))

@@ -15,6 +15,7 @@ from tfm.pipeline.scoring.metrics.score import FOUR_DIGIT_METRICS, Score, lower_
 
 METRIC_NAMES: Mapping[str, str] = {
     "bleu": "BLEU",
+    "bleu_paper": "BLEU as in papers",
     "chrf": "chrF",
     "chrf++": "chrF++",
     "ter": "TER",

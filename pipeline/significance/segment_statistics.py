@@ -27,7 +27,7 @@ from tfm.pipeline.scoring.metrics.rouge import rouge_of_segments
 from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric
 
 Array = NDArray[np.float64]
-SACREBLEU_METRICS = ("bleu", "chrf", "chrf++", "ter")
+SACREBLEU_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++", "ter")
 """Metrics whose statistics and scores are sacrebleu's."""
 MAX_CELLS = 30_000_000
 """The most cells of the rows of macro F1, which has three columns a label: 240 MB."""

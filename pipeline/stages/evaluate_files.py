@@ -1,6 +1,8 @@
 """Files of hypotheses scored, or those that a model gives for a file of sources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ from tfm.pipeline.scoring.ledger import evaluated_model_of_files
 from tfm.pipeline.tasks.abilities import ABILITIES, CAPTIONS_ADVICE, task_evaluation_config
 
 if TYPE_CHECKING:
+    from tfm.pipeline.cluster.translation import ClusterTranslator
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 
@@ -47,6 +50,7 @@ def evaluate_files(
     to: str | None = None,
     source_language: str | None = None,
     noise: float | None = None,
+    cluster: str | None = None,
 ) -> dict[str, Any]:
     """Score the hypotheses in a file, or those that a model gives for a file of sources, against one or more
     references.
@@ -73,6 +77,7 @@ def evaluate_files(
         source_language: the source language, for a model that is told it.
         noise: the share of the source's characters that is mistyped before the model reads it (`data.typing_errors`),
             as each score's signature says; None for none.
+        cluster: the address of a cluster that translates the sources; None for this process alone.
 
     Returns:
         The content of scores.json.
@@ -109,7 +114,15 @@ def evaluate_files(
         if loaded is not None:
             loaded.check_reads_text(CAPTIONS_ADVICE)
         if loaded is not None and hypotheses is None:
-            lines["hypotheses"] = _translate_lines(loaded, lines, prefix, decoding, reporter)
+            remote = None
+            if cluster is not None:
+                from tfm.pipeline.cluster.translation import cluster_translator  # loads what models need
+
+                remote = partial(
+                    cluster_translator, cluster, None, [each.as_input() for each in members], decoding, device
+                )
+            languages = to, source_language
+            lines["hypotheses"] = _translate_lines(loaded, lines, prefix, decoding, reporter, remote, languages)
         segments = Segments(
             name=references[0].name + ("" if noise is None else f", noise {noise:g}"),
             sources=lines.get("source"),
@@ -122,8 +135,8 @@ def evaluate_files(
             from tfm.pipeline.inference.labelling import warn_of_unseen_labels  # with the model torch is there anyway
 
             warn_of_unseen_labels(loaded, segments.references, reporter)
-        asked = model is not None or "metrics" in config.model_fields_set
-        found = assess_with_model(segments, suited, loaded, asked, seed=seed, reporter=reporter)
+        requested = model is not None or "metrics" in config.model_fields_set
+        found = assess_with_model(segments, suited, loaded, requested, seed=seed, reporter=reporter)
         return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
@@ -153,6 +166,8 @@ def _translate_lines(
     prefix: str | None,
     decoding: DecodingConfig,
     reporter: Reporter,
+    remote: "Callable[[], AbstractContextManager[ClusterTranslator]] | None",
+    languages: tuple[str | None, str | None],
 ) -> list[str]:
     """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
     from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
@@ -161,7 +176,12 @@ def _translate_lines(
         how = "remove --source, and the model says how probable it finds the text in --reference"
         raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
     starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
-    return translate_texts(loaded, lines["source"], decoding, reporter, prefixes=starts, forced=lines.get("forced"))
+    given: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
+    if remote is None:
+        return translate_texts(loaded, lines["source"], decoding, reporter, **given)
+    with remote() as translator, reporter.bar("translating", len(lines["source"]), "sentences") as bar:
+        found = translator.translate(lines["source"], languages, reporter=reporter, on_done=bar.advance, **given)
+        return [translations[0].text for translations in found]
 
 
 def _load_models(model: Path, ensemble: Sequence[Path], device: Device) -> "LoadedModel":

@@ -12,6 +12,7 @@ import numpy as np
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DEFAULT_SHARD_ROWS, DataConfig
 from tfm.data.corpora.image_sources import read_images
+from tfm.data.corpora.language_codes import language_codes
 from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
 from tfm.data.corpora.preflight import check_splits, over_budget_error
 from tfm.data.corpora.remarks import collect_remarks
@@ -36,6 +37,8 @@ from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
+from tfm.pipeline.cluster.encoding import ClusterEncoder
+from tfm.pipeline.cluster.session import connect
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.dataset_report import (
     MAX_CHARACTERS_SHOWN,
@@ -46,8 +49,6 @@ from tfm.pipeline.reports.dataset_report import (
     report_tables,
 )
 from tfm.pipeline.runtime.progress import Bar, Reporter
-from tfm.tokenizer.languages import match_languages
-from tfm.tokenizer.special import language_token
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
 TOKENIZER_MAKERS = ("tokenize", "train")
@@ -77,7 +78,15 @@ def plan_dataset(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
     return Plan("preprocess", out, config, inputs, seed=None)
 
 
-def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:
+def preprocess(
+    data: DataConfig,
+    tokenizer: Path,
+    out: Path,
+    *,
+    command: Sequence[str],
+    reporter: Reporter,
+    cluster: str | None = None,
+) -> None:
     """Check, split, encode and measure the corpora of a recipe, and publish the dataset.
 
     Training pairs beyond `data.limits` are dropped, and no pair of validation and test data, unless validation is on a
@@ -89,6 +98,7 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
         out: the folder of the dataset.
         command: the command line, for the manifest.
         reporter: receives messages.
+        cluster: the address of a cluster that encodes the texts; None for this process alone.
 
     Raises:
         DataError: a corpus is not in order, before any work; or a training pair that was not dropped exceeds
@@ -111,11 +121,18 @@ def preprocess(data: DataConfig, tokenizer: Path, out: Path, *, command: Sequenc
             raise RecipeError(
                 "data.limits.cut_sources: each word of a sentence has a tag, so sentences cannot be truncated"
             )
+        encoder = None
+        if cluster is not None:
+            if data.images is not None:
+                raise RecipeError("--cluster has no effect on images, which this process decodes. Remove it")
+            encoder = ClusterEncoder(files.enter_context(connect(cluster, stage_plan)), stage_plan.inputs["tokenizer"])
         total = None if None in sizes else sum(size or 0 for size in sizes)
         empty = {name: EmptyTextCounter() for name in splits.all() if name != "train"}
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {
-                name: _encode_split(name, corpora, data, tokenizers, draft.folder / name, bar, files, empty.get(name))
+                name: _encode_split(
+                    name, corpora, data, tokenizers, draft.folder / name, bar, files, empty.get(name), encoder
+                )
                 for name, corpora in splits.all().items()
             }
         of_train = counts["train"].corpora
@@ -172,6 +189,7 @@ def _encode_split(
     bar: Bar,
     files: ExitStack,
     empty: EmptyTextCounter | None,
+    cluster: ClusterEncoder | None,
 ) -> SplitCount:
     """Encode and write one split. Only training data and a fold of it are sieved; only the others keep their texts.
 
@@ -196,7 +214,7 @@ def _encode_split(
             count.corpora.append(CorpusCount(corpus))
             refused = written.num_refused
             for chunk in _encode_chunks(
-                corpus, data, tokenizers, written.images, is_test=is_test, drop=sieve is not None
+                corpus, data, tokenizers, written.images, is_test=is_test, drop=sieve is not None, cluster=cluster
             ):
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
@@ -233,6 +251,7 @@ def _encode_chunks(
     *,
     is_test: bool,
     drop: bool,
+    cluster: ClusterEncoder | None,
 ) -> Iterator[Chunk]:
     """The examples of a corpus, encoded. drop: whether images that are refused are left out."""
     if pictures is not None:
@@ -242,26 +261,13 @@ def _encode_chunks(
     if tokenizers[1].label_kind == "tags":
         corpus = keep_tags_in_words(corpus)
     several = not isinstance(corpus, Portion) and corpus.has_references
-    encoders = _source_tokenizer(corpus, tokenizers[0]), tokenizers[1]
-    yield from encode_rows(read_rows(corpus, online=data.online), *encoders, multi_reference=several)
-
-
-def _source_tokenizer(corpus: Corpus, source: Tokenizer) -> Tokenizer:
-    """Return the tokenizer of the sources of a corpus: with the tokens of its languages before each, if it has any."""
-    if corpus.languages is None:
-        return source
-    own, target = corpus.languages
-    codes = [match_languages(each, source.languages) for each in ((target, own) if source.names_texts else (target,))]
-    for asked, found in zip((target, own), codes, strict=False):
-        if len(found) > 1:
-            problem = f"the tokenizer has {len(found)} languages {asked}: say which, {' or '.join(found)}"
-            raise DataError(problem, file=describe_corpus(corpus))
-        if not found:
-            problem = (
-                f"the tokenizer has no token {language_token(asked)}: make one with a recipe that has this language"
-            )
-            raise DataError(problem, file=describe_corpus(corpus))
-    return source.select_target_language(*(code for (code,) in codes))
+    rows, codes = read_rows(corpus, online=data.online), language_codes(corpus, tokenizers[0])
+    if cluster is not None:
+        words = tokenizers[1].label_kind == "tags"
+        yield from cluster.encode(rows, codes, counts_words=words, multi_reference=several)
+        return
+    source = tokenizers[0].select_target_language(*codes) if codes else tokenizers[0]
+    yield from encode_rows(rows, source, tokenizers[1], multi_reference=several)
 
 
 def _count_directions(counts: Mapping[str, SplitCount]) -> Directions:

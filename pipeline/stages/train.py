@@ -35,7 +35,7 @@ KEYS_UNUSED_IN_VALIDATION = (
 NEWER_MODEL_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")
 """Keys of [model] that models of an earlier time lack, which are made as by the defaults."""
 METRIC_SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "bleu": ("bleu_tokenize", "lowercase"),
+    **dict.fromkeys(("bleu", "bleu_paper"), ("bleu_tokenize", "lowercase")),
     **dict.fromkeys(("chrf", "chrf++", "exact_match", "cer", "per"), ("lowercase",)),
     **dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), ("rouge_tokenize", "rouge_stemmer")),
     "meteor": ("wordnet",),

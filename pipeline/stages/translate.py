@@ -1,6 +1,7 @@
 """The translate stage: lines of text to translations by a trained model, streamed, in order."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -16,6 +17,7 @@ from tfm.data.images.row_images import RowImages
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_tokenizer
+from tfm.pipeline.cluster.translation import Languages, cluster_translator, select_languages
 from tfm.pipeline.config import DecodingConfig, Device, EvalSplit
 from tfm.pipeline.inference.image_files import decode_images
 from tfm.pipeline.inference.translation import translate_images, translate_lines
@@ -112,6 +114,7 @@ def translate_tests(
     reporter: Reporter,
     device: Device = "auto",
     scored: EvalSplit = "tests",
+    cluster: str | None = None,
 ) -> None:
     """Translate the source of every test set of a dataset, or of its validation split.
 
@@ -129,14 +132,19 @@ def translate_tests(
         reporter: receives messages.
         device: name of the device.
         scored: the split to translate.
+        cluster: the address of a cluster that translates texts; None for this process alone.
     """
     plan = plan_tests(model, dataset, config, out, seed=seed, scored=scored)
     if is_fresh(plan, reporter):
         return
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    with publish(plan, command=command) as draft:
+    with publish(plan, command=command) as draft, ExitStack() as stack:
         loaded = load_model(model, device, known=plan.inputs["model"])
+        remote = None
+        if cluster is not None:
+            loaded.check_reads_text("translate them without --cluster")
+            remote = stack.enter_context(cluster_translator(cluster, plan, [plan.inputs["model"]], config, device))
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=plan.inputs["dataset"])
         for name, split in scored_splits(data, scored).items():
             sources, references = split.texts()
@@ -152,8 +160,11 @@ def translate_tests(
                     named = f"{name}.source"
                     write_translations(draft, name, named, sources, shown, reporter, what=IMAGES_UNIT, more=contents)
                     continue
-                found = partial(translate_lines, config=config, reporter=reporter, on_done=bar.advance)
-                directed = partial(_translate_directions, found, loaded, data.directions.get(name, ()))
+                if remote is None:
+                    found = partial(_translate_here, loaded, config, reporter, bar.advance)
+                else:
+                    found = partial(remote.translate, reporter=reporter, on_done=bar.advance)
+                directed = partial(_translate_directions, found, data.directions.get(name, ()))
                 write_translations(draft, name, f"{name}.source", sources, directed, reporter)
 
 
@@ -167,18 +178,30 @@ def _translate_images(
     return translate_images(loaded, portions, config, on_done=on_done)
 
 
-def _translate_directions(
-    translate: Callable[["LoadedModel", Iterable[str]], Iterator[list[Translation]]],
+def _translate_here(
     loaded: "LoadedModel",
+    config: DecodingConfig,
+    reporter: Reporter,
+    on_done: Callable[[int], None],
+    sources: Iterable[str],
+    languages: Languages,
+) -> Iterator[list[Translation]]:
+    """The translations of some sources by this process."""
+    asked = select_languages(loaded, languages)
+    return translate_lines(asked, sources, config, reporter=reporter, on_done=on_done)
+
+
+def _translate_directions(
+    translate: Callable[[Iterable[str], Languages], Iterator[list[Translation]]],
     directions: Sequence[Direction],
     sources: Iterable[str],
 ) -> Iterator[list[Translation]]:
     """The translations of a split's sources, of each row into the language that the split says."""
     if not directions:
-        yield from translate(loaded.for_languages(None), sources)
+        yield from translate(sources, (None, None))
     sources = iter(sources)
     for each in directions:
-        yield from translate(loaded.for_direction(each), islice(sources, each.rows))
+        yield from translate(islice(sources, each.rows), each)
 
 
 def translate_file(
@@ -196,6 +219,7 @@ def translate_file(
     ensemble: Sequence[Path] = (),
     to: str | None = None,
     source_language: str | None = None,
+    cluster: str | None = None,
 ) -> None:
     """Translate a text file into a folder: hypotheses.txt, hypotheses.jsonl with scores, and source.txt.
 
@@ -213,6 +237,7 @@ def translate_file(
         ensemble: the folders of models that translate together with the first.
         to: the target language, of a model of several.
         source_language: the source language, of a model of several.
+        cluster: the address of a cluster that translates; None for this process alone.
     """
     beside: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "ensemble": ensemble}
     plan = plan_file(model, source, config, out, seed=seed, **beside, to=to, source_language=source_language)
@@ -220,19 +245,18 @@ def translate_file(
         return
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    with publish(plan, command=command) as draft:
+    with publish(plan, command=command) as draft, ExitStack() as stack:
         loaded = load_ensemble([model, *ensemble], device).for_languages(to, source_language)
         starts, words = (None if file is None else open_lines(file) for file in (prefixes, forced))
         with reporter.bar("translating", None, "sentences") as bar:
-            found = partial(
-                translate_lines,
-                loaded,
-                config=config,
-                reporter=reporter,
-                prefixes=starts,
-                forced=words,
-                on_done=bar.advance,
-            )
+            given: dict[str, Any] = {"reporter": reporter, "prefixes": starts, "forced": words, "on_done": bar.advance}
+            if cluster is None:
+                found = partial(translate_lines, loaded, config=config, **given)
+            else:
+                loaded.check_reads_text("translate them without --cluster")
+                members = [each for name, each in plan.inputs.items() if name.split()[0] == "model"]
+                remote = stack.enter_context(cluster_translator(cluster, plan, members, config, device))
+                found = partial(remote.translate, languages=(to, source_language), **given)
             write_translations(draft, "hypotheses", "source", open_lines(source), found, reporter)
 
 

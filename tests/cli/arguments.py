@@ -50,6 +50,7 @@ USUAL: Mapping[str, Mapping[str, Words]] = {
     "export": {"model": ("runs/tiny",), "to": ("huggingface",), "out": ("out/e",)},
     "inspect": {"folder": ("runs/tiny",)},
     "recipe": {"file": ("tiny.toml",)},
+    "plan": {"recipe": ("tiny.toml",), "on": ("8 x H100",)},
     "judge make": {"runs": ("runs/tiny",), "segments": ("2",), "out": ("out/j",), "kind": ("likert",)},
     "judge score": {"campaign": ("judging",), "files": ("judging/campaign.json",)},
 }

@@ -19,6 +19,7 @@ from tfm.pipeline.scoring.metrics.tokenization import (
     UnicodeWordTokenizer,
     WordSplitter,
     make_bleu,
+    make_paper_bleu,
     make_ter,
 )
 
@@ -26,6 +27,7 @@ from tfm.pipeline.scoring.metrics.tokenization import (
 # segment's length, or is hundreds of bytes a character, so that one line of a million would take hours or gigabytes.
 MAX_SEGMENT_LENGTH: Mapping[str, int] = {
     "bleu": 200_000,
+    "bleu_paper": 200_000,
     "chrf": 200_000,
     "chrf++": 200_000,
     "ter": 1000,
@@ -35,10 +37,11 @@ MAX_SEGMENT_LENGTH: Mapping[str, int] = {
     "cider_d": 50_000,
     **dict.fromkeys(ERROR_RATES, 50_000),
 }
-CHARACTER_METRICS = ("bleu", "chrf", "chrf++")
+CHARACTER_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++")
 
 NGRAM_ORDERS: Mapping[str, int] = {
     "bleu": 4,
+    "bleu_paper": 4,
     "rouge1": 1,
     "rouge2": 2,
     "rougeL": 1,
@@ -159,6 +162,9 @@ def _metric_splitter(
     if name == "bleu":
         bleu = make_bleu(config)
         return (lambda text: bleu.tokenizer(text).split()), f"tok:{config.bleu_tokenize}"
+    if name == "bleu_paper":
+        of_paper = make_paper_bleu(config)
+        return (lambda text: of_paper.tokenizer(text).split()), f"tok:{of_paper.tokenizer.signature()}"
     if name == "ter":
         ter = make_ter(references)
         return (lambda text: ter.tokenizer(text).split()), f"tok:tercom, asian:{'yes' if ter.asian_support else 'no'}"

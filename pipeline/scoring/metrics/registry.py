@@ -21,7 +21,7 @@ from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_r
 from tfm.pipeline.scoring.metrics.rouge import rouge
 from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric, corpus_score
 from tfm.pipeline.scoring.metrics.score import Score as Score
-from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_ter
+from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_paper_bleu, make_ter
 
 Metric = Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], Score]
 
@@ -35,6 +35,19 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config:
         config: `bleu_tokenize` and `lowercase` are read.
     """
     return _sacrebleu_score(sacrebleu_metric("bleu", references, config), hypotheses, references)
+
+
+def bleu_of_papers(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:
+    """Compute BLEU in 0..100 as Vaswani et al. 2017 report it: of tokens, compounds split at hyphens, not smoothed.
+
+    It is what multi-bleu.perl prints for tokenized files in which `(\\S)-(\\S)` became `\\1 ##AT##-##AT## \\2`.
+
+    Args:
+        hypotheses: one for each segment.
+        references: one or more lists as long; a blank line stands for a reference that a segment lacks.
+        config: `bleu_tokenize` and `lowercase` are read; "none" for texts that are tokenized already.
+    """
+    return _sacrebleu_score(sacrebleu_metric("bleu_paper", references, config), hypotheses, references)
 
 
 def bleu_effective_order(
@@ -90,12 +103,14 @@ def sacrebleu_metric(name: str, references: Sequence[Sequence[str]], config: Eva
     """Return sacrebleu's metric as it is set up for some references.
 
     Args:
-        name: bleu, chrf, chrf++ or ter.
+        name: bleu, bleu_paper, chrf, chrf++ or ter.
         references: one or more lists, by whose language the tokenizer is chosen.
         config: `bleu_tokenize` and `lowercase` are read.
     """
     if name == "bleu":
         return make_bleu(resolve_tokenizer(config, references))
+    if name == "bleu_paper":
+        return make_paper_bleu(resolve_tokenizer(config, references))
     if name == "ter":
         return make_ter(references)
     return CHRF(lowercase=config.lowercase, word_order=2 if name == "chrf++" else 0)
@@ -141,6 +156,7 @@ def exact_matches(
 
 METRICS: Mapping[str, Metric] = {
     "bleu": bleu,
+    "bleu_paper": bleu_of_papers,
     "chrf": chrf,
     "chrf++": chrf_with_words,
     "ter": ter,

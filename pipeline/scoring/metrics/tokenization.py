@@ -1,9 +1,11 @@
 """The tokens of a text in each metric, and sacrebleu's metrics with these tokenizers."""
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import Any
 from unicodedata import normalize
 
 import regex
@@ -20,6 +22,7 @@ WordSplitter = Callable[[str], Sequence[str]]
 FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
 
 # Joiners stand within words of Persian and of Indic scripts.
+_COMPOUND_PATTERN = re.compile(r"(\S)-(\S)")
 _JOINER_CHARACTERS = r"\u200C\u200D"
 _WORD_PATTERN = regex.compile(
     rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*",
@@ -72,6 +75,37 @@ def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLE
     check_tokenizers_installed(config)
     # force: sacrebleu's own warning about tokenized text goes past the reporter; `looks_tokenized` replaces it
     return BLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, effective_order=effective_order)
+
+
+class CompoundSplitter:
+    """A tokenizer of sacrebleu's BLEU after which the parts of words with hyphens are tokens of their own.
+
+    Args:
+        tokenizer: that comes first.
+        name: of that tokenizer in signatures.
+    """
+
+    def __init__(self, tokenizer: Callable[[str], str], name: str) -> None:
+        self._tokenizer, self._name = tokenizer, name
+
+    def __call__(self, line: str) -> str:
+        return _COMPOUND_PATTERN.sub(r"\1 ##AT##-##AT## \2", self._tokenizer(line))
+
+    def signature(self) -> str:
+        """The name in sacrebleu's signature."""
+        return f"{self._name}+compounds"
+
+
+def make_paper_bleu(config: EvaluationConfig) -> BLEU:
+    """sacrebleu's BLEU as multi-bleu.perl computes it, compounds split, with the tokenizer of a resolved config.
+
+    Raises RecipeError as `check_tokenizers_installed` does.
+    """
+    check_tokenizers_installed(config)
+    metric = BLEU(lowercase=config.lowercase, tokenize=config.bleu_tokenize, force=True, smooth_method="none")
+    splitter: Any = CompoundSplitter(metric.tokenizer, metric.tokenizer.signature())
+    metric.tokenizer, metric.tokenizer_signature = splitter, splitter.signature()
+    return metric
 
 
 def make_ter(references: Sequence[Sequence[str]]) -> TER:

@@ -82,10 +82,14 @@ def test_a_recurrent_model_leaves_the_positions_aside_of_a_recipe_that_it_extend
 
 @pytest.mark.parametrize(
     ("name", "layers", "width", "inner", "heads", "millions"),
-    [("transformer-base", 6, 512, 2048, 8, 65), ("transformer-big", 6, 1024, 4096, 16, 213)],
+    [
+        *((name, 6, 512, 2048, 8, 65) for name in ("transformer-base", "wmt14-en-de")),
+        *((name, 6, 1024, 4096, 16, 213) for name in ("transformer-big", "wmt14-en-de-big")),
+        ("wmt14-en-fr", 6, 512, 2048, 8, 60.5),
+    ],
 )
 def test_the_models_of_the_paper_have_its_sizes(
-    name: str, layers: int, width: int, inner: int, heads: int, millions: int
+    name: str, layers: int, width: int, inner: int, heads: int, millions: float
 ) -> None:
     """Vaswani et al. 2017, table 3, last column: counted from the equations, and in the network that is built."""
     recipe = load_recipe(RECIPES / f"{name}.toml")

@@ -1,0 +1,95 @@
+"""`tfm plan`: what a run will take, before it takes it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfm.cli.options import Sets, reject_flags
+from tfm.cli.streams import print_json
+
+if TYPE_CHECKING:
+    from tfm.pipeline.planning.run_plan import RunPlan
+
+THIS = "this"
+
+
+def plan(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="The recipe (TOML).")],
+    on: Annotated[
+        str,
+        typer.Option("--on", metavar='this|"N x DEVICE"', help='Where: this machine (measured), or as in "8 x H100".'),
+    ] = THIS,
+    pairs: Annotated[
+        int | None, typer.Option("--pairs", metavar="N", min=1, help="Rows of a corpus that is not here.")
+    ] = None,
+    tokens: Annotated[
+        float | None, typer.Option("--tokens", metavar="X", min=1, help="With --pairs: tokens of a side, on average.")
+    ] = None,
+    price: Annotated[
+        float | None, typer.Option("--price", metavar="X", min=0, help="Price of a device and hour.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    sets: Sets = None,
+) -> None:
+    """Say what a training will take: rows, updates, memory, operations, time, disk, energy and money.
+
+    Rows and updates are counted from the run's dataset. On this machine time and memory are measured by a few updates;
+    elsewhere they are computed from a table of devices.
+    """
+    if (pairs is None) != (tokens is None):
+        raise typer.BadParameter("give both --pairs and --tokens, or none", param_hint="--pairs")
+    if on == THIS:
+        reject_flags({"--pairs": pairs}, "this machine measures updates of the run's own dataset: give --on")
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.planning.devices import parse_devices
+    from tfm.pipeline.planning.measurement import measure
+    from tfm.pipeline.planning.run_plan import assume_corpus, count_corpus, make_plan
+    from tfm.pipeline.recipes.recipe import load_recipe
+
+    resolved = load_recipe(recipe, sets or ())
+    devices = None if on == THIS else parse_devices(on)
+    number = 1 if devices is None else devices[0]
+    if pairs is not None and tokens is not None:
+        corpus, *vocabularies = assume_corpus(resolved, pairs, tokens, number)
+    else:
+        corpus, *vocabularies = count_corpus(resolved, number)
+    measured = measure(recipe, sets or ()) if devices is None else None
+    made = make_plan(resolved, corpus, (vocabularies[0], vocabularies[1]), devices, measured, price=price)
+    if as_json:
+        print_json(made.as_json(), indent=1)
+        return
+    reporter = make_reporter(tables_on_stdout=True)
+    reporter.table(f"{made.name} on {made.on}", ["what", "figure"], plan_rows(made))
+    for assumption in made.assumptions:
+        make_reporter().line(f"assumed: {assumption}")
+    for remedy in made.remedies:
+        make_reporter().warn(f"it does not fit: {remedy}")
+
+
+def plan_rows(made: "RunPlan") -> list[list[object]]:
+    """The rows of the table of a plan."""
+    corpus, giga = made.corpus, 1e9
+    rows: list[list[object]] = [
+        ["rows an epoch", f"{corpus.rows:,}"],
+        ["tokens an epoch, source", f"{corpus.source_tokens:,}"],
+        ["tokens an epoch, target", f"{corpus.target_tokens:,}"],
+        ["padding", f"{corpus.padding:.1%}"],
+        ["updates, without early stopping", f"{corpus.updates:,}"],
+        ["parameters", f"{made.parameters:,}"],
+        ["FLOP an update", f"{made.flop_per_update:.3g}"],
+    ]
+    rows += [[f"memory, {name}", f"{size / giga:.2f} GB"] for name, size in made.memory.items()]
+    rows += [["memory of one device", f"{made.total_memory / giga:.2f} of {made.memory_limit / giga:.1f} GB"]]
+    rows += [[f"time, {stage}", format_seconds(seconds)] for stage, seconds in made.seconds.items()]
+    rows += [[f"disk, {name}", f"{size / giga:.2f} GB"] for name, size in made.disk.items()]
+    rows += [] if made.energy_kwh is None else [["energy of the devices, at most", f"{made.energy_kwh:,.1f} kWh"]]
+    return rows + ([] if made.cost is None else [["price", f"{made.cost:,.2f}"]])
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds as a reader takes them: 42 s, 5.1 min, 12.0 h, 3.5 days."""
+    for size, unit in ((86400 * 2, "days"), (7200, "h"), (120, "min")):
+        if seconds >= size:
+            return f"{seconds / {'days': 86400, 'h': 3600, 'min': 60}[unit]:.1f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,29 @@
+"""The languages that the sources of a corpus begin with, as a tokenizer calls them."""
+
+from tfm.data.corpora.portions import Corpus
+from tfm.data.corpora.sources import describe_corpus
+from tfm.data.errors import DataError
+from tfm.tokenizer.languages import match_languages
+from tfm.tokenizer.special import language_token
+from tfm.tokenizer.tokenizer import Tokenizer
+
+
+def language_codes(corpus: Corpus, source: Tokenizer) -> tuple[str, ...]:
+    """Return the codes for `Tokenizer.select_target_language` of a corpus; none if it has no languages.
+
+    Raises DataError where the tokenizer of the sources has no such language, or several.
+    """
+    if corpus.languages is None:
+        return ()
+    own, target = corpus.languages
+    codes = [match_languages(each, source.languages) for each in ((target, own) if source.names_texts else (target,))]
+    for asked, found in zip((target, own), codes, strict=False):
+        if len(found) > 1:
+            problem = f"the tokenizer has {len(found)} languages {asked}: say which, {' or '.join(found)}"
+            raise DataError(problem, file=describe_corpus(corpus))
+        if not found:
+            problem = (
+                f"the tokenizer has no token {language_token(asked)}: make one with a recipe that has this language"
+            )
+            raise DataError(problem, file=describe_corpus(corpus))
+    return tuple(code for (code,) in codes)

@@ -1,0 +1,37 @@
+#!/bin/bash
+# A stage on several nodes of SLURM, by Ray: sbatch docs/deploy/slurm-ray.sh preprocess --recipe RECIPE
+# or: sbatch docs/deploy/slurm-ray.sh translate runs/NAME FILE --out DIR
+# Submit it in the folder of runs/, which all nodes share. Queued again, it goes on with the chunks that are done.
+#SBATCH --job-name=tfm-ray
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=1           # one part of Ray on each node, which starts a process for each processor
+#SBATCH --cpus-per-task=16
+#SBATCH --time=04:00:00
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=%x-%j.log
+set -euo pipefail
+
+port=${TFM_RAY_PORT:-6379}
+cpus=${SLURM_CPUS_PER_TASK:-1}
+export RAY_USAGE_STATS_ENABLED=0
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+address=$(srun --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" hostname --ip-address | cut -d ' ' -f 1)
+
+# --overlap: the command at the end runs beside these steps. --block: a step ends when its part of Ray does.
+srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" \
+    ray start --head --node-ip-address="$address" --port="$port" --num-cpus="$cpus" --include-dashboard=false --block &
+until srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" ray health-check --address "$address:$port" 2> /dev/null; do
+    sleep 2
+done
+for node in "${nodes[@]:1}"; do
+    srun --overlap --nodes=1 --ntasks=1 --nodelist="$node" \
+        ray start --address="$address:$port" --num-cpus="$cpus" --block &
+done
+
+status=0
+srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" \
+    python -m tfm.cli.app "$@" --cluster "$address:$port" || status=$?
+srun --overlap --ntasks-per-node=1 ray stop > /dev/null || true
+wait
+exit "$status"

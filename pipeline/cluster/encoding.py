@@ -1,0 +1,142 @@
+"""Pairs of texts encoded on a cluster: the same chunks as `data.dataset.examples.encode_rows` gives, in the same order.
+
+A unit of work is PORTIONS_PER_CHUNK times the rows that one process encodes at a time. Its result is an Arrow stream of
+token ids, one record batch for each of them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
+from tfm.data.corpora.references import Row
+from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, EncodedSide, encode_portion, portion_columns
+from tfm.data.dataset.store import list_array
+from tfm.data.formats.arrow_stream import read_arrow_stream
+from tfm.data.lines import chunk_rows
+from tfm.pipeline.artifacts.artifact import Input, read_artifact
+from tfm.pipeline.cluster import session
+from tfm.pipeline.cluster.chunk_store import key_of_texts
+from tfm.pipeline.cluster.session import ClusterSession
+from tfm.pipeline.errors import DataError
+from tfm.tokenizer.tokenizer import Tokenizer
+
+PORTIONS_PER_CHUNK = 10
+
+Columns = tuple[list[str], list[str]]
+
+
+@dataclass(frozen=True)
+class ClusterEncoder:
+    """Encodes rows on a cluster.
+
+    Args:
+        cluster: the cluster.
+        tokenizer: the tokenizer's artifact, in a folder that every node has.
+    """
+
+    cluster: ClusterSession
+    tokenizer: Input
+
+    def encode(
+        self, rows: Iterable[Row], languages: tuple[str, ...], *, counts_words: bool, multi_reference: bool
+    ) -> Iterator[Chunk]:
+        """Encode pairs, as `encode_rows` does.
+
+        Args:
+            rows: the texts of each pair.
+            languages: the codes of `Tokenizer.select_target_language`; none where sources begin with no language.
+            counts_words: whether the words of sources are counted.
+            multi_reference: whether rows may have more than two texts.
+
+        Yields:
+            Chunks of CHUNK_ROWS rows, as `chunk_rows` cuts them.
+        """
+        first = 0
+        for portions, result in self.cluster.map_in_order(
+            encode_columns, self._chunks(rows, languages, multi_reference=multi_reference)
+        ):
+            batches = read_columns(result, [len(each) for each in portions], counts_words=counts_words)
+            for portion, (source, target) in zip(portions, batches, strict=True):
+                sources, targets, extra = portion_columns(portion, multi_reference=multi_reference)
+                sides = EncodedSide(sources, *source), EncodedSide(targets, *target[:2])
+                yield Chunk(np.arange(first, first + len(portion)), *sides, extra)
+                first += len(portion)
+
+    def _chunks(
+        self, rows: Iterable[Row], languages: tuple[str, ...], *, multi_reference: bool
+    ) -> Iterator[tuple[list[list[Row]], session.Chunk]]:
+        portions = chunk_rows(rows, CHUNK_ROWS)
+        folder = str(Path(self.tokenizer.path or "").absolute())
+        while taken := list(islice(portions, PORTIONS_PER_CHUNK)):
+            columns = [portion_columns(each, multi_reference=multi_reference)[:2] for each in taken]
+            key = key_of_texts(list(languages), *(texts for each in columns for texts in each))
+            yield taken, session.Chunk(key, (folder, self.tokenizer.fingerprint, languages, columns))
+
+
+def encode_columns(folder: str, fingerprint: str, languages: tuple[str, ...], portions: Sequence[Columns]) -> bytes:
+    """Encode some portions of pairs, on a node.
+
+    Args:
+        folder: of the tokenizer.
+        fingerprint: of the tokenizer.
+        languages: as `ClusterEncoder.encode` has them.
+        portions: the sources and the targets of each.
+
+    Returns:
+        An Arrow stream with a record batch for each portion.
+    """
+    source, target = _load_tokenizers(folder, fingerprint, languages)
+    sink = pa.BufferOutputStream()
+    counts_words = target.label_kind == "tags"
+    with pa.ipc.new_stream(sink, _schema(counts_words=counts_words)) as stream:
+        for columns in portions:
+            chunk = encode_portion(list(zip(*columns, strict=True)), 0, source, target, multi_reference=False)
+            arrays = [list_array(side.ids, side.lengths) for side in (chunk.source, chunk.target)]
+            arrays += [] if chunk.source.words is None else [list_array(*chunk.source.words)]
+            stream.write_batch(pa.record_batch(arrays, schema=_schema(counts_words=counts_words)))
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def read_columns(
+    content: bytes, sizes: Sequence[int], *, counts_words: bool
+) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Read what `encode_columns` wrote: of each portion the ids, lengths and words of the sources, and of the targets.
+
+    Raises DataError where the content is not that of portions of these sizes.
+    """
+    try:
+        batches = read_arrow_stream(pa.BufferReader(content), [_schema(counts_words=counts_words)]).to_batches()
+        if [len(each) for each in batches] != list(sizes):
+            raise ValueError("it has another number of rows")
+        return [_columns_of(batch) for batch in batches]
+    except (ValueError, pa.ArrowException) as error:
+        raise DataError(f"a kept chunk is damaged ({error!s:.200}): remove the hidden folder of chunks") from error
+
+
+def _columns_of(batch: pa.RecordBatch) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def flat(number: int) -> tuple[Any, Any]:
+        column = batch.column(number)
+        return column.flatten().to_numpy(), np.diff(column.offsets.to_numpy()).astype(np.int64)
+
+    words = (flat(2),) if batch.num_columns > 2 else ()
+    return (*flat(0), *words), flat(1)
+
+
+def _schema(*, counts_words: bool) -> pa.Schema:
+    ids = pa.list_(pa.int32())
+    return pa.schema({"source": ids, "target": ids, **({"words": ids} if counts_words else {})})
+
+
+@lru_cache(maxsize=8)
+def _load_tokenizers(folder: str, fingerprint: str, languages: tuple[str, ...]) -> tuple[Tokenizer, Tokenizer]:
+    known = Input(fingerprint, folder)
+    source, target = read_artifact(Path(folder), lambda _: load_tokenizer_pair(Path(folder)), must_match=known)
+    return source.select_target_language(*languages) if languages else source, target

@@ -1,0 +1,158 @@
+"""A cluster of Ray for the time of a stage: connected to, or started on this machine, and the work that is given to it.
+
+Scheduling, retries and the loss of nodes are Ray's. Here, work is cut into chunks whose results are pure functions of
+their content, which come back in the order of the chunks.
+"""
+
+import itertools
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
+from tfm.pipeline.distribution import install_command
+from tfm.pipeline.errors import RecipeError, Stopped, TfmError
+
+AUTO = "auto"
+CHUNKS_PER_CPU = 4
+"""Chunks that are under way or wait for their turn, for each processor of the cluster: memory is bounded by them."""
+CONNECT_SECONDS = 10.0
+MAX_RETRIES = 20
+"""How often a chunk is computed again because its process or node was lost."""
+
+Asked = TypeVar("Asked")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A unit of work.
+
+    Args:
+        key: a hash of all that its result depends on.
+        arguments: of the function that computes the result, as bytes.
+    """
+
+    key: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ClusterSession:
+    """A connected cluster, and the results of chunks that are kept on disk (None: nowhere)."""
+
+    ray: Any
+    store: ChunkStore | None
+
+    def map_in_order(
+        self, compute: Callable[..., bytes], chunks: Iterable[tuple[Asked, Chunk]], *, num_gpus: float = 0
+    ) -> Iterator[tuple[Asked, bytes]]:
+        """Compute chunks on the cluster, each in a process of one processor, and yield their results in order.
+
+        A result is kept when it arrives, whatever is still missing before it. A chunk whose result is kept already is
+        not computed.
+
+        Args:
+            compute: (*arguments) -> result; pure, from a module that every node has.
+            chunks: what the caller knows of each chunk, and the chunk.
+            num_gpus: the number of GPUs that a chunk needs.
+
+        Yields:
+            What the caller knows of a chunk, and the chunk's result.
+
+        Raises:
+            TfmError: the error that computing a chunk raised.
+            Stopped: a chunk lost its process MAX_RETRIES times, or the node of this process was lost.
+        """
+        task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(compute)
+        coming, most = enumerate(chunks), self._max_pending()
+        asked: dict[int, tuple[Asked, str]] = {}
+        running: dict[Any, int] = {}
+        results: dict[int, bytes] = {}
+        for following in itertools.count():
+            while len(asked) < most and (taken := next(coming, None)) is not None:
+                number, (known, chunk) = taken
+                asked[number] = known, chunk.key
+                if self.store is not None and (kept := self.store.read(chunk.key)) is not None:
+                    results[number] = kept
+                else:
+                    running[task.remote(*chunk.arguments)] = number
+            if following not in asked:
+                return
+            while following not in results:
+                for done in self.ray.wait(list(running), num_returns=1)[0]:
+                    number = running.pop(done)
+                    results[number] = self._result(done)
+                    if self.store is not None:
+                        self.store.write(asked[number][1], results[number])
+                most = self._max_pending()
+            yield asked.pop(following)[0], results.pop(following)
+
+    def _max_pending(self) -> int:
+        """The most chunks that may be under way: nodes come and go."""
+        return max(2, int(CHUNKS_PER_CPU * self.ray.cluster_resources().get("CPU", 1)))
+
+    def _result(self, reference: Any) -> bytes:
+        """The result of a task. Raises its error, as the task raised it."""
+        try:
+            found: bytes = self.ray.get(reference)
+        except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, TfmError):
+                raise error.cause from None
+            raise
+        except self.ray.exceptions.RayError as error:
+            lost = f"the cluster was lost ({type(error).__name__}), or it lost a chunk {MAX_RETRIES} times"
+            remedy = "the same command goes on; if memory ran out, give each processor of a node more of it"
+            raise Stopped(f"{lost}: {remedy}") from error
+        return found
+
+
+@contextmanager
+def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
+    """Connect to a cluster, or start one on this machine, for the time of the block.
+
+    Args:
+        address: an address of Ray, such as 10.0.0.1:6379; or auto: a cluster of this machine that is started, and ends
+            with the block.
+        plan: of the artifact beside which results of chunks are kept until it is published; None to keep none.
+
+    Raises:
+        RecipeError: Ray is not installed, or there is no cluster at the address.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise RecipeError(f"--cluster needs ray: {install_command('cluster')}") from None
+    if address != AUTO:
+        _check_answers(address)
+    try:
+        ray.init(
+            address="local" if address == AUTO else address,  # else Ray asks for clusters that may be dead
+            log_to_driver=False,
+            logging_level="error",
+            include_dashboard=None if address != AUTO else False,
+        )
+    except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
+        reason = " ".join(str(error).split())
+        raise RecipeError(f"--cluster {address}: Ray does not start or answer ({reason:.200})") from error
+    try:
+        with open_chunk_store(plan) as store:
+            yield ClusterSession(ray, store)
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Raise RecipeError where nothing answers at an address: Ray itself would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        problem = f"--cluster {address}: there is no cluster of Ray ({error})"
+        raise RecipeError(f"{problem}; give auto, or HOST:PORT as `ray start --head` prints it") from None

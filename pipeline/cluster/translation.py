@@ -1,0 +1,202 @@
+"""Lines translated on a cluster: what `inference.translation.translate_lines` gives, to the last digit.
+
+A unit of work is the CHUNK_LINES lines that one process translates at a time. A node shares them out as the process
+would that asks for them, as the shapes of products decide the last digits of scores.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tfm.data.dataset.directions import Direction
+from tfm.data.lines import chunk_rows
+from tfm.pipeline.artifacts.artifact import Input, Plan
+from tfm.pipeline.cluster.chunk_store import key_of_texts
+from tfm.pipeline.cluster.session import Chunk, ClusterSession, connect
+from tfm.pipeline.config import DecodingConfig, Device
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.inference.translation import CHUNK_LINES, check_no_unused_lines, translate_lines
+from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.runtime.progress import NullReporter, Reporter
+
+if TYPE_CHECKING:
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+Languages: TypeAlias = Direction | tuple[str | None, str | None]
+"""The direction of all lines; or the target's and the source's language, if they are given."""
+Lines = list[str]
+
+
+@dataclass(frozen=True)
+class ClusterTranslator:
+    """Translates lines on a cluster.
+
+    Args:
+        cluster: the cluster.
+        models: the artifacts of the model, or of the members of an ensemble, in folders that every node has.
+        config: settings of decoding.
+        device: name of the device of a node; cuda: a GPU for each chunk.
+        threads: of a single process whose translations these are.
+    """
+
+    cluster: ClusterSession
+    models: Sequence[Input]
+    config: DecodingConfig
+    device: Device
+    threads: int
+
+    def translate(
+        self,
+        lines: Iterable[str],
+        languages: Languages,
+        *,
+        reporter: Reporter,
+        prefixes: Iterable[str] | None = None,
+        forced: Iterable[str] | None = None,
+        on_done: Callable[[int], None] = lambda _: None,
+    ) -> Iterator[list[Translation]]:
+        """Translate lines, in their order, as `translate_lines` does.
+
+        Args:
+            lines: the texts.
+            languages: of the lines.
+            reporter: shows warnings.
+            prefixes: for each line, text that its translations begin with.
+            forced: for each line, between tabs, words and phrases that its translations must contain.
+            on_done: called with the number of further lines that are done.
+
+        Yields:
+            The `n_best` translations of each line, the best first.
+
+        Raises:
+            DataError: there are fewer or more prefixes or forced words than lines.
+        """
+        cuts, limit = SourceProblems(), 0
+        beside = [None if each is None else iter(each) for each in (prefixes, forced)]
+        for count, result in self.cluster.map_in_order(
+            translate_chunk, self._chunks(lines, languages, beside), num_gpus=float(self.device == "cuda")
+        ):
+            translations, problems, limit = _read_result(result, count)
+            cuts = SourceProblems(**{name: number + problems[name] for name, number in asdict(cuts).items()})
+            on_done(count)
+            yield from translations
+        check_no_unused_lines(*beside)
+        cuts.warn(reporter, limit)
+
+    def _chunks(
+        self, lines: Iterable[str], languages: Languages, beside: Sequence[Iterator[str] | None]
+    ) -> Iterator[tuple[int, Chunk]]:
+        folders = tuple(str(Path(each.path or "").absolute()) for each in self.models)
+        made = tuple(each.fingerprint for each in self.models)
+        config = self.config.model_dump_json(exclude_unset=True)
+        for rows in chunk_rows(zip(lines), CHUNK_LINES):
+            texts = [line for (line,) in rows]
+            starts, words = (None if each is None else list(islice(each, len(texts))) for each in beside)
+            about = [repr(languages), config, str(self.threads), str(starts is None), str(words is None)]
+            key = key_of_texts(texts, starts or [], words or [], about)
+            arguments = folders, made, self.device, self.threads, languages, config, texts, starts, words
+            yield len(texts), Chunk(key, arguments)
+
+
+@contextmanager
+def cluster_translator(
+    address: str, plan: Plan | None, models: Sequence[Input], config: DecodingConfig, device: Device
+) -> Iterator[ClusterTranslator]:
+    """Connect to a cluster that translates for the time of the block.
+
+    Args:
+        address: as `session.connect` has it.
+        plan: of the artifact, as `session.connect` has it.
+        models: the artifacts of the model, or of the members of an ensemble.
+        config: settings of decoding.
+        device: name of the device of a node.
+    """
+    import torch  # here, as in all stages
+
+    with connect(address, plan) as session:
+        yield ClusterTranslator(session, models, config, device, torch.get_num_threads())
+
+
+def select_languages(loaded: "LoadedModel", languages: Languages) -> "LoadedModel":
+    """Return the model for some languages. Raises DataError as `LoadedModel.for_languages`."""
+    if isinstance(languages, Direction):
+        return loaded.for_direction(languages)
+    return loaded.for_languages(*languages)
+
+
+def translate_chunk(
+    folders: tuple[str, ...],
+    fingerprints: tuple[str, ...],
+    device: Device,
+    threads: int,
+    languages: Languages,
+    config: str,
+    lines: Lines,
+    prefixes: Lines | None,
+    forced: Lines | None,
+) -> bytes:
+    """Translate some lines, on a node.
+
+    Args:
+        folders: of the models.
+        fingerprints: of the models.
+        device: name of the device.
+        threads: of the process to imitate.
+        languages: as `ClusterTranslator.translate` has them.
+        config: the settings of decoding that were given, as JSON.
+        lines: the texts.
+        prefixes: for each line, text that its translations begin with.
+        forced: for each line, words and phrases that its translations must contain.
+
+    Returns:
+        JSON: the translations of each line, the counts of `SourceProblems`, and the most pieces that the model reads.
+    """
+    from tfm.pipeline.decoding.workers import decode_like_threads
+
+    loaded, cuts = _load_models(folders, fingerprints, device), SourceProblems()
+    with decode_like_threads(threads):
+        found = translate_lines(
+            select_languages(loaded, languages),
+            lines,
+            DecodingConfig.model_validate_json(config),
+            reporter=NullReporter(),
+            prefixes=prefixes,
+            forced=forced,
+            before=cuts,
+        )
+        translations = [[asdict(each) for each in n_best] for n_best in found]
+    limit = loaded.model.max_length - 1
+    return json.dumps({"translations": translations, "problems": asdict(cuts), "limit": limit}).encode()
+
+
+def _read_result(content: bytes, count: int) -> tuple[list[list[Translation]], dict[str, int], int]:
+    """Read what `translate_chunk` gave. Raises DataError where it is not that of so many lines."""
+    try:
+        found: Any = json.loads(content)
+        translations = [[Translation(**each) for each in n_best] for n_best in found["translations"]]
+        problems = {name: int(found["problems"][name]) for name in asdict(SourceProblems())}
+        if len(translations) != count or not all(translations):
+            raise ValueError("it has another number of lines")
+        return translations, problems, int(found["limit"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise DataError(f"a kept chunk is damaged ({error!s:.200}): remove the hidden folder of chunks") from error
+
+
+@lru_cache(maxsize=1)
+def _load_models(folders: tuple[str, ...], fingerprints: tuple[str, ...], device: Device) -> "LoadedModel":
+    """Load the models. Raises DataError where one is another than was asked for."""
+    from tfm.pipeline.decoding.workers import keep_freed_memory
+    from tfm.pipeline.model_io.ensemble import load_ensemble
+
+    keep_freed_memory()
+    loaded = load_ensemble([Path(folder) for folder in folders], device)
+    for folder, fingerprint in zip(folders, fingerprints, strict=True):
+        if Input.from_artifact(Path(folder), "train").fingerprint != fingerprint:
+            raise DataError("was replaced while this command began to read it; run the command again", file=folder)
+    return loaded

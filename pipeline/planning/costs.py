@@ -1,0 +1,112 @@
+"""The arithmetic of a training: parameters, floating-point operations and memory, from shapes and lengths alone.
+
+A product of a weight (out, in) with a token takes 2 · out · in operations forward, and twice that backward. Attention
+takes 4 · T · D a token and layer forward, with T tokens to attend to (half of them where later ones are hidden).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.training_config import TrainingConfig
+
+TRAINING_FACTOR = 3
+"""Forward and backward together, in forwards."""
+FLOAT_BYTES = 4
+LOGIT_ROWS = 256
+"""Rows of which logits are kept at a time."""
+OPTIMIZER_COPIES = {"adam": 2, "adamw": 2, "adagrad": 1, "muon": 1, "sgd": 1}
+"""Numbers that an optimizer keeps of each parameter."""
+ACTIVATIONS = {"attention": 6, "cross_attention": 5, "feed_forward": 4}
+"""Rows of width D that a sublayer keeps for the backward pass: its input, its normalized input, projections, masks."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the cost of an update depends on, beside the model.
+
+    Args:
+        source_tokens: real tokens of the sources in an update of all processes.
+        target_tokens: of the targets.
+        source_length: tokens that a source token attends to, on average.
+        target_length: the same of a target token.
+        batch_tokens: padded tokens of a batch on its larger side, on one device.
+    """
+
+    source_tokens: float
+    target_tokens: float
+    source_length: float
+    target_length: float
+    batch_tokens: int
+
+
+def num_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """The number of weights."""
+    return sum(math.prod(shape) for shape in shapes.values())
+
+
+def flop_of_update(shapes: Mapping[str, tuple[int, ...]], model: ModelConfig, sizes: Sizes, target_vocab: int) -> float:
+    """Return the floating-point operations of an update, forward and backward.
+
+    Args:
+        shapes: of the weights by name.
+        model: its config.
+        sizes: of the update.
+        target_vocab: the number of pieces of the target.
+    """
+    tokens = {"encoder": sizes.source_tokens, "decoder": sizes.target_tokens}
+    products = 0.0
+    for name, shape in shapes.items():
+        part = name.split(".")[0]
+        if len(shape) >= 2 and "embedding" not in part:
+            reads_source = part == "encoder" or "cross_attention.key_value" in name
+            side: str = model.only_stack or ("encoder" if reads_source else "decoder")
+            products += math.prod(shape) * tokens[side]
+    if not any(name.split(".")[0] == "output" for name in shapes) and model.only_stack != "encoder":
+        products += target_vocab * model.width * sizes.target_tokens  # the output layer is the embedding's table
+    attention = 0.0
+    for side in stacks_of(model):
+        seen = sizes.source_length if side == "encoder" else sizes.target_length / 2
+        seen += 0.0 if side == "encoder" or model.only_stack else sizes.source_length
+        stack = getattr(model, side)
+        attention += 4 * stack.layers * stack.dim * tokens[side] * seen
+    return TRAINING_FACTOR * (2 * products + attention)
+
+
+def stacks_of(model: ModelConfig) -> tuple[str, ...]:
+    """The stacks that a model has."""
+    return ("encoder", "decoder") if model.only_stack is None else (model.only_stack,)
+
+
+def memory_by_holder(
+    parameters: int, model: ModelConfig, config: TrainingConfig, sizes: Sizes, target_vocab: int, *, low_precision: bool
+) -> dict[str, float]:
+    """Return the bytes on one device by what holds them.
+
+    Args:
+        parameters: the number of weights.
+        model: the [model] part of a recipe.
+        config: the [training] part of a recipe.
+        sizes: of the update.
+        target_vocab: the number of pieces of the target.
+        low_precision: whether products, and what is kept of them, are in 16 bits.
+    """
+    copies = OPTIMIZER_COPIES[config.optimizer.name]
+    if config.optimizer.name == "sgd" and not config.optimizer.momentum:
+        copies = 0
+    bytes_kept = 2 if low_precision else FLOAT_BYTES
+    rows = 0.0
+    for side in stacks_of(model):
+        stack = getattr(model, side)
+        kept = ACTIVATIONS["attention"] + ACTIVATIONS["feed_forward"]
+        kept += ACTIVATIONS["cross_attention"] if side == "decoder" and model.only_stack is None else 0
+        rows += stack.layers * (kept * stack.dim + 2 * stack.feed_forward_dim)
+    return {
+        "weights": FLOAT_BYTES * parameters,
+        "gradients": FLOAT_BYTES * parameters,
+        "optimizer": FLOAT_BYTES * copies * parameters,
+        "moving average": FLOAT_BYTES * parameters if config.ema is not None else 0.0,
+        "activations": bytes_kept * rows * sizes.batch_tokens,
+        "logits": 2.0 * FLOAT_BYTES * LOGIT_ROWS * target_vocab,
+    }

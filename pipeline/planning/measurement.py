@@ -1,0 +1,93 @@
+"""Three updates and a validation of a recipe, measured on this machine by `tfm train`, in a folder of their own."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tfm.pipeline.errors import RecipeError
+
+NUM_UPDATES = 3
+"""Updates that are timed, after a first one that also compiles and fills caches."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a short training took.
+
+    Args:
+        start_seconds: of the command before and after its updates.
+        update_seconds: of an update.
+        validation_seconds: of a validation, and of the checkpoint that follows it.
+        peak_bytes: the most memory that was resident.
+        memory_limit: bytes that this machine has.
+    """
+
+    start_seconds: float
+    update_seconds: float
+    validation_seconds: float
+    peak_bytes: float
+    memory_limit: float
+
+    @property
+    def note(self) -> str:
+        """What the figures leave out."""
+        return "translate and evaluate are not in the time"
+
+    def stage_seconds(self, updates: int, validations: int) -> dict[str, float]:
+        """Seconds of a training of so many updates and validations."""
+        return {"train": self.start_seconds + updates * self.update_seconds + validations * self.validation_seconds}
+
+    def split_memory(self, holders: Mapping[str, float]) -> dict[str, float]:
+        """The measured peak by holder: what their sizes leave is the program's."""
+        fixed = {name: size for name, size in holders.items() if name != "activations"}
+        rest = self.peak_bytes - sum(fixed.values())
+        activations = min(holders["activations"], max(rest, 0.0))
+        return {**fixed, "activations": activations, "program": rest - activations}
+
+
+def measure(recipe: Path, sets: Sequence[str]) -> Measurement:
+    """Train a recipe for a few updates, twice: with one validation and with two.
+
+    Raises RecipeError where the short training fails.
+    """
+    updates = NUM_UPDATES + 1
+    with TemporaryDirectory() as folder:
+        whole, peak = _train(recipe, sets, Path(folder) / "one", updates, every=updates)
+        seconds = _update_seconds(Path(folder) / "one")
+        again, _ = _train(recipe, sets, Path(folder) / "two", updates, every=updates // 2)
+    validation = max(again - whole, 0.0)
+    start = max(whole - validation - updates * seconds, 0.0)
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Measurement(start, seconds, validation, peak, float(pages))
+
+
+def _train(recipe: Path, sets: Sequence[str], out: Path, updates: int, *, every: int) -> tuple[float, float]:
+    """The seconds of a short training, and its peak memory in bytes."""
+    changed = [
+        *sets,
+        f"training.max_steps={updates}",
+        "training.log_every=1",
+        f"training.validation.every_steps={every}",
+    ]
+    words = [word for each in changed for word in ("--set", each)]
+    command = [sys.executable, "-m", "tfm", "train", "--recipe", str(recipe), *words, "--out", str(out)]
+    began = time.monotonic()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RecipeError(f"{recipe}: its first updates fail, so nothing was measured:\n{done.stderr.strip()[-2000:]}")
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return time.monotonic() - began, peak * (1.0 if sys.platform == "darwin" else 1024.0)
+
+
+def _update_seconds(run: Path) -> float:
+    """The mean seconds of the updates after the first."""
+    lines = (run / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
+    seconds = [each["seconds"] for each in map(json.loads, lines) if each["event"] == "train"]
+    return float((seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1))

@@ -1,0 +1,46 @@
+"""`tfm plan`: what it counts is what training then does."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import RECIPE, tfm, write_corpora
+
+
+@pytest.fixture
+def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_corpora(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE.format(folder="."), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_updates_rows_and_parameters_are_those_of_the_training(corpora: Path) -> None:
+    sets = ("--set", "training.max_epochs=2", "--set", "training.max_steps=none")
+    for stage in ("tokenize", "preprocess", "train"):
+        done = tfm(stage, "--recipe", "tiny.toml", *(sets if stage == "train" else ()))
+        assert done.code == 0, done.err
+    done = tfm("plan", "tiny.toml", *sets, "--on", "2 x H100", "--json", "--price", "3")
+    assert done.code == 0, done.err
+    with_two = json.loads(done.out)
+    one = json.loads(tfm("plan", "tiny.toml", *sets, "--on", "H100", "--json").out)
+    figures = json.loads((corpora / "runs/tiny/model/manifest.json").read_bytes())["figures"]
+    report = json.loads((corpora / "runs/tiny/dataset/report.json").read_bytes())
+    assert one["corpus"]["updates"] == figures["updates"]
+    assert one["parameters"] == figures["parameters"]
+    assert one["corpus"]["rows"] == report["batches"]["rows_an_epoch"]
+    assert one["corpus"]["padding"] == pytest.approx(report["batches"]["padding"])
+    assert with_two["corpus"]["updates"] < one["corpus"]["updates"]
+    assert (with_two["cost"] is None, one["cost"] is None) == (False, True)
+
+
+def test_without_a_dataset_it_says_what_to_do(corpora: Path) -> None:
+    done = tfm("plan", "tiny.toml", "--on", "H100")
+    assert done.code == 65
+    assert "there is no dataset to count yet: make it with `tfm tokenize` and `tfm preprocess`" in done.err
+    done = tfm("plan", "tiny.toml", "--on", "H100", "--pairs", "1000", "--tokens", "20")
+    assert done.code == 0, done.err
+    assert "assumed: rows and lengths as given, 3% padding" in done.err
+    assert tfm("plan", "tiny.toml", "--on", "H100", "--pairs", "1000").code == 2
+    assert tfm("plan", "tiny.toml", "--pairs", "1000", "--tokens", "20").code == 2

@@ -1,0 +1,117 @@
+"""The arithmetic of a plan, counted a second time: by hand, by the paper's own figures, and by torch's counter."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from tfm.model.config import ModelConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import shapes_of
+from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_holder, num_parameters
+from tfm.pipeline.planning.devices import ASSUMED_SHARE, DEVICES, parse_devices
+from tfm.pipeline.planning.run_plan import RunPlan, assume_corpus, make_plan
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.training_config import TrainingConfig
+
+RECIPES = Path(__file__).parents[4] / "recipes"
+WMT14_PAIRS, WMT14_TOKENS = 4_500_000, 28.0
+
+
+def plan_of(recipe: Recipe, devices: str, **more: float) -> RunPlan:
+    """The plan of a recipe for a corpus of the size of WMT 2014."""
+    parsed = parse_devices(devices)
+    corpus, source, target = assume_corpus(recipe, WMT14_PAIRS, WMT14_TOKENS, parsed[0])
+    return make_plan(recipe, corpus, (source, target), parsed, None, price=more.get("price"))
+
+
+def test_operations_of_the_base_model_by_hand() -> None:
+    model, vocab, tokens = ModelConfig(), 32_000, 1000.0
+    shapes = shapes_of(model, source_vocab=vocab, target_vocab=vocab)
+    found = flop_of_update(shapes, model, Sizes(tokens, tokens, 0, 0, 4096), vocab)
+    width, inner = 512, 2048
+    encoder = 6 * (4 * width**2 + 2 * width * inner)
+    decoder = 6 * (8 * width**2 + 2 * width * inner) + vocab * width
+    assert found == 6 * tokens * (encoder + decoder)
+    assert found / tokens / 1e6 == pytest.approx(368, rel=0.03), "operations a target token, measured elsewhere"
+    with_attention = flop_of_update(shapes, model, Sizes(tokens, tokens, 30, 30, 4096), vocab)
+    assert with_attention - found == 3 * 4 * width * 6 * tokens * (30 + 15 + 30)
+
+
+@pytest.mark.slow
+def test_operations_of_a_layer_are_those_that_torch_counts() -> None:
+    """One encoder layer of torch's own, whose products are counted while they run; its attention is counted by hand."""
+    width, inner, rows = 32, 64, 5
+    stack = {"layers": 1, "dim": width, "heads": 4, "feed_forward_dim": inner}
+    model = ModelConfig.model_validate({"task": "classification", "architecture": "encoder_only", "encoder": stack})
+    every = shapes_of(model, source_vocab=20, target_vocab=3)
+    shapes = {name: shape for name, shape in every.items() if "encoder.0" in name}
+    layer = nn.TransformerEncoderLayer(width, 4, inner, batch_first=True, dropout=0.0)
+    with FlopCounterMode(display=False) as counter:
+        layer(torch.randn(1, rows, width, requires_grad=True)).sum().backward()
+    found = flop_of_update(shapes, model, Sizes(rows, 0, rows, 0, 64), 3)
+    assert found == counter.get_total_flops() + 3 * 4 * width * rows * rows
+
+
+def test_the_twelve_hours_of_the_paper() -> None:
+    recipe = load_recipe(RECIPES / "wmt14-en-de.toml", ["training.accumulate=1"])
+    made = plan_of(recipe, "8 x P100", price=2.0)
+    assert made.corpus.updates == 100_000
+    assert 1 / 1.5 < made.total_seconds / (12 * 3600) < 1.5
+    assert made.parameters / 1e6 == pytest.approx(65, rel=0.03)
+    assert made.cost == pytest.approx(2.0 * 8 * made.total_seconds / 3600)
+    assert made.energy_kwh == pytest.approx(8 * 300 * made.total_seconds / 3.6e6)
+    assert any(f"{ASSUMED_SHARE:.0%} of P100" in each for each in made.assumptions)
+
+
+def test_more_devices_with_fewer_parts_take_the_same_work_in_less_time() -> None:
+    one, eight = (
+        plan_of(load_recipe(RECIPES / "wmt14-en-de.toml", [f"training.accumulate={parts}"]), devices)
+        for parts, devices in ((8, "H100"), (1, "8 x H100"))
+    )
+    assert one.flop_per_update == pytest.approx(eight.flop_per_update)
+    assert one.total_seconds == pytest.approx(8 * eight.total_seconds)
+
+
+def test_what_does_not_fit_is_said_with_keys_that_make_it_fit() -> None:
+    large = ["data.batch_tokens=60000", "training.accumulate=1"]
+    recipe = load_recipe(RECIPES / "wmt14-en-de-big.toml", large)
+    made = plan_of(recipe, "T4")
+    (remedy,) = made.remedies
+    keys = [each.replace(" ", "") for each in remedy.split(", ")]
+    assert not plan_of(load_recipe(RECIPES / "wmt14-en-de-big.toml", keys), "T4").remedies
+    assert plan_of(recipe, "H200").remedies == ()
+    assert made.as_json()["fits"] is False
+
+
+@pytest.mark.parametrize(("optimizer", "copies"), [("adam", 2), ("adagrad", 1), ("sgd", 1)])
+def test_memory_of_an_optimizer(optimizer: str, copies: int) -> None:
+    model = ModelConfig()
+    shapes = shapes_of(model, source_vocab=100, target_vocab=100)
+    config = TrainingConfig.model_validate({"optimizer": {"name": optimizer}})
+    network = nn.Linear(7, 3)
+    optimizers = {"adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad, "sgd": torch.optim.SGD}
+    extra = {"momentum": 0.9} if optimizer == "sgd" else {}
+    step = optimizers[optimizer](network.parameters(), lr=0.1, **extra)
+    network(torch.ones(2, 7)).sum().backward()
+    step.step()
+    kept = sum(each.numel() for state in step.state.values() for each in state.values() if each.dim())
+    assert kept == copies * sum(each.numel() for each in network.parameters())
+    memory = memory_by_holder(num_parameters(shapes), model, config, Sizes(1, 1, 1, 1, 10), 100, low_precision=False)
+    assert memory["optimizer"] == copies * memory["weights"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8 x", "x H100", "0 x H100", "8 x Q9", "1000000 x H100", "-1 x H100", "8.5 x H100"]
+)
+def test_what_is_no_device_is_refused(text: str) -> None:
+    with pytest.raises(RecipeError, match="--on"):
+        parse_devices(text)
+
+
+def test_devices_are_read_as_people_write_them() -> None:
+    for text in ("8 x H100", "8xH100".replace("x", "x "), "8 h100", " 8 × H100 "):
+        assert parse_devices(text) == (8, DEVICES["H100"])
+    assert parse_devices("L4") == (1, DEVICES["L4"])
