@@ -20,7 +20,7 @@ ONLY_IN = {"typer": "cli", "rich": "cli", "tokenizers": "tokenizer"}
 # From the top floor down: a folder or file imports what stands below it in its list, never what stands above.
 FOLDERS = {
     "pipeline": (
-        *("serving", "api", "tuning", "recipes", "stages", "judging"),
+        *("serving", "api", "tuning", "recipes", "stages", "judging", "cleaning"),
         *("comparison", "training", "reports"),
         *("significance",),
         *("words", "scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),

@@ -13,7 +13,7 @@ from bench.processes import ProcessFailed, run
 
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
-    *("noise", "learning", "vectors", "generate", "labels", "scores", "serve"),
+    *("noise", "learning", "vectors", "generate", "labels", "scores", "serve", "clean", "noisy"),
 )
 ROOT = Path(__file__).parents[3]
 
