@@ -50,7 +50,8 @@ class Cleaner:
         """Measure all pairs, or those that are left to do. total: their number, if it is known."""
         widths = {name: 1 for rule in self.rules if rule.kind not in ("keys", "late") for name in rule.columns}
         widths |= {rule.name: rule.num_keys for rule in self.rules if rule.kind == "keys"}
-        work = WorkFolder(self.folder, [self.plan, self.everything], widths | {"corpus": 1})
+        widths["corpus"] = 1  # where no rule measures, it counts the pairs
+        work = WorkFolder(self.folder, [self.plan, self.everything], widths)
         try:
             measurer = Measurer(self.rules, everything=self.everything)
             saved = work.rows

@@ -1,7 +1,7 @@
 """Which pairs stay: every rule in order, each on those that passed all before it."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -83,18 +83,18 @@ def decide(rules: Sequence[Rule], work: WorkFolder, score_late: ScoreLate, *, ev
     return made
 
 
-def first_of_each(keys: Sequence[Keys]) -> Bools:
-    """(m,) whether no earlier pair has one of a pair's keys. keys: of each kind (m,)."""
-    first = np.ones(len(keys[0]), np.bool_)
+def first_of_each(keys: Iterable[Keys], count: int) -> Bools:
+    """(m,) whether no earlier pair has one of a pair's keys. keys: of each kind (m,), one in memory; count: m."""
+    first = np.ones(count, np.bool_)
     for each in keys:
         order = np.argsort(each, kind="stable")
         first[order[1:][each[order[1:]] == each[order[:-1]]]] = False
     return first
 
 
-def count_equal(keys: Sequence[Keys]) -> NDArray[np.int64]:
-    """(m,) how many pairs have a pair's key, of the kind of which there are most. keys: of each kind (m,)."""
-    most = np.zeros(len(keys[0]), np.int64)
+def count_equal(keys: Iterable[Keys], count: int) -> NDArray[np.int64]:
+    """(m,) how many pairs have a pair's key, of the kind of which there are most. Arguments: as `first_of_each`."""
+    most = np.zeros(count, np.int64)
     for each in keys:
         order = np.argsort(each, kind="stable")
         begins = np.flatnonzero(np.append(True, each[order[1:]] != each[order[:-1]])[: len(order)])
@@ -133,8 +133,8 @@ def _apply_keys(rule: Rule, work: WorkFolder, alive: Bools, made: Decisions) -> 
     found = []
     for rows in (np.ones(work.rows, np.bool_), alive):
         scores = np.full(work.rows, np.nan)
-        keys = [work.keys(rule.name, number)[rows] for number in range(rule.num_keys)]
-        scores[rows] = count_equal(keys) if rule.name == "boilerplate" else ~first_of_each(keys)
+        keys, count = (work.keys(rule.name, number)[rows] for number in range(rule.num_keys)), int(rows.sum())
+        scores[rows] = count_equal(keys, count) if rule.name == "boilerplate" else ~first_of_each(keys, count)
         found.append(scores)
     made.scores[rule.name] = found[1]
     (_, alone), (failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in found)
