@@ -62,7 +62,10 @@ all: $(INSTALLED)
 		$(MAKE) --no-print-directory $(SCORES); \
 	fi
 
+# A recipe with [clean], maybe from one that it extends, has a stage before the first.
 $(TOKENIZER): $(RECIPES) | $(INSTALLED)
+	@if grep -qs '^ *\[\[*clean' $(RECIPES) && $(TFM) recipe $(RECIPE) | grep -q '^  "clean": {'; then \
+		echo '$(TFM) clean --recipe $(RECIPE)'; $(TFM) clean --recipe $(RECIPE); fi
 	$(TFM) tokenize --recipe $(RECIPE)
 
 $(DATASET): $(RECIPES) $(TOKENIZER) | $(INSTALLED)

@@ -8,6 +8,8 @@ import typer
 
 from bench.ceilings import ceilings
 from bench.claims.command import claim
+from bench.cleaning.experiment import noisy
+from bench.cleaning.speed import clean
 from bench.complexity import complexity
 from bench.decode import decode
 from bench.generate import generate
@@ -55,7 +57,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, labels, preprocess, startup, ceilings, complexity),
-    *(growth, sharding, serve, softmax, scores, search, trials, noise, claim),
+    *(growth, sharding, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

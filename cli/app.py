@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from tfm.cli.commands.attend import attend
+from tfm.cli.commands.clean import clean
 from tfm.cli.commands.compare import compare
 from tfm.cli.commands.embed import embed
 from tfm.cli.commands.evaluate import evaluate
@@ -48,7 +49,7 @@ OUT_OF_MEMORY_MESSAGE = (
     "memory ran out: end other programs or raise the limit (ulimit -v), or lower data.batch_tokens or "
     "decoding.batch_sentences"
 )
-RESUMABLE_COMMANDS = ("train", "run", "search")
+RESUMABLE_COMMANDS = ("clean", "train", "run", "search")
 """Commands that go on where they were stopped."""
 
 
@@ -149,7 +150,7 @@ app = typer.Typer(
 )
 handle_errors = ErrorHandler()
 
-STAGES = (tokenize, preprocess, train, with_options(translate), with_options(evaluate))
+STAGES = (clean, tokenize, preprocess, train, with_options(translate), with_options(evaluate))
 OTHER_COMMANDS = (
     *(run, search, generate, with_options(serve), attend, embed),
     *(compare, import_model, export, push, pull, inspect, recipe, plan),

@@ -1,10 +1,13 @@
 """The files and built-in corpora that corpora consist of, as the inputs of an artifact."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
-from tfm.data.corpora.portions import Corpus
+from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.sources import content_fingerprints
+from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Input
+from tfm.pipeline.artifacts.canonical_json import JSON
 
 
 def corpus_inputs(splits: Mapping[str, Sequence[Corpus]], *, online: bool) -> dict[str, Input]:
@@ -20,3 +23,11 @@ def corpus_inputs(splits: Mapping[str, Sequence[Corpus]], *, online: bool) -> di
                     number += 1
                     key = f"{name}: {label} ({number})"
     return found
+
+
+def corpus_settings(corpus: Corpus) -> JSON:
+    """Return the settings of a corpus that change the texts it gives."""
+    if isinstance(corpus, Portion):
+        return {**asdict(corpus.part), "corpora": [corpus_settings(each) for each in corpus.corpora]}
+    settings: dict[str, JSON] = drop_unset_keys(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
+    return settings

@@ -1,4 +1,4 @@
-"""A whole recipe: the five stages in order; stages that are up to date are skipped."""
+"""A whole recipe: its stages in order; stages that are up to date are skipped."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +24,10 @@ class RunPaths:
 
     folder: Path
     scored: EvalSplit = "tests"
+
+    @property
+    def clean(self) -> Path:
+        return self.folder / "clean"
 
     @property
     def tokenizer(self) -> Path:
@@ -65,18 +69,45 @@ class StageJob:
     cluster: str | None = None
 
 
+def clean_folder(recipe: Recipe, run: RunPaths) -> Path | None:
+    """The folder of clean training data, of a recipe that has [clean]."""
+    return None if recipe.clean is None else run.clean
+
+
+def _run_clean(order: StageJob) -> None:
+    from tfm.pipeline.stages.clean import clean
+
+    recipe = order.recipe
+    assert recipe.clean is not None  # so says `stages_of_recipe`
+    clean(
+        recipe.clean,
+        recipe.data,
+        order.out,
+        command=order.command,
+        reporter=order.reporter,
+        device=recipe.training.device,
+    )
+
+
 def _run_tokenize(order: StageJob) -> None:
     from tfm.pipeline.stages.tokenize import tokenize
 
-    recipe = order.recipe
-    tokenize(recipe.tokenizer, recipe.data, order.out, command=order.command, reporter=order.reporter)
+    recipe, clean = order.recipe, clean_folder(order.recipe, order.run)
+    tokenize(recipe.tokenizer, recipe.data, order.out, clean=clean, command=order.command, reporter=order.reporter)
 
 
 def _run_preprocess(order: StageJob) -> None:
     from tfm.pipeline.stages.preprocess import preprocess
 
-    recipe, tokenizer = order.recipe, order.run.tokenizer
-    preprocess(recipe.data, tokenizer, order.out, command=order.command, reporter=order.reporter, cluster=order.cluster)
+    preprocess(
+        order.recipe.data,
+        order.run.tokenizer,
+        order.out,
+        clean=clean_folder(order.recipe, order.run),
+        command=order.command,
+        reporter=order.reporter,
+        cluster=order.cluster,
+    )
 
 
 def _run_train(order: StageJob) -> None:
@@ -148,8 +179,9 @@ class Stage:
 
 # Each stage is imported when it is run: those before it need not wait for torch.
 STAGES_BY_NAME = {
-    "tokenize": Stage(_run_tokenize, "tokenizer", {}),
-    "preprocess": Stage(_run_preprocess, "dataset", {"tokenizer": "tokenize"}),
+    "clean": Stage(_run_clean, "clean", {}),
+    "tokenize": Stage(_run_tokenize, "tokenizer", {"clean": "clean"}),
+    "preprocess": Stage(_run_preprocess, "dataset", {"clean": "clean", "tokenizer": "tokenize"}),
     "train": Stage(_run_train, "model", {"dataset": "preprocess"}),
     "translate": Stage(_run_translate, "translations", {"model": "train", "dataset": "preprocess"}),
     "evaluate": Stage(
@@ -158,9 +190,14 @@ STAGES_BY_NAME = {
 }
 
 
+SHARED_STAGES = ("clean", "tokenize", "preprocess")
+"""Stages without the recipe's seed, whose results runs may share."""
+
+
 def stages_of_recipe(recipe: Recipe) -> list[str]:
-    """The stages of a recipe, in order. A task without hypotheses has nothing to translate."""
+    """The stages of a recipe, in order. A task without hypotheses has nothing to translate; [clean] may be missing."""
     without = set() if ABILITIES[recipe.model.task].gives_hypotheses else {"translate"}
+    without |= {"clean"} if recipe.clean is None else set()
     return [stage for stage in STAGES_BY_NAME if stage not in without]
 
 
@@ -234,6 +271,8 @@ def run_stage(
         RecipeError: the task of the model has no such stage.
     """
     place = get_run_paths(recipe, root)
+    if stage == "clean" and recipe.clean is None:
+        raise RecipeError("the recipe has no [clean]: add it, with the rules that training pairs must pass")
     if stage not in stages_of_recipe(recipe):
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
     for name, maker in STAGES_BY_NAME[stage].reads.items():

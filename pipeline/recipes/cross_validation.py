@@ -17,7 +17,7 @@ from tfm.pipeline.recipes.recipe_batch import RUNS_FOLDER, load_recipes
 from tfm.pipeline.reports.model_figures import further_scores
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
-FOLD_STAGES = ("tokenize", "preprocess", "train")
+FOLD_STAGES = ("clean", "tokenize", "preprocess", "train")
 """The stages of each fold: no test set is scored."""
 VALIDATION_FIGURES = ("loss", "perplexity", "accuracy", "bleu")
 """Before further scores of validation."""

@@ -18,6 +18,8 @@ from pydantic.fields import FieldInfo
 
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
+from tfm.pipeline.cleaning.config import CleanConfig
+from tfm.pipeline.cleaning.recipe_check import check_clean
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, stride_problem
 from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.recipes.characters import check_characters
@@ -64,6 +66,7 @@ class Recipe(BaseModel):
         description="the run is in runs/NAME; default: the recipe's file name without .toml"
     )
     seed: int = Field(1, ge=0, lt=2**32, description="seed of initial weights, order of examples and dropout")
+    clean: CleanConfig | None = None
     tokenizer: TokenizerConfig = TokenizerConfig()
     data: DataConfig
     model: ModelConfig = ModelConfig()
@@ -84,6 +87,7 @@ class Recipe(BaseModel):
             )
         check_characters(self.model, self.tokenizer, self.training)
         check_images(self.data.images, self.model, self.training)
+        check_clean(self.clean, self.data, self.model.task)
         self._check_task()
         if (problem := self.tokenizer.languages_problem(self.data.languages)) is not None:
             raise ValueError(problem)
@@ -176,7 +180,7 @@ def section_from_flags(
     Raises:
         RecipeError: as load_recipe, and for a part that the command does not take.
     """
-    part = next(name for name, field in Recipe.model_fields.items() if field.annotation is section)
+    part = next(name for name, field in Recipe.model_fields.items() if model_of(field.annotation) is section)
     settings = parse_settings(overrides, {f"{part}.{key}": value for key, value in values.items()})
     for first, label in {each.key[0]: each.label for each in settings}.items():
         if first not in Recipe.model_fields:

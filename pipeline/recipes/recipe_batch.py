@@ -141,14 +141,19 @@ def plan_stage(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
         stage: name of the stage.
         place: the paths of the run.
     """
+    clean_data = chain.clean_folder(recipe, place)
+    if stage == "clean" and recipe.clean is not None:
+        from tfm.pipeline.stages import clean
+
+        return clean.plan_clean(recipe.clean, recipe.data, place.clean)
     if stage == "tokenize":
         from tfm.pipeline.stages import tokenize
 
-        return tokenize.plan_tokenizer(recipe.tokenizer, recipe.data, place.tokenizer)
+        return tokenize.plan_tokenizer(recipe.tokenizer, recipe.data, place.tokenizer, clean_data)
     if stage == "preprocess":
         from tfm.pipeline.stages import preprocess
 
-        return preprocess.plan_dataset(recipe.data, place.tokenizer, place.dataset)
+        return preprocess.plan_dataset(recipe.data, place.tokenizer, place.dataset, clean_data)
     return None
 
 

@@ -15,8 +15,6 @@ from copy import copy
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
-import torch
-
 from tfm.data.errors import DataError
 
 WorkerConnection: TypeAlias = "Connection[Any, Any]"
@@ -90,7 +88,8 @@ def _serve_requests(line: WorkerConnection, work: WorkFunction, at_start: Callab
     os.closerange(3, line.fileno())
     os.closerange(line.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     try:
-        torch.set_num_threads(1)  # the threads of before the fork are not there
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.set_num_threads(1)  # the threads of before the fork are not there
         at_start()
         while True:
             question = line.recv()

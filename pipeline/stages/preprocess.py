@@ -36,7 +36,7 @@ from tfm.data.images.store import ImageWriter, load_images
 from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
-from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
+from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.cluster.encoding import ClusterEncoder
 from tfm.pipeline.cluster.session import connect
 from tfm.pipeline.errors import RecipeError
@@ -55,19 +55,20 @@ TOKENIZER_MAKERS = ("tokenize", "train")
 """A model has a tokenizer too: one that was imported has it from elsewhere."""
 
 
-def plan_dataset(data: DataConfig, tokenizer: Path, out: Path) -> Plan:
+def plan_dataset(data: DataConfig, tokenizer: Path, out: Path, clean: Path | None = None) -> Plan:
     """Return the plan of `preprocess`.
 
     Args:
         data: the [data] part of a recipe.
         tokenizer: the folder of the tokenizer.
         out: the folder of the dataset.
+        clean: the folder of the training data that `tfm clean` has left, in place of the corpora's.
 
     Raises:
         DataError: a corpus is not there.
     """
     of_tokenizer, splits = Input.from_artifact(tokenizer, TOKENIZER_MAKERS), resolve_splits(data)
-    inputs = {"tokenizer": of_tokenizer, **corpus_inputs(splits.all(), online=data.online)}
+    inputs = {"tokenizer": of_tokenizer, **cleaned_inputs(splits.all(), clean, online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.
     left_out = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
@@ -83,6 +84,7 @@ def preprocess(
     tokenizer: Path,
     out: Path,
     *,
+    clean: Path | None = None,
     command: Sequence[str],
     reporter: Reporter,
     cluster: str | None = None,
@@ -96,6 +98,7 @@ def preprocess(
         data: the [data] part of a recipe.
         tokenizer: the folder of the tokenizer.
         out: the folder of the dataset.
+        clean: the folder of the training data that `tfm clean` has left, in place of the corpora's.
         command: the command line, for the manifest.
         reporter: receives messages.
         cluster: the address of a cluster that encodes the texts; None for this process alone.
@@ -104,10 +107,10 @@ def preprocess(
         DataError: a corpus is not in order, before any work; or a training pair that was not dropped exceeds
             `data.batch_tokens`.
     """
-    stage_plan = plan_dataset(data, tokenizer, out)
+    stage_plan = plan_dataset(data, tokenizer, out, clean)
     if is_fresh(stage_plan, reporter):
         return
-    splits = resolve_splits(data)
+    splits = cleaned_splits(resolve_splits(data), clean)
     if note := unused_settings_message(data, splits):
         reporter.warn(note)
     with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_remarks() as remarks:
@@ -135,6 +138,7 @@ def preprocess(
                 )
                 for name, corpora in splits.all().items()
             }
+        check_clean_unchanged(clean, stage_plan.inputs)
         of_train = counts["train"].corpora
         for each, factor in zip(
             of_train, temperature_sampling_weights([each.rows for each in of_train], data.temperature), strict=True

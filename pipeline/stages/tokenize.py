@@ -1,22 +1,22 @@
 """The tokenize stage: raw text to a recipe's tokenizer, shared or one for each side, measured on held-out text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DataConfig
-from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
+from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, keep_tags_in_words, open_lines, read_pairs, resolve_splits
 from tfm.data.errors import DataError, format_count
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.data.lines import chunk_rows
-from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
-from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
+from tfm.pipeline.artifacts.corpus_inputs import corpus_settings
+from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import (
     TEXTS_PER_BATCH,
@@ -40,13 +40,14 @@ HELD_OUT_INTERVAL = 100
 TOKENIZER_MAKERS = ("tokenize", "train")
 
 
-def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan:
+def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: Path | None = None) -> Plan:
     """Return the plan of `tokenize`.
 
     Args:
         config: the [tokenizer] part of a recipe.
         data: the [data] part of a recipe.
         out: the folder of the tokenizer.
+        clean: the folder of the training data that `tfm clean` has left, in place of the corpora's.
 
     Raises:
         DataError: a corpus is not there.
@@ -55,13 +56,13 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
     if not config.learns_nothing:
         used = {"train": splits.train, **used}
-    inputs = corpus_inputs(used, online=data.online)
+    inputs = cleaned_inputs(used, clean, online=data.online)
     if config.source_from is not None:
         inputs["source_from"] = Input.from_artifact(Path(config.source_from), TOKENIZER_MAKERS)
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
     settings: dict[str, JSON] = {
-        name: [_corpus_settings(corpus) for corpus in corpora] for name, corpora in used.items()
+        name: [corpus_settings(corpus) for corpus in corpora] for name, corpora in used.items()
     }
     if config.learns_nothing and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
@@ -70,7 +71,13 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path) -> Plan
 
 
 def tokenize(
-    config: TokenizerConfig, data: DataConfig, out: Path, *, command: Sequence[str], reporter: Reporter
+    config: TokenizerConfig,
+    data: DataConfig,
+    out: Path,
+    *,
+    clean: Path | None = None,
+    command: Sequence[str],
+    reporter: Reporter,
 ) -> None:
     """Learn a tokenizer from a recipe's training corpora, as they stream by, and publish it.
 
@@ -81,16 +88,17 @@ def tokenize(
         config: the [tokenizer] part of a recipe.
         data: the [data] part.
         out: the folder of the tokenizer.
+        clean: the folder of the training data that `tfm clean` has left, in place of the corpora's.
         command: the command line, for the manifest.
         reporter: receives messages.
 
     Raises:
         DataError: nothing can be learned.
     """
-    stage_plan = plan_tokenizer(config, data, out)
+    stage_plan = plan_tokenizer(config, data, out, clean)
     if is_fresh(stage_plan, reporter):
         return
-    splits = resolve_splits(data)
+    splits = cleaned_splits(resolve_splits(data), clean)
     if config.names == "tags":
         splits = replace(
             splits,
@@ -116,6 +124,7 @@ def tokenize(
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         draft.figures.update(show_trainers(trainers, reporter))
         measures = measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data, config.shared), reporter)
+        check_clean_unchanged(clean, stage_plan.inputs)
         _write_tokenizers(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
     for remark in remarks:
         reporter.line(remark)
@@ -292,11 +301,3 @@ def _file_input(file: Path) -> Input:
         return Input.from_file(file)
     except FileNotFoundError:
         raise DataError("no such file", file=file) from None
-
-
-def _corpus_settings(corpus: Corpus) -> JSON:
-    """Return the settings of a corpus that change the texts it gives."""
-    if isinstance(corpus, Portion):
-        return {**asdict(corpus.part), "corpora": [_corpus_settings(each) for each in corpus.corpora]}
-    settings: dict[str, JSON] = drop_unset_keys(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
-    return settings

@@ -162,7 +162,7 @@ def _is_run_of_other_recipe(recipe: Recipe, run: chain.RunPaths) -> bool:
     """Return whether a run is there, whole, and of other settings than a recipe."""
     try:
         made = open_artifact(run.model, "train")
-        shared = [plan for stage in ("tokenize", "preprocess") if (plan := plan_stage(recipe, stage, run)) is not None]
+        shared = [plan for stage in chain.SHARED_STAGES if (plan := plan_stage(recipe, stage, run)) is not None]
         settings = recipe.training, recipe.model, recipe.decoding
         plan = train.plan_model(*settings, run.dataset, run.folder, seed=recipe.seed, evaluation=recipe.evaluation)
     except DataError:

@@ -18,7 +18,7 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, remove_path_below
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.chain import RunPaths, run_stage
+from tfm.pipeline.recipes.chain import SHARED_STAGES, RunPaths, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.cross_validation import leave_fold_out, no_mean_reason
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
 from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_stage
@@ -187,7 +187,7 @@ def _prepare_dataset(trials: Trials, recipe: Recipe, command: Sequence[str], rep
     place = RunPaths(run_folder(recipe, root))
     with raise_cannot_write(place.folder):
         make_folder_below(trials.folder, place.folder)
-    for stage in ("tokenize", "preprocess"):
+    for stage in (each for each in stages_of_recipe(recipe) if each in SHARED_STAGES):
         with wait_for_lock(trials.folder / ".share.lock"):
             plan = plan_stage(recipe, stage, place)
             assert plan is not None

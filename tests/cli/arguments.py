@@ -21,6 +21,7 @@ trials = 1
 "training.schedule.peak" = { values = [0.1, 0.2] }
 """
 USUAL: Mapping[str, Mapping[str, Words]] = {
+    "clean": {"corpus": ("train.de", "train.en"), "out": ("out/c",)},
     "tokenize": {"corpora": ("train.de",), "kind": ("word",), "vocab_size": ("40",), "out": ("out/t",)},
     "preprocess": {
         **{split: (f"{split}.de", f"{split}.en") for split in ("train", "valid", "test")},

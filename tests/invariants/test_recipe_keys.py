@@ -174,6 +174,8 @@ DECODING: dict[str, object] = {
     "forced": ["asleep"],
 }
 SHOWN: dict[str, str] = {
+    "clean": "tests/unit/pipeline/cleaning/test_keys.py",
+    "clean.cross_entropy": "tests/unit/pipeline/cleaning/test_cross_entropy.py",
     "name": "tests/unit/pipeline/recipes/test_recipe.py",
     "seed": "tests/unit/pipeline/training/test_loop.py",
     "tokenizer": "tests/unit/tokenizer/test_train.py",
@@ -259,7 +261,13 @@ def leaves(section: type[BaseModel], key: str = "") -> Iterator[str]:
     for name, field in section.model_fields.items():
         inner = [each for each in (field.annotation, *get_args(field.annotation)) if isinstance(each, type)]
         below = next((each for each in inner if issubclass(each, BaseModel)), None)
-        if below is None or f"{key}{name}" in ("data.train", "data.valid", "data.tests", "evaluation.external"):
+        if below is None or f"{key}{name}" in (
+            "data.train",
+            "data.valid",
+            "data.tests",
+            "evaluation.external",
+            "clean.external",
+        ):
             yield f"{key}{name}"
         else:
             yield from leaves(below, f"{key}{name}.")

@@ -14,6 +14,7 @@ from bench.processes import ProcessFailed, run
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
     *("noise", "learning", "vectors", "generate", "labels", "scores", "serve", "growth", "sharding"),
+    *("clean", "noisy"),
 )
 ROOT = Path(__file__).parents[3]
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO
 
@@ -53,6 +53,58 @@ def run_command(
     Raises:
         ExternalMetricError: the command cannot be started, fails, takes longer than its limit, or prints anything else.
     """
+    numbers = _NumberParser(len(hypotheses))
+    _run(metric, _input_chunks(sources, hypotheses, references), lambda data: on_done(numbers.feed(data)))
+    return numbers.all_numbers()
+
+
+def run_command_on_pairs(
+    metric: ExternalMetric,
+    pairs: Iterable[tuple[str | None, str]],
+    on_numbers: Callable[[Sequence[float]], None],
+) -> None:
+    """Run the command of a metric on a stream of pairs, which it reads as segments without references.
+
+    Args:
+        metric: the command.
+        pairs: source and hypothesis; they are read as the command takes them.
+        on_numbers: called with the numbers of further pairs, in order.
+
+    Raises:
+        ExternalMetricError: as for `run_command`.
+    """
+    numbers, count, given = _NumberParser(None), 0, 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal given
+        chunk = b""
+        for source, hypothesis in pairs:
+            chunk += _segment_line(source, hypothesis, [])
+            given += 1
+            if len(chunk) >= _PIPE_BYTES:
+                yield chunk
+                chunk = b""
+        if chunk:
+            yield chunk
+
+    def read(data: bytes) -> None:
+        nonlocal count
+        numbers.feed(data)
+        found = numbers.take()
+        count += len(found)
+        on_numbers(found)
+
+    _run(metric, chunks(), read)
+    found = numbers.all_numbers()
+    if count + len(found) != given:
+        raise ExternalMetricError(
+            f"printed {format_count(count + len(found), 'number')} for {format_count(given, 'segment')}"
+        )
+    on_numbers(found)
+
+
+def _run(metric: ExternalMetric, chunks: Iterator[bytes], on_read: Callable[[bytes], None]) -> None:
+    """Run the command of a metric: chunks go into its stdin, and `on_read` is called with the output."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     try:
         # a group of its own, which can be ended as a whole
@@ -61,11 +113,9 @@ def run_command(
         raise ExternalMetricError(
             f"cannot be started: {escape_unprintable(metric.command[0])}: {error.strerror or error}"
         ) from None
-    chunks, numbers = _input_chunks(sources, hypotheses, references), _NumberParser(len(hypotheses))
     with process:
         try:
-            _exchange_data(process, metric.limit, chunks, lambda data: on_done(numbers.feed(data)))
-            return numbers.all_numbers()
+            _exchange_data(process, metric.limit, chunks, on_read)
         except BaseException:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -137,10 +187,14 @@ class _PipeWriter:
 
 
 class _NumberParser:
-    """Parser of numbers as they are printed, one a line; raises ExternalMetricError at the first line that is none."""
+    """Parser of numbers as they are printed, one a line; raises ExternalMetricError at the first line that is none.
 
-    def __init__(self, count: int) -> None:
+    count: the number of lines to come; None where it is not known.
+    """
+
+    def __init__(self, count: int | None) -> None:
         self._count = count
+        self._taken = 0
         self._found = array("d")
         self._rest = b""
 
@@ -158,14 +212,20 @@ class _NumberParser:
         """Return the numbers at the end of the output."""
         if self._rest:
             self._add_number(self._rest)
-        if len(self._found) != self._count:
+        if self._count is not None and len(self._found) != self._count:
             raise ExternalMetricError(
                 f"printed {format_count(len(self._found), 'number')} for {format_count(self._count, 'segment')}"
             )
         return self._found
 
+    def take(self) -> Sequence[float]:
+        """Return the numbers so far, and forget them."""
+        found, self._found = self._found, array("d")
+        self._taken += len(found)
+        return found
+
     def _add_number(self, line: bytes) -> None:
-        if len(self._found) == self._count:
+        if self._count is not None and len(self._found) == self._count:
             raise ExternalMetricError(
                 f"printed more lines than the {format_count(self._count, 'segment')} that it was given"
             )
@@ -174,7 +234,7 @@ class _NumberParser:
         if not math.isfinite(number):
             shown = _decode_output(text[:MAX_LINE_BYTES])
             raise ExternalMetricError(
-                f"printed {shown!r:.60} for segment {len(self._found) + 1:,}: not a finite number"
+                f"printed {shown!r:.60} for segment {self._taken + len(self._found) + 1:,}: not a finite number"
             )
         self._found.append(number)
 
@@ -186,14 +246,17 @@ def _input_chunks(
     chunk = b""
     for row, hypothesis in enumerate(hypotheses):
         source = None if sources is None else sources[row]
-        segment = drop_blank_references([each[row] for each in references])
-        entry = {"source": source, "hypothesis": hypothesis, "references": segment}
-        chunk += json.dumps(entry).encode() + b"\n"
+        chunk += _segment_line(source, hypothesis, drop_blank_references([each[row] for each in references]))
         if len(chunk) >= _PIPE_BYTES:
             yield chunk
             chunk = b""
     if chunk:
         yield chunk
+
+
+def _segment_line(source: str | None, hypothesis: str, references: Sequence[str]) -> bytes:
+    entry = {"source": source, "hypothesis": hypothesis, "references": references}
+    return json.dumps(entry).encode() + b"\n"
 
 
 def _exit_reason(code: int, errors: bytes) -> str:

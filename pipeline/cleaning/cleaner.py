@@ -1,0 +1,114 @@
+"""From corpora to decisions: measured by several processes, decided rule by rule, scored by models and commands."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tfm.data.corpora.portions import Corpus
+from tfm.data.errors import DataError
+from tfm.pipeline.cleaning.corpora import iterate_chunks
+from tfm.pipeline.cleaning.decisions import Decisions, decide
+from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, Chunk, Measurer, measure_chunks
+from tfm.pipeline.cleaning.rules.registry import Rule
+from tfm.pipeline.cleaning.text_batch import Bools, Floats
+from tfm.pipeline.cleaning.work_folder import WorkFolder
+from tfm.pipeline.runtime.progress import Reporter
+
+ROWS_PER_SAVE = 64 * CHUNK_ROWS
+"""Pairs that are measured between two savings, which wait for the disk."""
+
+
+@dataclass(frozen=True)
+class Cleaner:
+    """Rules and the corpora that they are for.
+
+    Args:
+        rules: in order.
+        corpora: in order.
+        online: whether a Hugging Face dataset may be downloaded.
+        plan: all that determines the scores, a JSON value.
+        folder: of the work, which is resumed if it is there.
+        device: of models.
+        reporter: shows progress.
+        everything: whether each rule measures also pairs that another one drops.
+        workers: processes that measure; None: one a processor.
+    """
+
+    rules: Sequence[Rule]
+    corpora: Sequence[Corpus]
+    online: bool
+    plan: object
+    folder: Path
+    device: str
+    reporter: Reporter
+    everything: bool = False
+    workers: int | None = None
+
+    def measure(self, total: int | None) -> WorkFolder:
+        """Measure all pairs, or those that are left to do. total: their number, if it is known."""
+        widths = {name: 1 for rule in self.rules if rule.kind not in ("keys", "late") for name in rule.columns}
+        widths |= {rule.name: rule.num_keys for rule in self.rules if rule.kind == "keys"}
+        widths["corpus"] = 1  # where no rule measures, it counts the pairs
+        work = WorkFolder(self.folder, [self.plan, self.everything], widths)
+        try:
+            measurer = Measurer(self.rules, everything=self.everything)
+            saved = work.rows
+            with self.reporter.bar("measuring", total, "pairs", done=work.rows) as bar:
+                chunks = iterate_chunks(self.corpora, online=self.online, skip=work.rows)
+                for chunk, found in measure_chunks(measurer, chunks, self.workers):
+                    corpus = np.full(len(chunk), float(chunk.corpus))
+                    work.append({**found.columns, "corpus": corpus}, found.changes)
+                    bar.advance(len(chunk))
+                    if work.rows - saved >= ROWS_PER_SAVE:
+                        work.save()
+                        saved = work.rows
+            work.save()
+        except BaseException:
+            work.close()
+            raise
+        return work
+
+    def decide(self, work: WorkFolder) -> Decisions:
+        """Return the fate of each pair that was measured."""
+
+        def score(rule: Rule, wanted: Bools) -> Floats:
+            from tfm.pipeline.cleaning.late_scores import score_late  # loads torch
+
+            return score_late(
+                rule,
+                wanted,
+                lambda skip: self.read(work, skip),
+                self.folder,
+                self.plan,
+                device=self.device,
+                reporter=self.reporter,
+            )
+
+        return decide(self.rules, work, score, everything=self.everything)
+
+    def read(self, work: WorkFolder, skip: int = 0) -> Iterator[Chunk]:
+        """The pairs again, as rules changed them, without the first ones.
+
+        Raises:
+            DataError: there are not as many as before.
+        """
+        changes = work.changes()
+        row, change = skip, next((each for each in changes if each[0] >= skip), None)
+        for chunk in iterate_chunks(self.corpora, online=self.online, skip=skip):
+            end = row + len(chunk)
+            if end > work.rows:
+                break
+            if change is not None and change[0] < end:
+                sources, targets = list(chunk.sources), list(chunk.targets)
+                while change is not None and change[0] < end:
+                    sources[change[0] - row], targets[change[0] - row] = change[1:]
+                    change = next(changes, None)
+                chunk = replace(chunk, sources=sources, targets=targets)
+            yield chunk
+            row = end
+        else:
+            if row == work.rows:
+                return
+        raise DataError("a corpus was changed while it was cleaned: run the same command again")

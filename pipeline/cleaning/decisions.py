@@ -1,0 +1,141 @@
+"""Which pairs stay: every rule in order, each on those that passed all before it."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.pipeline.cleaning.config import Limit
+from tfm.pipeline.cleaning.rules.registry import Rule
+from tfm.pipeline.cleaning.text_batch import Bools, Floats
+from tfm.pipeline.cleaning.work_folder import WorkFolder
+
+Keys = NDArray[np.uint64]
+ScoreLate = Callable[[Rule, Bools], Floats]
+"""A rule, and which pairs (n,) are to be scored -> scores (n,), NaN where there is none."""
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """Effect of a rule.
+
+    Args:
+        name: of the rule.
+        measured: pairs that it looked at.
+        alone: pairs that it would drop by itself, of those.
+        dropped: pairs that it dropped, of those that passed all rules before.
+        changed: pairs whose text it changed.
+        limits: as they were used, percentiles as values.
+    """
+
+    name: str
+    measured: int
+    alone: int
+    dropped: int
+    changed: int | None
+    limits: tuple[Limit, ...]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The fate of all pairs.
+
+    Args:
+        dropped_by: (n,) 0 for a pair that stays, else the number of the rule that dropped it, from 1.
+        results: of each rule, in order.
+        scores: (n,) those that are not in the work folder, by column.
+    """
+
+    dropped_by: NDArray[np.int16]
+    results: list[RuleResult] = field(default_factory=list)
+    scores: dict[str, Floats] = field(default_factory=dict)
+
+
+def decide(rules: Sequence[Rule], work: WorkFolder, score_late: ScoreLate, *, everything: bool = False) -> Decisions:
+    """Apply all rules to what was measured.
+
+    Args:
+        rules: in order.
+        work: scores and keys of all pairs.
+        score_late: scores pairs by a model or a command, for the rules that need one.
+        everything: whether late rules score also pairs that another rule dropped.
+    """
+    made = Decisions(np.zeros(work.rows, np.int16))
+    for number, rule in enumerate(rules, 1):
+        alive = made.dropped_by == 0
+        if rule.kind == "change":
+            changed = int(work.scores(rule.name).sum())
+            made.results.append(RuleResult(rule.name, work.rows, 0, 0, changed, ()))
+            continue
+        if rule.kind == "keys":
+            failed, result = _apply_keys(rule, work, alive, made)
+        else:
+            if rule.kind == "late":
+                scores = score_late(rule, alive | everything)[:, None]
+                made.scores[rule.name] = scores[:, 0]
+            else:
+                scores = np.stack([work.scores(name) for name in rule.columns], 1)
+            failed, result = _apply_scores(rule, scores, alive)
+        made.dropped_by[failed & alive] = number
+        made.results.append(result)
+    return made
+
+
+def first_of_each(keys: Iterable[Keys], count: int) -> Bools:
+    """(m,) whether no earlier pair has one of a pair's keys. keys: of each kind (m,), one in memory; count: m."""
+    first = np.ones(count, np.bool_)
+    for each in keys:
+        order = np.argsort(each, kind="stable")
+        first[order[1:][each[order[1:]] == each[order[:-1]]]] = False
+    return first
+
+
+def count_equal(keys: Iterable[Keys], count: int) -> NDArray[np.int64]:
+    """(m,) how many pairs have a pair's key, of the kind of which there are most. Arguments: as `first_of_each`."""
+    most = np.zeros(count, np.int64)
+    for each in keys:
+        order = np.argsort(each, kind="stable")
+        begins = np.flatnonzero(np.append(True, each[order[1:]] != each[order[:-1]])[: len(order)])
+        sizes = np.diff(np.append(begins, len(order)))
+        counts = np.empty(len(order), np.int64)
+        counts[order] = np.repeat(sizes, sizes)
+        most = np.maximum(most, counts)
+    return most
+
+
+def percentile_limit(scores: Floats, limit: Limit) -> Limit:
+    """Return a limit with a value in place of a percentile: at most that share of the scores (m,) is worse.
+
+    Equal scores have the same fate.
+    """
+    measured = scores[~np.isnan(scores)]
+    if limit.percentile is None or not len(measured):
+        return limit
+    rank = math.floor(limit.percentile / 100 * len(measured))
+    if limit.higher_is_better:
+        return limit._replace(low=float(np.partition(measured, rank)[rank]))
+    rank = len(measured) - 1 - rank
+    return limit._replace(high=float(np.partition(measured, rank)[rank]))
+
+
+def _apply_scores(rule: Rule, scores: Floats, alive: Bools) -> tuple[Bools, RuleResult]:
+    """The pairs (n,) that fail a rule by their scores (n, columns)."""
+    limits = tuple(percentile_limit(column[alive], limit) for column, limit in zip(scores.T, rule.limits, strict=True))
+    failed = rule.is_failed(scores, limits)
+    measured = int((~np.isnan(scores[:, 0])).sum())
+    return failed, RuleResult(rule.name, measured, int(failed.sum()), int((failed & alive).sum()), None, limits)
+
+
+def _apply_keys(rule: Rule, work: WorkFolder, alive: Bools, made: Decisions) -> tuple[Bools, RuleResult]:
+    """The pairs (n,) that fail a rule by the keys of all; among all pairs, and among those that are still there."""
+    found = []
+    for rows in (np.ones(work.rows, np.bool_), alive):
+        scores = np.full(work.rows, np.nan)
+        keys, count = (work.keys(rule.name, number)[rows] for number in range(rule.num_keys)), int(rows.sum())
+        scores[rows] = count_equal(keys, count) if rule.name == "boilerplate" else ~first_of_each(keys, count)
+        found.append(scores)
+    made.scores[rule.name] = found[1]
+    (_, alone), (failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in found)
+    return failed, replace(result, alone=alone.alone, measured=work.rows)

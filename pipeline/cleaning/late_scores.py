@@ -1,0 +1,112 @@
+"""Scores that need a model or a command: of pairs that passed all other rules, as a stream."""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tfm.pipeline.cleaning.config import ExternalScorer
+from tfm.pipeline.cleaning.measurement import Chunk
+from tfm.pipeline.cleaning.rules.pairs.cross_entropy import DualCrossEntropy
+from tfm.pipeline.cleaning.rules.registry import Rule
+from tfm.pipeline.cleaning.text_batch import Bools, Floats
+from tfm.pipeline.cleaning.work_folder import WorkFolder
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command_on_pairs
+
+ROWS_PER_SAVE = 4096
+"""Pairs that a model scores between two savings. Blocks begin at multiples of it, so that one that is resumed is the
+same."""
+PairReader = Callable[[int], Iterator[Chunk]]
+"""Number of pairs to skip -> chunks, with the texts as rules changed them."""
+Pair = tuple[str | None, str]
+Block = tuple[Bools, list[Pair]]
+"""Which pairs of a block (b,) are wanted; and those, as source, if there is one, and target."""
+
+
+def score_late(
+    rule: Rule, wanted: Bools, read: PairReader, folder: Path, plan: object, *, device: str, reporter: Reporter
+) -> Floats:
+    """(n,) the scores of pairs by a late rule, NaN for those that are not wanted; resumes what a killed process began.
+
+    Args:
+        rule: the rule.
+        wanted: (n,) which pairs.
+        read: the pairs.
+        folder: of the work so far; a folder in it is this rule's.
+        plan: all that determines the scores.
+        device: of the models.
+        reporter: shows progress.
+
+    Raises:
+        DataError: a model or a command fails.
+    """
+    rows = hashlib.sha256(np.packbits(wanted).tobytes()).hexdigest()
+    work = WorkFolder(folder / f"{rule.name}.late", [plan, rule.name, rows], {"scores": 1})
+    try:
+        with reporter.bar(rule.name, len(wanted), "pairs", done=work.rows) as bar:
+
+            def save(scores: Floats) -> None:
+                work.append({"scores": scores}, {})
+                work.save()
+                bar.advance(len(scores))
+
+            blocks = _iterate_blocks(wanted, read, work.rows)
+            if isinstance(rule.config, ExternalScorer):
+                _score_externally(rule.config, blocks, save)
+            else:
+                scorer = DualCrossEntropy(rule.config, device)
+                for chosen, pairs in blocks:
+                    save(_fill(chosen, scorer.score([(source or "", target) for source, target in pairs])))
+        work.save()
+        return work.scores("scores")
+    finally:
+        work.close()
+
+
+def _iterate_blocks(wanted: Bools, read: PairReader, done: int) -> Iterator[Block]:
+    """The pairs behind the first `done`, which are a multiple of ROWS_PER_SAVE, in blocks of so many."""
+    block: list[Pair] = []
+    row = begin = done
+    for chunk in read(done):
+        for source, target in zip(chunk.sources, chunk.targets, strict=True):
+            if wanted[row]:
+                block.append((source if chunk.has_source else None, target))
+            row += 1
+            if row % ROWS_PER_SAVE == 0:
+                yield wanted[begin:row], block
+                block, begin = [], row
+    if row > begin:
+        yield wanted[begin:row], block
+
+
+def _fill(wanted: Bools, scores: Iterable[float]) -> Floats:
+    """(b,) the scores of the pairs that are wanted, NaN for the others."""
+    filled = np.full(len(wanted), np.nan)
+    filled[wanted] = np.fromiter(scores, np.float64, int(wanted.sum()))
+    return filled
+
+
+def _score_externally(scorer: ExternalScorer, blocks: Iterator[Block], save: Callable[[Floats], None]) -> None:
+    """Save the numbers of a command that is started once, and reads pairs while it prints numbers for others."""
+    waiting: deque[Bools] = deque()
+    found: list[float] = []
+
+    def pairs() -> Iterator[Pair]:
+        for wanted, some in blocks:
+            waiting.append(wanted)
+            yield from some
+
+    def take(numbers: Sequence[float]) -> None:
+        found.extend(numbers)
+        while waiting and len(found) >= (size := int(waiting[0].sum())):
+            save(_fill(waiting.popleft(), found[:size]))
+            del found[:size]
+
+    try:
+        run_command_on_pairs(scorer, pairs(), take)
+    except ExternalMetricError as failure:
+        raise DataError(f"clean.external: {scorer.name} {failure}") from None

@@ -1,0 +1,179 @@
+"""Output of cleaning: texts, the score of each pair, the dropped pairs with their reasons, and examples."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from tfm.data.arrays import splitmix64
+from tfm.pipeline.cleaning.corpora import as_lines, clean_text_files
+from tfm.pipeline.cleaning.decisions import Decisions
+from tfm.pipeline.cleaning.measurement import Chunk
+from tfm.pipeline.cleaning.rules.registry import Rule
+from tfm.pipeline.cleaning.text_batch import Floats
+from tfm.pipeline.cleaning.work_folder import WorkFolder
+
+ENCODER = json.JSONEncoder(ensure_ascii=False)
+Fates = NDArray[np.int16]
+NUM_EXAMPLES = 10
+MAX_EXAMPLE_CHARACTERS = 400
+SCORES_FILE = "scores.parquet"
+DROPPED_FILE = "dropped.jsonl"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair that a rule dropped or changed: where it is, counted from 1, its texts, and its scores by that rule."""
+
+    corpus: int
+    pair: int
+    source: str
+    target: str
+    scores: dict[str, float | None]
+
+
+@dataclass
+class CleanText:
+    """Pairs read and kept of each corpus, and some of those that each rule dropped or changed."""
+
+    read: list[int]
+    kept: list[int]
+    examples: dict[str, list[Example]] = field(default_factory=lambda: defaultdict(list))
+
+
+class ScoreTable:
+    """The scores of all pairs, read as they are asked for."""
+
+    def __init__(self, rules: Sequence[Rule], work: WorkFolder, decisions: Decisions) -> None:
+        self.rules = rules
+        self.names = [name for rule in rules for name in rule.columns]
+        self._work, self._late = work, decisions.scores
+
+    def read(self, name: str, first: int, count: int) -> Floats:
+        """(count,) the scores of a column, of pairs from one on."""
+        late = self._late.get(name)
+        return self._work.scores(name, first, count) if late is None else late[first : first + count]
+
+    def of_rule(self, number: int, row: int) -> dict[str, float | None]:
+        """The scores of a pair by one rule."""
+        return {name: _rounded(float(self.read(name, row, 1)[0])) for name in self.rules[number].columns}
+
+    def of_dropped(self, fates: Fates, first: int) -> dict[int, dict[str, float | None]]:
+        """The scores of dropped pairs by the rule that dropped each, by number.
+
+        Args:
+            fates: (n,) of some pairs: 0, or the number of a rule from 1.
+            first: number of the first of them.
+        """
+        found: dict[int, dict[str, float | None]] = {}
+        for number in np.unique(fates[fates > 0]).tolist():
+            rows = np.flatnonzero(fates == number)
+            names = self.rules[number - 1].columns
+            scores = zip(*(self.read(name, first, len(fates))[rows].tolist() for name in names), strict=True)
+            for row, some in zip(rows.tolist(), scores, strict=True):
+                found[row] = dict(zip(names, map(_rounded, some), strict=True))
+        return dict(sorted(found.items()))
+
+
+def _rounded(score: float) -> float | None:
+    return round(score, 6) if math.isfinite(score) else None
+
+
+def example_rows(table: ScoreTable, decisions: Decisions) -> dict[int, list[int]]:
+    """Numbers of pairs -> the rules of which they are examples: ten a rule, drawn by the number of the pair."""
+    found = defaultdict(list)
+    for number, rule in enumerate(table.rules):
+        fates = decisions.dropped_by
+        chosen = table.read(rule.name, 0, len(fates)) == 1 if rule.kind == "change" else fates == number + 1
+        rows = np.flatnonzero(chosen)
+        drawn = rows[np.argsort(splitmix64(rows.astype(np.uint64)), kind="stable")[:NUM_EXAMPLES]]
+        for row in drawn.tolist():
+            found[row].append(number)
+    return found
+
+
+def write_clean_text(
+    chunks: Iterable[Chunk], table: ScoreTable, decisions: Decisions, num_corpora: int, folder: Path | None
+) -> CleanText:
+    """Write the texts that stay, one file a side and corpus, and all else that there is to say of each pair.
+
+    Args:
+        chunks: all pairs, with their texts as rules changed them.
+        table: of all scores.
+        decisions: the fate of each pair.
+        num_corpora: number of corpora.
+        folder: to write into; None: nothing is written.
+    """
+    made = CleanText([0] * num_corpora, [0] * num_corpora)
+    examples, row = example_rows(table, decisions), 0
+    with ExitStack() as files:
+        writer = None if folder is None else _Writer(folder, num_corpora, table, files)
+        for chunk in chunks:
+            before = made.read[chunk.corpus]
+            fates = decisions.dropped_by[row : row + len(chunk)]
+            if writer is not None:
+                writer.write(chunk, fates, row, before, is_first=not made.kept[chunk.corpus])
+            for number in sorted(examples.keys() & range(row, row + len(chunk))) if examples else ():
+                for rule in examples.pop(number):
+                    source, target = (
+                        side[number - row][:MAX_EXAMPLE_CHARACTERS] for side in (chunk.sources, chunk.targets)
+                    )
+                    place = chunk.corpus, before + number - row + 1
+                    example = Example(*place, source, target, table.of_rule(rule, number))
+                    made.examples[table.rules[rule].name].append(example)
+            made.read[chunk.corpus] += len(chunk)
+            made.kept[chunk.corpus] += int((fates == 0).sum())
+            row += len(chunk)
+    return made
+
+
+class _Writer:
+    """The files of the artifact, open for writing; `files` closes them."""
+
+    def __init__(self, folder: Path, num_corpora: int, table: ScoreTable, files: ExitStack) -> None:
+        def open_text(name: str) -> IO[str]:
+            return files.enter_context(open(folder / name, "x", encoding="utf-8", errors="replace", newline=""))
+
+        self._texts = [[open_text(name) for name in clean_text_files(number)] for number in range(num_corpora)]
+        self._dropped = open_text(DROPPED_FILE)
+        self._table = table
+        self._names = [rule.name for rule in table.rules]
+        fields = [("corpus", pa.int32()), ("pair", pa.int64()), ("dropped_by", pa.dictionary(pa.int16(), pa.string()))]
+        self._schema = pa.schema([*fields, *((name, pa.float64()) for name in table.names)])
+        self._scores = files.enter_context(pq.ParquetWriter(folder / SCORES_FILE, self._schema, compression="zstd"))
+
+    def write(self, chunk: Chunk, fates: Fates, row: int, before: int, *, is_first: bool) -> None:
+        """Write some pairs. row: of the first in all corpora; before: pairs of its corpus before it."""
+        kept = np.flatnonzero(fates == 0).tolist()
+        sides = [chunk.sources, chunk.targets]
+        for file, texts, is_there in zip(self._texts[chunk.corpus], sides, (chunk.has_source, True), strict=True):
+            if is_there:
+                file.write(as_lines([texts[each] for each in kept], is_first=is_first))
+        for each, scores in self._table.of_dropped(fates, row).items():
+            number = int(fates[each]) - 1
+            entry = {
+                "corpus": chunk.corpus,
+                "pair": before + each + 1,
+                "rule": self._names[number],
+                "scores": scores,
+                "source": chunk.sources[each] if chunk.has_source else None,
+                "target": chunk.targets[each],
+            }
+            self._dropped.write(ENCODER.encode(entry) + "\n")
+        reasons = pa.DictionaryArray.from_arrays(pa.array(fates - 1, pa.int16(), mask=fates == 0), self._names or [""])
+        columns = [
+            pa.array(np.full(len(chunk), chunk.corpus, np.int32)),
+            pa.array(np.arange(before + 1, before + len(chunk) + 1)),
+            reasons,
+            *(pa.array(self._table.read(name, row, len(chunk)), from_pandas=True) for name in self._table.names),
+        ]
+        self._scores.write_table(pa.Table.from_arrays(columns, schema=self._schema))

@@ -1,0 +1,114 @@
+"""The report on a cleaning: a table, and the same with examples on one self-contained page."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tfm.pipeline.cleaning.config import Limit
+from tfm.pipeline.cleaning.decisions import RuleResult
+from tfm.pipeline.cleaning.output import CleanText, Example
+from tfm.pipeline.errors import format_count
+from tfm.pipeline.page_frame import escape_html, frame_page, text_as_html
+
+TABLE_COLUMNS = ("rule", "limit", "looked at", "alone", "after others", "changed")
+
+
+def rule_rows(results: Sequence[RuleResult]) -> list[list[object]]:
+    """The rows of the table: a rule, its limits, and how many pairs it drops."""
+    return [
+        [
+            each.name,
+            describe_limits(each.limits),
+            f"{each.measured:,}",
+            "–" if each.changed is not None else f"{each.alone:,}",
+            "–" if each.changed is not None else f"{each.dropped:,}",
+            "–" if each.changed is None else f"{each.changed:,}",
+        ]
+        for each in results
+    ]
+
+
+def describe_limits(limits: Sequence[Limit]) -> str:
+    """The limits of a rule in a few signs: "≥ 0.5", "1 to 150"."""
+    lows = [limit.low for limit in limits if limit.low is not None]
+    highs = [limit.high for limit in limits if limit.high is not None]
+    parts = f"{lows[0]:.4g} to {highs[0]:.4g}" if lows and highs else ""
+    parts = parts or (f"≥ {lows[0]:.4g}" if lows else f"≤ {highs[0]:.4g}" if highs else "")
+    percentiles = [f" (percentile {limit.percentile:g})" for limit in limits if limit.percentile is not None]
+    return (parts + "".join(percentiles)).strip()
+
+
+def summary_line(text: CleanText) -> str:
+    """How many pairs stay, in a sentence."""
+    read, kept = sum(text.read), sum(text.kept)
+    share = f" ({kept / read:.1%})" if read else ""
+    return f"{format_count(read, 'pair')} read, {kept:,} kept{share}"
+
+
+def report_as_json(results: Sequence[RuleResult], text: CleanText, corpora: Sequence[str]) -> dict[str, Any]:
+    """The contents of report.json."""
+    return {
+        "corpora": [
+            {"corpus": name, "read": read, "kept": kept}
+            for name, read, kept in zip(corpora, text.read, text.kept, strict=True)
+        ],
+        "rules": [
+            {
+                "rule": each.name,
+                "limits": [_limit_as_json(limit) for limit in each.limits],
+                "measured": each.measured,
+                "alone": each.alone,
+                "dropped": each.dropped,
+                "changed": each.changed,
+                "examples": [vars(example) for example in text.examples.get(each.name, [])],
+            }
+            for each in results
+        ],
+    }
+
+
+def report_page(results: Sequence[RuleResult], text: CleanText, corpora: Sequence[str], *, is_dry: bool) -> str:
+    """Return the report as an HTML page."""
+    intro = "Nothing was written: each rule looked at every pair." if is_dry else (
+        "“Alone”: pairs that a rule would drop by itself, of those that it looked at; “after others”: those that it "
+        "dropped, of what the rules above it had left."
+    )  # fmt: skip
+    parts = [f"<p>{escape_html(summary_line(text))}. {intro}</p>", "<h2>Corpora</h2>"]
+    counts = zip(corpora, text.read, text.kept, strict=True)
+    parts.append(_table(("corpus", "read", "kept"), [[name, f"{read:,}", f"{kept:,}"] for name, read, kept in counts]))
+    parts += ["<h2>Rules</h2>", _table(TABLE_COLUMNS, rule_rows(results))]
+    for each in results:
+        if examples := text.examples.get(each.name):
+            done = "changed" if each.changed is not None else "dropped"
+            parts.append(f"<h3>{escape_html(each.name)}: pairs that it {done}</h3>")
+            parts += [_example(example, corpora[example.corpus]) for example in examples]
+    return frame_page("Cleaning", "\n".join(parts))
+
+
+def _limit_as_json(limit: Limit) -> dict[str, object]:
+    values = {"low": limit.low, "high": limit.high, "percentile": limit.percentile}
+    return {"score": limit.column, **{name: value for name, value in values.items() if value is not None}}
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    head = "".join(f"<th>{escape_html(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td{_number_class(str(cell))}>{escape_html(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _number_class(cell: str) -> str:
+    return ' class="number"' if cell.replace(",", "").isdecimal() or cell == "–" else ""
+
+
+def _example(example: Example, corpus: str) -> str:
+    scores = ", ".join(
+        f"{name} {'–' if score is None or math.isnan(score) else f'{score:.4g}'}"
+        for name, score in example.scores.items()
+    )
+    place = f"{corpus}, pair {example.pair:,}: {scores}"
+    rows = [("source", example.source), ("target", example.target)]
+    texts = "".join(f"<dt>{name}</dt><dd>{text_as_html(text)}</dd>" for name, text in rows if text)
+    return f'<div class="sample"><p>{escape_html(place)}</p><dl>{texts}</dl></div>'

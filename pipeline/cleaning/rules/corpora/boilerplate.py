@@ -1,0 +1,18 @@
+"""Boilerplate: texts that stand in very many pairs on the same side, numbers apart ("page 3 of 12", cookie notices).
+
+The score is the number of pairs, among those that passed all rules before, that have the text of a pair's source or
+target, whichever has more.
+"""
+
+import numpy as np
+
+from tfm.pipeline.cleaning.config import BoilerplateConfig
+from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, digits_apart, hash_texts
+from tfm.pipeline.cleaning.text_batch import PairBatch
+
+
+def boilerplate_keys(pairs: PairBatch, config: BoilerplateConfig) -> Keys:
+    """(n, 2) a key of the source and one of the target of each pair."""
+    target = hash_texts(map(digits_apart, pairs.target.texts))
+    source = hash_texts(map(digits_apart, pairs.source.texts)) if pairs.has_source else target
+    return np.stack([source, target], 1)

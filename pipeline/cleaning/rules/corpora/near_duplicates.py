@@ -1,0 +1,68 @@
+"""Near duplicates: pairs that share most sequences of characters, by MinHash (Broder 1997) in bands, as LSH has it.
+
+A pair is the set of the sequences of `shingle` characters of its source and target, small letters and single spaces.
+There are b bands of r minima each: two pairs of Jaccard likeness s share one with probability 1 - (1 - s^r)^b; b and r
+are such that this is a half at `likeness`. A pair is dropped that shares a band with an earlier pair that passed all
+rules before. Keys take 8 b bytes a pair. The minima are rensa's.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tfm.data.arrays import splitmix64
+from tfm.pipeline.cleaning.config import NearDuplicatesConfig
+from tfm.pipeline.cleaning.packages import missing_package_error
+from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling
+from tfm.pipeline.cleaning.text_batch import PairBatch, TextBatch
+
+MAX_BANDS = 10
+SEED = 1
+
+
+def choose_bands(likeness: float) -> tuple[int, int]:
+    """Return bands b and minima a band r whose probability is nearest to a half at a likeness, with the most minima."""
+    rows = max(1, math.floor(math.log(1 - 0.5 ** (1 / MAX_BANDS)) / math.log(likeness)))
+    bands = round(math.log(0.5) / math.log(1 - likeness**rows))
+    return min(max(bands, 1), MAX_BANDS), rows
+
+
+def make_near_duplicate_keys(config: NearDuplicatesConfig) -> Callable[[PairBatch], Keys]:
+    """Return the function that gives (n, b) the keys of the bands of each pair.
+
+    Raises:
+        RecipeError: rensa is not installed.
+    """
+    try:
+        from rensa import RMinHash
+    except ImportError:
+        raise missing_package_error("near_duplicates", "rensa") from None
+    bands, rows = choose_bands(config.likeness)
+    factors = splitmix64(np.arange(1, config.shingle + 1, dtype=np.uint64)) | np.uint64(1)
+    band_factors = splitmix64(np.arange(1, rows + 1, dtype=np.uint64)) | np.uint64(1)
+
+    def keys_of(pairs: PairBatch) -> Keys:
+        both = zip(pairs.source.texts, pairs.target.texts, strict=True)
+        # padded, so that the shortest has one sequence
+        texts = TextBatch(
+            [f"{fold_spelling(source)}\n{fold_spelling(target)}".ljust(config.shingle) for source, target in both]
+        )
+        hashes, offsets = _shingle_hashes(texts, factors)
+        minima = RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, bands * rows, SEED)
+        digests = np.array(minima.to_rows(), np.uint64).reshape(len(pairs), bands, rows)
+        return splitmix64((splitmix64(digests) * band_factors).sum(2, dtype=np.uint64))
+
+    return keys_of
+
+
+def _shingle_hashes(texts: TextBatch, factors: Keys) -> tuple[Keys, Keys]:
+    """The hashes of all sequences of characters, and where those of each text begin, with the end (n + 1,)."""
+    width, characters = len(factors), texts.characters.astype(np.uint64)
+    windows = len(characters) - width + 1
+    sums = sum(characters[place : place + windows] * factors[place] for place in range(width))
+    counts = texts.lengths - width + 1
+    begins = np.cumsum(texts.lengths) - texts.lengths
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    places = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], counts)
+    return splitmix64(np.asarray(sums)[places]), offsets.astype(np.uint64)

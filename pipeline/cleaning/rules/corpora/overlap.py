@@ -1,0 +1,51 @@
+"""Pairs whose texts validation or test data have too: figures on those data would then be of what was learned by heart.
+
+Texts are the same where they differ in white space, Unicode normal form and case alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfm.pipeline.cleaning.config import OverlapConfig
+from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, hash_texts
+from tfm.pipeline.cleaning.text_batch import Bools, Floats, PairBatch, column
+
+
+@dataclass(frozen=True)
+class HeldOutKeys:
+    """Keys of the pairs of validation and test data, each sorted."""
+
+    sources: Keys
+    targets: Keys
+    pairs: Keys
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> "HeldOutKeys":
+        """Return the keys of some pairs; texts that are empty are no text."""
+        folded = [(fold_spelling(source), fold_spelling(target)) for source, target in pairs]
+        sources, targets = (np.unique(hash_texts(each[side] for each in folded if each[side])) for side in (0, 1))
+        return cls(sources, targets, np.unique(_pair_keys(folded)))
+
+
+def count_shared_sides(pairs: PairBatch, config: OverlapConfig, held_out: HeldOutKeys) -> Floats:
+    """(n, 1) 1 where a pair is shared with the held-out data, 0 where it is not."""
+    folded = [[fold_spelling(text) for text in side.texts] for side in (pairs.source, pairs.target)]
+    if config.sides == "both" and pairs.has_source:
+        return column(_is_in(_pair_keys(zip(*folded, strict=True)), held_out.pairs))
+    shared = _is_in(hash_texts(folded[1]), held_out.targets)
+    if pairs.has_source:
+        shared |= _is_in(hash_texts(folded[0]), held_out.sources)
+    return column(shared)
+
+
+def _pair_keys(folded: Iterable[tuple[str, str]]) -> Keys:
+    return hash_texts(f"{source}\n{target}" for source, target in folded)
+
+
+def _is_in(keys: Keys, known: Keys) -> Bools:
+    if not len(known):
+        return np.zeros(len(keys), np.bool_)
+    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.asarray(known[places] == keys)

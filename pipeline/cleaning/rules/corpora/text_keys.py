@@ -1,0 +1,41 @@
+"""64-bit keys of texts: equal texts have equal keys, in every process and on every machine."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from tfm.data.lines import normalize_whitespace
+
+Keys = NDArray[np.uint64]
+KEY_BYTES = 8
+NO_LETTER_PATTERN = regex.compile(r"\P{L}+")
+DIGITS_PATTERN = regex.compile(r"\p{N}+")
+
+
+def hash_texts(texts: Iterable[str]) -> Keys:
+    """(n,) the key of each text, as it is written."""
+    digest = hashlib.blake2b
+    found = b"".join(digest(each.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest() for each in texts)
+    return np.frombuffer(found, "<u8").astype(np.uint64)
+
+
+def fold_spelling(text: str) -> str:
+    """Return the text without what people do not see: white space, normal form and case."""
+    return (" ".join(text.split()) if text.isascii() else normalize_whitespace(text)).casefold()
+
+
+def letters_alone(text: str) -> str:
+    """Return the letters of a text, small."""
+    return str(NO_LETTER_PATTERN.sub("", text)).casefold()
+
+
+def digits_apart(text: str) -> str:
+    """Return a text with 0 in place of each number, so that the lines of a list are one."""
+    return str(DIGITS_PATTERN.sub("0", fold_spelling(text)))
+
+
+FOLDS: dict[str, Callable[[str], str]] = {"nothing": str, "case": fold_spelling, "marks": letters_alone}
+"""By what makes no difference: the function that takes it away."""

@@ -1,0 +1,67 @@
+"""Dual conditional cross-entropy (Junczys-Dowmunt 2018): two models find a pair equally, and well, explained.
+
+A is the cross-entropy of the target given the source under a forward model, B that of the source given the target under
+a backward one, both in nats a piece with the end of the text. The score is exp(-(|A - B| + (A + B) / 2)), in (0, 1].
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tfm.pipeline.cleaning.config import CrossEntropyConfig
+from tfm.pipeline.cleaning.text_batch import Floats
+from tfm.pipeline.decoding.teacher_forcing import target_log_probs
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.tasks.abilities import ABILITIES
+
+
+class DualCrossEntropy:
+    """Two models that score pairs.
+
+    Args:
+        config: names them.
+        device: on which they compute.
+    """
+
+    def __init__(self, config: CrossEntropyConfig, device: str) -> None:
+        self.forward = _load(config.forward, device)
+        self.backward = _load(config.backward, device)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """(n,) the score of each pair; 0 where a text has no pieces or is longer than a model reads."""
+        if not pairs:
+            return np.zeros(0)
+        sources, targets = map(list, zip(*pairs, strict=True))
+        forward = _cross_entropies(self.forward, sources, targets)
+        backward = _cross_entropies(self.backward, targets, sources)
+        with np.errstate(invalid="ignore"):
+            scores = np.exp(-(np.abs(forward - backward) + (forward + backward) / 2))
+        return np.nan_to_num(scores, nan=0.0)
+
+
+def _load(name: str, device: str) -> LoadedModel:
+    loaded = load_model(model_folder(Path(name)), device)
+    if not ABILITIES[loaded.config.task].translates:
+        raise DataError(f"clean.cross_entropy needs translation models, and this is one for {loaded.config.task}",
+                        file=name)  # fmt: skip
+    return loaded
+
+
+def _cross_entropies(loaded: LoadedModel, sources: Sequence[str], targets: Sequence[str]) -> Floats:
+    """(n,) nats a piece of each target, infinite where it has no probability."""
+    limit = loaded.model.max_length - 1
+    read, written = loaded.source_tokenizer.encode_batch(sources), loaded.target_tokenizer.encode_batch(targets)
+    rows = [
+        row for row, (source, target) in enumerate(zip(read, written, strict=True))
+        if source and target and len(source) <= limit and len(target) <= limit
+    ]  # fmt: skip
+    found = np.full(len(sources), np.inf)
+    if rows:
+        device = next(loaded.model.parameters()).device
+        chosen = [read[row] for row in rows], [written[row] for row in rows]
+        log_probs = target_log_probs(loaded.model, *chosen, device=device)
+        found[rows] = -log_probs / (np.array([len(each) for each in chosen[1]]) + 1)
+    return found

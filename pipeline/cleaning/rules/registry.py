@@ -1,0 +1,126 @@
+"""All rules by name: the function that measures pairs for each, and what it gives."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.pipeline.cleaning.config import CleanConfig, ExternalScorer, Limit
+from tfm.pipeline.cleaning.recipe_check import TWO_SIDED_RULES
+from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
+from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
+from tfm.pipeline.cleaning.rules.corpora.near_duplicates import choose_bands, make_near_duplicate_keys
+from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, count_shared_sides
+from tfm.pipeline.cleaning.rules.pairs.copies import measure_copies
+from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup
+from tfm.pipeline.cleaning.rules.pairs.numbers import measure_numbers
+from tfm.pipeline.cleaning.rules.pairs.punctuation import measure_punctuation
+from tfm.pipeline.cleaning.rules.pairs.ratio import measure_ratio
+from tfm.pipeline.cleaning.rules.texts.controls import count_controls, remove_controls
+from tfm.pipeline.cleaning.rules.texts.empty import count_filled_sides
+from tfm.pipeline.cleaning.rules.texts.language import make_language_measure
+from tfm.pipeline.cleaning.rules.texts.length import measure_lengths
+from tfm.pipeline.cleaning.rules.texts.letters import measure_letters
+from tfm.pipeline.cleaning.rules.texts.repair import make_repair
+from tfm.pipeline.cleaning.rules.texts.script import measure_script
+from tfm.pipeline.cleaning.text_batch import PairBatch
+
+RuleKind = Literal["change", "score", "slow", "keys", "late"]
+MEASURES: dict[str, Callable[[PairBatch, Any], NDArray[Any]]] = {
+    "controls": count_controls,
+    "empty": count_filled_sides,
+    "length": measure_lengths,
+    "ratio": measure_ratio,
+    "copies": measure_copies,
+    "letters": measure_letters,
+    "script": measure_script,
+    "numbers": measure_numbers,
+    "markup": measure_markup,
+    "punctuation": measure_punctuation,
+    "boilerplate": boilerplate_keys,
+    "duplicates": duplicate_keys,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule as it is used.
+
+    Args:
+        name: of the rule.
+        kind: change: changes texts; score: measures pairs; slow: does so at a cost, so that only pairs are measured
+            that passed those before it; keys: pairs are compared by keys; late: by a model or a command, at last.
+        limits: of its scores, one a column.
+        num_keys: keys of a pair.
+        compares_sides: whether it needs both sides.
+        change: texts -> texts.
+        measure: pairs -> scores (n, columns) or keys (n, num_keys).
+        config: its part of the recipe.
+    """
+
+    name: str
+    kind: RuleKind
+    limits: tuple[Limit, ...]
+    num_keys: int = 0
+    compares_sides: bool = False
+    change: Callable[[Sequence[str]], Sequence[str]] | None = None
+    measure: Callable[[PairBatch], NDArray[Any]] | None = None
+    config: Any = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its scores: RULE, or RULE.SCORE of several."""
+        if self.kind == "change":
+            return (self.name,)
+        names = [limit.column for limit in self.limits]
+        return (self.name,) if len(names) == 1 else tuple(f"{self.name}.{name}" for name in names)
+
+    def is_failed(self, scores: NDArray[np.float64], limits: Sequence[Limit]) -> NDArray[np.bool_]:
+        """(n,) whether scores (n, columns) are beyond limits with values; a score that is NaN is not."""
+        failed = np.zeros(len(scores), np.bool_)
+        for column, limit in zip(scores.T, limits, strict=True):
+            if limit.low is not None:
+                failed |= column < limit.low
+            if limit.high is not None:
+                failed |= column > limit.high
+        return failed
+
+
+def make_rules(config: CleanConfig, held_out: HeldOutKeys) -> list[Rule]:
+    """Return the rules of a recipe, in order.
+
+    Args:
+        config: the [clean] part of the recipe.
+        held_out: of the texts that no training pair may have, if there is such a rule.
+
+    Raises:
+        RecipeError: a package that a rule needs is not installed.
+    """
+    return [_make_rule(name, each, held_out) for name, each in config.rules.items()]
+
+
+def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> Rule:
+    made = partial(Rule, name, limits=config.limits, compares_sides=name in TWO_SIDED_RULES, config=config)
+    if isinstance(config, ExternalScorer) or name == "cross_entropy":
+        return made(kind="late")
+    if name == "repair":
+        return made(kind="change", change=make_repair(config))
+    if name == "controls" and config.action == "remove":
+        return made(kind="change", change=partial(remove_controls, config=config))
+    if name == "language":
+        return made(kind="slow", measure=make_language_measure(config))
+    if name == "overlap":
+        return made(kind="score", measure=partial(count_shared_sides, config=config, held_out=held_out))
+    if name == "near_duplicates":
+        bands = choose_bands(config.likeness)[0]
+        return made(kind="keys", num_keys=bands, measure=make_near_duplicate_keys(config))
+    num_keys = {"duplicates": 1, "boilerplate": 2}.get(name, 0)
+    kind: RuleKind = "keys" if num_keys else "score"
+    return made(kind=kind, num_keys=num_keys, measure=partial(_measure_with, MEASURES[name], config))
+
+
+def _measure_with(measure: Callable[[PairBatch, Any], NDArray[Any]], config: Any, pairs: PairBatch) -> NDArray[Any]:
+    return measure(pairs, config)

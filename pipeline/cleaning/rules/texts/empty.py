@@ -1,0 +1,14 @@
+"""Empty sides: texts of white space alone."""
+
+import numpy as np
+
+from tfm.pipeline.cleaning.config import EmptyConfig
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+
+
+def count_filled_sides(pairs: PairBatch, config: EmptyConfig) -> Floats:
+    """(n, 1) 1 where every side has a word, 0 where one has none."""
+    filled = np.ones(len(pairs), np.bool_)
+    for side in pairs.sides:
+        filled &= side.num_words > 0
+    return column(filled)

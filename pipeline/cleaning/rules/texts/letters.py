@@ -1,0 +1,19 @@
+"""Share of letters: alphabetic characters (Unicode's property) over all characters, spaces too.
+
+OpusFilter's AlphabetRatioFilter is the same. An empty side has the share 1: the rule `empty` is for it.
+"""
+
+import numpy as np
+
+from tfm.pipeline.cleaning.character_sets import letters
+from tfm.pipeline.cleaning.config import LettersConfig
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+
+
+def measure_letters(pairs: PairBatch, config: LettersConfig) -> Floats:
+    """(n, 1) the share of letters of the side that has fewer."""
+    shares = np.ones(len(pairs))
+    for side in pairs.sides:
+        found = side.count(letters()[side.characters])
+        shares = np.minimum(shares, np.where(side.lengths > 0, found / np.maximum(side.lengths, 1), 1.0))
+    return column(shares)

@@ -1,0 +1,31 @@
+"""Repair of text that was decoded by the wrong encoding ("schÃ¶n"), and its normal form, by ftfy."""
+
+from collections.abc import Callable, Sequence
+
+from tfm.pipeline.cleaning.config import RepairConfig
+from tfm.pipeline.cleaning.packages import missing_package_error
+
+FORMS = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
+
+
+def make_repair(config: RepairConfig) -> Callable[[Sequence[str]], Sequence[str]]:
+    """Return the function that repairs texts.
+
+    Line breaks and HTML entities within tags stay; what a language needs to be invisible stays too.
+
+    Raises:
+        DataError: ftfy is not installed.
+    """
+    try:
+        import ftfy
+    except ImportError:
+        raise missing_package_error("repair", "ftfy") from None
+    settings = ftfy.TextFixerConfig(
+        uncurl_quotes=config.quotes,
+        normalization=FORMS[config.normal_form],  # type: ignore[arg-type]
+        remove_terminal_escapes=False,
+        remove_control_chars=False,  # the rule `controls` counts them
+        fix_line_breaks=False,
+        explain=False,
+    )
+    return lambda texts: [ftfy.fix_text(each, settings) for each in texts]

@@ -1,0 +1,21 @@
+"""Share of the right script: letters of the script (Unicode's property Script) over letters.
+
+OpusFilter's CharacterScoreFilter is the same. A side without letters has the share 1.
+"""
+
+import numpy as np
+
+from tfm.pipeline.cleaning.character_sets import letters, letters_of_script
+from tfm.pipeline.cleaning.config import ScriptConfig
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+
+
+def measure_script(pairs: PairBatch, config: ScriptConfig) -> Floats:
+    """(n, 1) the share of the right script, of the side that has less."""
+    shares = np.ones(len(pairs))
+    for side, script in ((pairs.source, config.source), (pairs.target, config.target)):
+        if script is None or not (side is pairs.target or pairs.has_source):
+            continue
+        found, of_script = (side.count(table[side.characters]) for table in (letters(), letters_of_script(script)))
+        shares = np.minimum(shares, np.where(found > 0, of_script / np.maximum(found, 1), 1.0))
+    return column(shares)

@@ -1,0 +1,95 @@
+"""Texts of many pairs as arrays of characters, so that a rule counts all of them at once."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.arrays import Ints
+from tfm.pipeline.cleaning.character_sets import white_space
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+class TextBatch:
+    """Some texts, and their characters one after another.
+
+    texts: (n,).
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def characters(self) -> NDArray[np.uint32]:
+        """(c,) the code points of all texts."""
+        return np.frombuffer("".join(self.texts).encode("utf-32-le", "surrogatepass"), np.uint32)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """(n,) characters of each text."""
+        return np.fromiter(map(len, self.texts), np.int64, len(self.texts))
+
+    @cached_property
+    def num_words(self) -> Ints:
+        """(n,) stretches between white space of each text, as `str.split` has them."""
+        inside = ~white_space()[self.characters]
+        begins = inside.copy()
+        begins[1:] &= ~inside[:-1]
+        first = self._begins[self.lengths > 0]
+        begins[first] = inside[first]
+        return self.count(begins)
+
+    def count(self, flags: Bools) -> Ints:
+        """(n,) characters of each text that have a flag (c,)."""
+        sums = np.zeros(len(flags) + 1, np.int64)
+        np.cumsum(flags, out=sums[1:])
+        found: Ints = sums[self._begins + self.lengths] - sums[self._begins]
+        return found
+
+    @cached_property
+    def _begins(self) -> Ints:
+        return np.cumsum(self.lengths) - self.lengths
+
+
+class PairBatch:
+    """Some pairs of a corpus.
+
+    Args:
+        sources: (n,), each "" where the corpus has targets alone.
+        targets: (n,).
+        has_source: whether these are pairs.
+    """
+
+    def __init__(self, sources: Sequence[str], targets: Sequence[str], *, has_source: bool = True) -> None:
+        self.source = TextBatch(sources)
+        self.target = TextBatch(targets)
+        self.has_source = has_source
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def sides(self) -> tuple[TextBatch, ...]:
+        """The texts of each side that there is."""
+        return (self.source, self.target) if self.has_source else (self.target,)
+
+    def select(self, rows: Ints) -> "PairBatch":
+        """Return some of the pairs."""
+        chosen = [[each.texts[row] for row in rows.tolist()] for each in (self.source, self.target)]
+        return PairBatch(*chosen, has_source=self.has_source)
+
+
+def lengths_of(texts: TextBatch, unit: str) -> Ints:
+    """(n,) the lengths of texts, in words or characters."""
+    return texts.num_words if unit == "word" else texts.lengths
+
+
+def column(scores: NDArray[np.generic]) -> Floats:
+    """Return scores (n,) as the one column (n, 1) of a rule."""
+    return scores.astype(np.float64).reshape(-1, 1)

@@ -1,0 +1,131 @@
+"""Scores that are found already, in a folder beside the artifact: a cleaning that was killed goes on from there.
+
+A column is a file of numbers. `progress.json` says how many pairs, and bytes of changed texts, were safely on disk;
+what is behind them is cut off. All belongs to one plan: another one begins again.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.safe_files import read_bounded_file
+from tfm.pipeline.artifacts.canonical_json import sha256_of_json
+from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.no_symlinks import (
+    check_tree_has_no_symlinks,
+    make_folder_below,
+    open_file_below,
+    remove_path_below,
+)
+from tfm.pipeline.errors import DataError
+
+PROGRESS_FILE = "progress.json"
+CHANGES_FILE = "changes.jsonl"
+MAX_PROGRESS_BYTES = 1 << 20
+NUMBER_BYTES = 8
+KEYS_PER_BLOCK = 1 << 16
+
+
+class WorkFolder:
+    """The columns of a cleaning, by name, which grow together.
+
+    Args:
+        folder: where they are; what is there of another plan is removed.
+        plan: all that determines the columns, a JSON value.
+        widths: by name of a column, numbers a pair.
+    """
+
+    def __init__(self, folder: Path, plan: object, widths: Mapping[str, int]) -> None:
+        self.folder = folder
+        self._widths = dict(widths)
+        self._fingerprint = sha256_of_json([plan, sorted(self._widths.items())])
+        with raise_cannot_write(folder):
+            check_tree_has_no_symlinks(folder)
+            known = self._read_progress()
+            if known is None:
+                remove_path_below(folder.parent, folder)
+                make_folder_below(folder.parent, folder)
+                known = {"rows": 0, "changes": 0}
+            self.rows, self._changes = int(known["rows"]), int(known["changes"])
+            self._files = {name: self._open(self._column_file(name), self._bytes_of(name)) for name in self._widths}
+            self._changes_file = self._open(folder / CHANGES_FILE, self._changes)
+
+    def append(
+        self, columns: Mapping[str, NDArray[np.float64] | NDArray[np.uint64]], changes: Mapping[int, tuple[str, str]]
+    ) -> None:
+        """Add numbers (n, width) of further pairs, and their texts where they were changed, by number from 0."""
+        for name, file in self._files.items():
+            file.write(np.ascontiguousarray(columns[name]).tobytes())
+        lines = "".join(json.dumps([self.rows + row, *texts]) + "\n" for row, texts in sorted(changes.items()))
+        self._changes_file.write(lines.encode())
+        self._changes += len(lines)
+        self.rows += len(next(iter(columns.values()), ()))
+
+    def save(self) -> None:
+        """Bring all that was added to disk, so that it is found again."""
+        for file in (*self._files.values(), self._changes_file):
+            file.flush()
+            os.fsync(file.fileno())
+        text = json.dumps({"plan": self._fingerprint, "rows": self.rows, "changes": self._changes})
+        write_text_atomically(self.folder / PROGRESS_FILE, text)
+
+    def scores(self, name: str, first: int = 0, count: int | None = None) -> NDArray[np.float64]:
+        """(n,) the scores of a column; of `count` pairs from one on, where that is given."""
+        count = self.rows - first if count is None else count
+        return np.fromfile(self._column_file(name), np.float64, count, offset=first * NUMBER_BYTES)
+
+    def keys(self, name: str, number: int) -> NDArray[np.uint64]:
+        """(n,) one of the keys of each pair."""
+        width, found = self._widths[name], np.empty(self.rows, np.uint64)
+        with open(self._column_file(name), "rb") as file:
+            for first in range(0, self.rows, KEYS_PER_BLOCK):
+                some = np.fromfile(file, np.uint64, min(KEYS_PER_BLOCK, self.rows - first) * width)
+                found[first : first + KEYS_PER_BLOCK] = some.reshape(-1, width)[:, number]
+        return found
+
+    def changes(self) -> Iterator[tuple[int, str, str]]:
+        """The pairs that were changed: number, source, target; in order."""
+        with open(self.folder / CHANGES_FILE, encoding="ascii") as lines:
+            for line in lines:
+                row, source, target = json.loads(line)
+                yield row, source, target
+
+    def close(self) -> None:
+        """Close all files; they stay."""
+        for file in (*self._files.values(), self._changes_file):
+            with suppress(OSError):
+                file.close()
+
+    def _column_file(self, name: str) -> Path:
+        return self.folder / f"{name}.column"
+
+    def _bytes_of(self, name: str) -> int:
+        return self.rows * self._widths[name] * NUMBER_BYTES
+
+    def _open(self, file: Path, num_bytes: int) -> Any:
+        stream = open_file_below(self.folder.parent, file, "a+b")
+        stream.truncate(num_bytes)
+        stream.seek(0, os.SEEK_END)
+        return stream
+
+    def _read_progress(self) -> dict[str, int] | None:
+        """Return what is safely there; None where that is nothing, of another plan, or damaged."""
+        try:
+            found = json.loads(read_bounded_file(self.folder / PROGRESS_FILE, max_bytes=MAX_PROGRESS_BYTES))
+            rows, changes = found["rows"], found["changes"]
+            whole = isinstance(rows, int) and isinstance(changes, int) and rows >= 0 and changes >= 0
+            if not whole or found["plan"] != self._fingerprint:
+                return None
+            sizes = {self._column_file(name): rows * width * NUMBER_BYTES for name, width in self._widths.items()}
+            sizes[self.folder / CHANGES_FILE] = changes
+            if any(file.stat().st_size < size for file, size in sizes.items()):
+                return None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, DataError):
+            return None
+        return cast("dict[str, int]", found)

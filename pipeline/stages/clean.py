@@ -1,0 +1,217 @@
+"""The clean stage: training pairs that pass the rules of a recipe, and what was dropped, with the reason."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfm.data.config import DataConfig
+from tfm.data.corpora.portions import Corpus, flatten_portions
+from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.remarks import collect_remarks
+from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
+from tfm.data.corpora.splits import Splits
+from tfm.data.errors import DataError
+from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
+from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, corpus_settings
+from tfm.pipeline.artifacts.files import check_parent_folder, write_text_atomically
+from tfm.pipeline.artifacts.no_symlinks import remove_path_below
+from tfm.pipeline.cleaning.cleaner import Cleaner
+from tfm.pipeline.cleaning.config import CleanConfig
+from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
+from tfm.pipeline.cleaning.decisions import Decisions
+from tfm.pipeline.cleaning.measurement import Chunk
+from tfm.pipeline.cleaning.output import CleanText, ScoreTable, write_clean_text
+from tfm.pipeline.cleaning.report import (
+    TABLE_COLUMNS,
+    report_as_json,
+    report_page,
+    rule_rows,
+    summary_line,
+)
+from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
+from tfm.pipeline.cleaning.rules.registry import make_rules
+from tfm.pipeline.config import Device
+from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.scoring.metrics.external.scores import inputs_of
+
+REPORT_PAGE = "report.html"
+
+
+def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole: bool = False) -> Plan:
+    """Return the plan of `clean`.
+
+    Args:
+        config: the [clean] part of a recipe.
+        data: the [data] part of a recipe.
+        out: the folder of the artifact.
+        whole: whether no validation and test data are cut from the training data, where there are none.
+
+    Raises:
+        DataError: a corpus or a model is not there.
+    """
+    splits = _find_splits(data, whole=whole)
+    used: dict[str, Sequence[Corpus]] = {"train": splits.train}
+    if config.overlap is not None:
+        used |= {name: corpora for name, corpora in splits.all().items() if name != "train"}
+    inputs = corpus_inputs(used, online=data.online)
+    if config.cross_entropy is not None:
+        for name in ("forward", "backward"):
+            folder = model_folder(Path(getattr(config.cross_entropy, name)))
+            inputs[f"{name} model"] = Input.from_artifact(folder, "train")
+    inputs |= inputs_of(config.external)
+    settings: dict[str, JSON] = {name: [corpus_settings(each) for each in corpora] for name, corpora in used.items()}
+    # a model is known by its fingerprint, wherever it is
+    described = config.model_dump(mode="json", exclude_none=True, exclude={"cross_entropy": {"forward", "backward"}})
+    return Plan(CLEAN_STAGE, out, {"clean": described, "data": settings}, inputs, seed=None)
+
+
+def clean(
+    config: CleanConfig,
+    data: DataConfig,
+    out: Path,
+    *,
+    whole: bool = False,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+) -> None:
+    """Apply the rules to the training corpora of a recipe, and publish what passes.
+
+    train.N.source.txt and train.N.target.txt have the pairs of corpus N that stay, scores.parquet the scores of all,
+    dropped.jsonl those that were dropped, with the rule; report.json and report.html say how many, with examples.
+    Stopped at any moment, the same command goes on with what was measured.
+
+    Args:
+        config: the [clean] part of a recipe.
+        data: the [data] part of a recipe.
+        out: the folder of the artifact.
+        whole: as for `plan_clean`.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: of the models of a rule.
+
+    Raises:
+        DataError: a corpus is not in order, or no pair is left.
+        RecipeError: a rule needs a package that is not installed.
+    """
+    plan = plan_clean(config, data, out, whole=whole)
+    if is_fresh(plan, reporter):
+        return
+    with publish(plan, command=command) as draft, collect_remarks() as remarks:
+        work_folder = plan.folder.absolute().parent / f".{plan.folder.name}.work"
+        splits = _find_splits(data, whole=whole)
+        found = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter)
+        report = report_as_json(found.decisions.results, found.text, found.corpora)
+        text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+        (draft.folder / "report.json").write_text(text, encoding="utf-8", errors="surrogatepass")
+        page = report_page(found.decisions.results, found.text, found.corpora, is_dry=False)
+        (draft.folder / REPORT_PAGE).write_text(page, encoding="utf-8")
+        draft.figures["read"], draft.figures["kept"] = list(found.text.read), list(found.text.kept)
+        draft.figures["dropped"] = {each.name: each.dropped for each in found.decisions.results}
+    remove_path_below(work_folder.parent, work_folder)
+    _show(found, remarks, reporter)
+    reporter.line(f"clean: {out}; report: {out / REPORT_PAGE}")
+
+
+def show_dry_run(
+    config: CleanConfig,
+    data: DataConfig,
+    page: Path | None,
+    *,
+    whole: bool = False,
+    reporter: Reporter,
+    device: Device = "auto",
+) -> None:
+    """Show what each rule would drop, alone and after the others; every rule looks at every pair.
+
+    Args:
+        config: the [clean] part of a recipe.
+        data: the [data] part of a recipe.
+        page: the file of an HTML page with examples; None for none.
+        whole: as for `plan_clean`.
+        reporter: receives the table.
+        device: of the models of a rule.
+    """
+    if page is not None:
+        check_parent_folder(page)
+    plan, splits = plan_clean(config, data, Path("dry-run"), whole=whole), _find_splits(data, whole=whole)
+    with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
+        found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter)
+    _show(found, remarks, reporter)
+    if page is not None:
+        text = report_page(found.decisions.results, found.text, found.corpora, is_dry=True)
+        write_text_atomically(page, text)
+        reporter.line(f"report: {page}")
+
+
+@dataclass(frozen=True)
+class _Result:
+    decisions: Decisions
+    text: CleanText
+    corpora: list[str]
+
+
+def _find_splits(data: DataConfig, *, whole: bool) -> Splits:
+    return Splits(data.train, data.valid, dict(data.tests)) if whole else resolve_splits(data)
+
+
+def _clean_splits(
+    config: CleanConfig,
+    splits: Splits,
+    online: bool,
+    plan: Plan,
+    work_folder: Path,
+    out: Path | None,
+    device: str,
+    reporter: Reporter,
+) -> _Result:
+    """Measure, decide and write. out: the folder of the texts; None: a dry run."""
+    size = check_splits(splits, online=online)["train"]
+    corpora = list(flatten_portions(splits.train))
+    known = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
+    cleaner = Cleaner(
+        make_rules(config, _held_out_keys(config, splits, online=online)),
+        corpora,
+        online,
+        known,
+        work_folder,
+        device,
+        reporter,
+        everything=out is None,
+    )
+    work = cleaner.measure(size)
+    with ExitStack() as files:
+        files.callback(work.close)
+        decisions = cleaner.decide(work)
+        if out is not None and work.rows and decisions.dropped_by.all():
+            counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
+            raise DataError(f"no training pair is left; dropped: {counts}; see [clean]")
+        table = ScoreTable(cleaner.rules, work, decisions)
+        with reporter.bar("writing" if out else "choosing examples", work.rows, "pairs") as bar:
+
+            def read_with_progress() -> Iterator[Chunk]:
+                for chunk in cleaner.read(work):
+                    yield chunk
+                    bar.advance(len(chunk))
+
+            text = write_clean_text(read_with_progress(), table, decisions, len(corpora), out)
+    return _Result(decisions, text, [describe_corpus(corpus) for corpus in corpora])
+
+
+def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:
+    if config.overlap is None:
+        return HeldOutKeys.of(())
+    corpora = [each for name, some in splits.all().items() if name != "train" for each in some]
+    return HeldOutKeys.of(pair for corpus in corpora for pair in read_pairs(corpus, online=online))
+
+
+def _show(found: _Result, remarks: Iterable[str], reporter: Reporter) -> None:
+    for remark in remarks:
+        reporter.line(remark)
+    reporter.table("rules", TABLE_COLUMNS, rule_rows(found.decisions.results))
+    reporter.line(summary_line(found.text))

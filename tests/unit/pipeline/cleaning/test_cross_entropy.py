@@ -1,0 +1,81 @@
+"""Dual conditional cross-entropy, beside its equation and the probabilities that models give."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import tfm
+from tests.tiny_model import TEXTS, tiny_model
+from tfm.data.config import DataConfig
+from tfm.data.corpus_config import CorpusConfig
+from tfm.pipeline.artifacts.artifact import Plan, publish, stale_reason
+from tfm.pipeline.cleaning.config import CleanConfig
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import save_model
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.stages.clean import clean, plan_clean
+from tfm.tokenizer.tokenizer import save_pair
+
+
+def publish_model(folder: Path, **changes: object) -> Path:
+    """A model with random weights, as a training publishes it."""
+    made = tiny_model(folder, **changes)
+    (folder.parent / f"{folder.name}-tokenizer").mkdir()
+    save_pair(made.source_tokenizer, made.target_tokenizer, folder.parent / f"{folder.name}-tokenizer")
+    with publish(Plan("train", folder, {}, {}, 1), command=["test"]) as draft:
+        save_model(draft.folder, made.config, made.model.state_dict(), folder.parent / f"{folder.name}-tokenizer")
+    return folder
+
+
+def test_scores_are_those_of_the_equation_and_the_limits_are_kept(tmp_path: Path) -> None:
+    """|A - B| + (A + B) / 2 of log p by `Model.score`, which reads each pair by itself."""
+    forward, backward = publish_model(tmp_path / "forward"), publish_model(tmp_path / "backward", norm="post")
+    pairs = [(TEXTS[0], TEXTS[1]), (TEXTS[2], TEXTS[2]), ("a dog", TEXTS[1]), ("the sea", "a cat"), ("", "snow")]
+    for side in (0, 1):
+        (tmp_path / f"text.{side}").write_text("".join(pair[side] + "\n" for pair in pairs), "utf-8")
+    corpus = CorpusConfig(source=str(tmp_path / "text.0"), target=str(tmp_path / "text.1"))
+    data = DataConfig(train=(corpus,))
+    rules = {"cross_entropy": {"forward": str(forward), "backward": str(backward), "percentile": 30}}
+    off = dict.fromkeys(("controls", "empty", "length", "ratio", "copies", "letters", "overlap", "duplicates"))
+    config = CleanConfig.model_validate(off | rules)
+    clean(config, data, tmp_path / "clean", whole=True, command=["tfm"], reporter=NullReporter())
+    found = pq.read_table(tmp_path / "clean" / "scores.parquet")["cross_entropy"].to_pylist()
+    expected = []
+    for source, target in pairs[:-1]:
+        entropies = []
+        for folder, one, other in ((forward, source, target), (backward, target, source)):
+            scored = tfm.load(folder, device="cpu").score([one], [other])
+            entropies.append(-scored.log_probs[0] / scored.num_tokens[0])
+        a, b = entropies
+        expected.append(math.exp(-(abs(a - b) + (a + b) / 2)))
+    np.testing.assert_allclose(found, [*expected, 0.0], rtol=1e-4)
+    kept = (tmp_path / "clean" / "train.0.source.txt").read_text("utf-8").split("\n")[:-1]
+    worst = np.argsort(found)[0]  # 30 % of five pairs: one
+    assert kept == [source for row, (source, _) in enumerate(pairs) if row != worst]
+    # a model is known by what it is, not by where it is
+    (tmp_path / "forward").rename(tmp_path / "moved")
+    moved = CleanConfig.model_validate(
+        off | {"cross_entropy": {**rules["cross_entropy"], "forward": str(tmp_path / "moved")}}
+    )
+    assert stale_reason(plan_clean(moved, data, tmp_path / "clean", whole=True)) is None
+    swapped = {"forward": str(backward), "backward": str(tmp_path / "moved"), "percentile": 30}
+    other = CleanConfig.model_validate(off | {"cross_entropy": swapped})
+    assert "model changed" in str(stale_reason(plan_clean(other, data, tmp_path / "clean", whole=True)))
+    least = CleanConfig.model_validate(off | {"cross_entropy": {**swapped, "percentile": None, "min": 0.5}})
+    with pytest.raises(DataError, match="no training pair is left; dropped: cross_entropy: 5"):
+        clean(least, data, tmp_path / "none", whole=True, command=["tfm"], reporter=NullReporter())
+
+
+def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
+    model = publish_model(tmp_path / "lm", architecture="decoder_only", task="language_model")
+    for side in (0, 1):
+        (tmp_path / f"text.{side}").write_text("a dog\n", "utf-8")
+    corpus = CorpusConfig(source=str(tmp_path / "text.0"), target=str(tmp_path / "text.1"))
+    config = CleanConfig.model_validate(
+        {"copies": None, "cross_entropy": dict.fromkeys(("forward", "backward"), str(model))}
+    )
+    with pytest.raises(DataError, match=r"clean\.cross_entropy needs translation models"):
+        clean(config, DataConfig(train=(corpus,)), tmp_path / "c", whole=True, command=["tfm"], reporter=NullReporter())
