@@ -23,7 +23,7 @@ FOLDERS = {
         *("serving", "api", "tuning", "recipes", "stages", "judging"),
         *("comparison", "training", "reports"),
         *("significance",),
-        *("words", "scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
+        *("words", "alignment", "scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
         *("runtime", "training_config", "config", "external_metric", "page_frame", "label_fonts"),
         *("errors", "distribution"),
     ),
