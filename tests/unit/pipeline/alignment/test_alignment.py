@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.alignment.error_rate import LinkCounts
 from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, align_chunks, link_words
 from tfm.pipeline.alignment.head_scores import score_heads
-from tfm.pipeline.alignment.pharaoh import GoldLinks, format_links, parse_gold_links
+from tfm.pipeline.alignment.pharaoh import GoldLinks, format_links, parse_gold_links, read_gold_links
 from tfm.pipeline.alignment.word_pieces import NO_WORD, PieceWords, attention_between_words
 from tfm.pipeline.alignment.word_trace import trace_words
 from tfm.pipeline.attention_page.reading import attend
@@ -167,3 +169,32 @@ def test_models_without_alignments_are_refused() -> None:
     with pytest.raises(DataError, match="line 8: the target has"):
         aligner.align([Pair("a dog", "a dog " * 60)], [aligner.choose_head()], 8)
     assert len(aligner.align([Pair("a dog", "a dog " * 60)], [aligner.choose_head()], truncate=True)[0][0]) < 120
+
+
+@given(st.text(alphabet="0123456789-p \t,x", max_size=30))
+def test_a_line_is_links_or_an_error(line: str) -> None:
+    try:
+        found = parse_gold_links(line)
+    except ValueError as error:
+        problem = str(error)
+    else:
+        problem = None
+    if problem is not None:
+        assert "is no link" in problem
+        return
+    assert found.sure <= found.possible
+    assert len(found.possible) <= len(line.split())
+    assert parse_gold_links(format_links(found.sure)).sure == found.sure
+
+
+@given(content=st.binary(max_size=40))
+def test_a_file_of_links_is_read_or_refused(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Any bytes: links, or an error with the file in it."""
+    file = tmp_path_factory.getbasetemp() / "links.gold"
+    file.write_bytes(content)
+    problem = "links.gold"
+    try:
+        list(read_gold_links(file))
+    except DataError as error:
+        problem = str(error)
+    assert "links.gold" in problem
