@@ -2,7 +2,7 @@
 `training_config.py`.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -14,6 +14,7 @@ LengthNorm = Literal["none", "average", "wu"]
 CandidateStrategy = Literal["search", "sample"]
 Strategy = Literal["search", "sample", "mbr"]
 MbrUtility = Literal["chrf", "bleu", "exact_match"]
+MBR_KEYS = ("mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning")
 EvaluationMetric = Literal[
     "bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d", "exact_match",
     "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
@@ -111,6 +112,13 @@ class DecodingConfig(BaseModel):
             return f"decoding.n_best ({self.n_best}): with mbr_pruning the best alone is known: it must be 1"
         return None
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings as an artifact keeps them: those of minimum Bayes risk where they have an effect.
+
+        So translations that were made before there were such settings are up to date.
+        """
+        return self.model_dump(mode="json", exclude=set() if self.strategy == "mbr" else {*MBR_KEYS})
+
     @property
     def has_samples(self) -> bool:
         """Whether hypotheses are drawn at random."""
@@ -118,7 +126,7 @@ class DecodingConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_mbr(self) -> "DecodingConfig":
-        for name in ("mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning"):
+        for name in MBR_KEYS:
             value = getattr(self, name)
             if self.strategy != "mbr" and value != type(self).model_fields[name].default:
                 raise ValueError(f'{name} ({value}) is for minimum Bayes risk: it needs strategy = "mbr"')

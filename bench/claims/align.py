@@ -45,9 +45,9 @@ def measure_model(run: Path, num_pairs: int) -> dict[str, Any]:
     from tfm.pipeline.alignment.head_scores import score_heads
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    pairs, gold = (side[:num_pairs] for side in read_built_in("grammar"))
+    pairs, gold = read_built_in("grammar")
     aligner = WordAligner(load_model(run / "model", "cpu"))
-    scored = score_heads(aligner, pairs, gold, aligner.heads())
+    scored = score_heads(aligner, pairs[:num_pairs], gold[:num_pairs], aligner.heads())
     return {"bleu": read_score(run, "test.bleu"), "heads": [each.as_json() for each in scored]}
 
 

@@ -108,3 +108,9 @@ def test_settings_that_do_not_go_together() -> None:
             list(translate_lines(tiny_model(), ["a dog"], config, reporter=NullReporter()))
     with pytest.raises(ValueError, match="needs strategy"):
         DecodingConfig(mbr_size=8)
+
+
+def test_settings_without_effect_are_not_kept() -> None:
+    """Translations that were made before there were such settings are up to date."""
+    assert not [key for key in DecodingConfig().as_json() if key.startswith("mbr")]
+    assert DecodingConfig(strategy="mbr", mbr_size=8).as_json()["mbr_size"] == 8
