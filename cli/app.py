@@ -16,6 +16,7 @@ from typing import Annotated, NoReturn, TextIO, cast
 import typer
 from typer.core import TyperGroup
 
+from tfm.cli.commands.align import align
 from tfm.cli.commands.attend import attend
 from tfm.cli.commands.clean import clean
 from tfm.cli.commands.compare import compare
@@ -152,7 +153,7 @@ handle_errors = ErrorHandler()
 
 STAGES = (clean, tokenize, preprocess, train, with_options(translate), with_options(evaluate))
 OTHER_COMMANDS = (
-    *(run, search, generate, with_options(serve), attend, embed),
+    *(run, search, generate, with_options(serve), attend, align, embed),
     *(compare, import_model, export, push, pull, inspect, recipe, plan),
 )
 

@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,9 +55,17 @@ def translate_to_stdout(
     file: Path,
     config: "DecodingConfig",
     jsonl: bool,
+    on_found: "Callable[[str, Sequence[Translation]], None] | None" = None,
 ) -> None:
-    """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is
-    waiting. translated: (lines, reporter, whether the next line can be read without waiting) -> their translations."""
+    """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is waiting.
+
+    Args:
+        translated: (lines, reporter, whether the next line can be read without waiting) -> their translations.
+        file: of the text.
+        config: the [decoding] part of a recipe.
+        jsonl: whether to print JSON lines.
+        on_found: called with each source and its translations.
+    """
     from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines, stream_lines
 
@@ -69,3 +77,5 @@ def translate_to_stdout(
     ready = stream.ready if stream is not None else None
     for number, (found, source) in enumerate(zip(translated(asked, reporter, ready), sources, strict=True), 1):
         print_hypotheses(number, source, found, config, jsonl)
+        if on_found is not None:
+            on_found(source, found)

@@ -2,7 +2,7 @@
 `training_config.py`.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -11,7 +11,10 @@ from tfm.pipeline.external_metric import ExternalMetric, check_names
 DecodingPrecision = Literal["fp32", "bf16", "int8"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
 LengthNorm = Literal["none", "average", "wu"]
-Strategy = Literal["search", "sample"]
+CandidateStrategy = Literal["search", "sample"]
+Strategy = Literal["search", "sample", "mbr"]
+MbrUtility = Literal["chrf", "bleu", "exact_match"]
+MBR_KEYS = ("mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning")
 EvaluationMetric = Literal[
     "bleu", "bleu_paper", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d",
     "exact_match", "wer", "cer", "per", "accuracy", "macro_f1", "entity_f1", "perplexity",
@@ -40,7 +43,11 @@ class DecodingConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    strategy: Strategy = Field("search", description="search: for the most probable, with a beam; sample: at random")
+    strategy: Strategy = Field(
+        "search",
+        description="search: for the most probable, with a beam; sample: at random; mbr: of several translations the "
+        "one that is most like the others (minimum Bayes risk)",
+    )
     beam: int = Field(5, ge=1, description="search: beam width W; 1 is greedy search")
     temperature: float = Field(
         1.0, ge=0, description="sample: from p^(1 / temperature); 0: always the most probable piece"
@@ -51,6 +58,18 @@ class DecodingConfig(BaseModel):
     )
     seed: int = Field(
         1, ge=0, lt=2**32, description="sample: seed of every draw; the recipe's own seed has no effect on it"
+    )
+    mbr_candidates: CandidateStrategy = Field(
+        "sample", description="mbr: samples of the model, or the best of its beam"
+    )
+    mbr_size: int = Field(32, ge=2, le=1024, description="mbr: number of translations of a sentence to choose from")
+    mbr_utility: MbrUtility = Field("chrf", description="mbr: likeness of two translations, a segment score")
+    mbr_pruning: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="mbr: leave translations out early that are the best with less than 1 - this confidence; none: "
+        "compare all",
     )
     length_norm: LengthNorm = Field("average", description="average: log p / T^alpha; wu: Wu et al. 2016, eq. 14")
     alpha: float = Field(1.0, ge=0, description="strength of the length normalisation")
@@ -78,15 +97,46 @@ class DecodingConfig(BaseModel):
 
     def n_best_problem(self) -> str | None:
         """Why a search cannot give so many hypotheses; None where it can."""
+        if self.strategy == "mbr":
+            return self._mbr_problem()
         if self.strategy == "search" and self.n_best > self.beam:
             return f"decoding.n_best ({self.n_best}) cannot exceed beam ({self.beam})"
         return None
+
+    def _mbr_problem(self) -> str | None:
+        if self.n_best > self.mbr_size:
+            return f"decoding.n_best ({self.n_best}) cannot exceed mbr_size ({self.mbr_size})"
+        if self.mbr_candidates == "search" and self.mbr_size > self.beam:
+            return f"decoding.mbr_size ({self.mbr_size}) cannot exceed beam ({self.beam})"
+        if self.mbr_pruning is not None and self.n_best > 1:
+            return f"decoding.n_best ({self.n_best}): with mbr_pruning the best alone is known: it must be 1"
+        return None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings as an artifact keeps them: those of minimum Bayes risk where they have an effect.
+
+        So translations that were made before there were such settings are up to date.
+        """
+        return self.model_dump(mode="json", exclude=set() if self.strategy == "mbr" else {*MBR_KEYS})
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether hypotheses are drawn at random."""
+        return self.strategy == "sample" or (self.strategy == "mbr" and self.mbr_candidates == "sample")
+
+    @model_validator(mode="after")
+    def _check_mbr(self) -> "DecodingConfig":
+        for name in MBR_KEYS:
+            value = getattr(self, name)
+            if self.strategy != "mbr" and value != type(self).model_fields[name].default:
+                raise ValueError(f'{name} ({value}) is for minimum Bayes risk: it needs strategy = "mbr"')
+        return self
 
     @model_validator(mode="after")
     def _check_sampling(self) -> "DecodingConfig":
         for name in ("temperature", "top_k", "top_p"):
             value = getattr(self, name)
-            if self.strategy != "sample" and value != type(self).model_fields[name].default:
+            if not self.has_samples and value != type(self).model_fields[name].default:
                 raise ValueError(f'{name} ({value}) is for sampling: it needs strategy = "sample"')
         return self
 

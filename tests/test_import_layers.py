@@ -24,7 +24,7 @@ FOLDERS = {
         *("cluster",),
         *("comparison", "training", "reports"),
         *("significance",),
-        *("words", "scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
+        *("words", "alignment", "scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
         *("runtime", "sharded_training", "training_config", "config", "external_metric", "page_frame", "label_fonts"),
         *("errors", "distribution"),
     ),

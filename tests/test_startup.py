@@ -14,7 +14,7 @@ HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "
 COMMANDS = (
     *("tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run"),
     *("compare", "attend", "embed", "export", "import", "inspect", "recipe", "judge"),
-    *("serve",),
+    *("serve", "align"),
 )
 OF_JUDGE = ("make", "score")
 PROGRAM = """

@@ -32,7 +32,7 @@ from tfm.model.config import (
     ValueSource,
     VisionEncoder,
 )
-from tfm.pipeline.config import Device, EvaluationMetric, LengthNorm, Strategy
+from tfm.pipeline.config import CandidateStrategy, Device, EvaluationMetric, LengthNorm, MbrUtility, Strategy
 from tfm.pipeline.training_config import Optimizer, Schedule
 from tfm.tokenizer.config import Kind
 from tfm.tokenizer.config import Normalization as Form
@@ -66,7 +66,8 @@ TABLES = [
     (Optimizer, "tfm.pipeline.training.optimizers", "OPTIMIZERS"),
     (Schedule, "tfm.pipeline.training.schedules", "SCHEDULES"),
     (LengthNorm, "tfm.pipeline.decoding.limits", "LENGTH_NORMS"),
-    (Strategy, "tfm.pipeline.decoding.decode", "STRATEGIES"),
+    (CandidateStrategy, "tfm.pipeline.decoding.decode", "STRATEGIES"),
+    (MbrUtility, "tfm.pipeline.inference.minimum_bayes_risk.utilities", "UTILITIES"),
 ]
 
 

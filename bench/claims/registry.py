@@ -1,6 +1,7 @@
 """The claims by name, in the order of the lectures."""
 
 from bench.claims import (
+    align,
     beams,
     block,
     bottleneck,
@@ -40,6 +41,7 @@ CLAIMS: dict[str, Claim] = {
     "landscape": landscape.CLAIM,
     "extrapolation": extrapolation.CLAIM,
     "heads": heads.CLAIM,
+    "align": align.CLAIM,
     "bottleneck": bottleneck.CLAIM,
     "smoothing": smoothing.CLAIM,
     "beams": beams.CLAIM,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.attention_page.attended import AttentionTrace
     from tfm.pipeline.attention_page.head_statistics import HeadReport
     from tfm.pipeline.attention_page.picture import AttentionView
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 PAGE_FILE = Path("attention.html")
 
@@ -43,6 +44,15 @@ def attend(
     png: Annotated[
         Path | None,
         typer.Option("--png", metavar="FILE.png", dir_okay=False, help="A picture of one attention: an alignment."),
+    ] = None,
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments",
+            metavar="FILE.png",
+            dir_okay=False,
+            help="A picture of cross-attention between words: which word of the source each word belongs to.",
+        ),
     ] = None,
     kind: Annotated[
         str | None, typer.Option("--kind", metavar="NAME", help="Attention to show first: encoder, decoder or cross.")
@@ -77,7 +87,14 @@ def attend(
     if sentence is None:
         if not head_report:
             raise typer.BadParameter("give it, or --head-report FILE", param_hint="SENTENCE")
-        alone = {"--target": target, "--png": png, "--kind": kind, "--layer": layer, "--head": head}
+        alone = {
+            "--target": target,
+            "--png": png,
+            "--alignments": alignments,
+            "--kind": kind,
+            "--layer": layer,
+            "--head": head,
+        }
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_parent_folder, raise_cannot_write, write_bytes_atomically
@@ -88,9 +105,9 @@ def attend(
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    if out is None and sentence is not None and png is None and not as_json:
+    if out is None and sentence is not None and png is None and alignments is None and not as_json:
         out = PAGE_FILE
-    for file in filter(None, (out, png)):
+    for file in filter(None, (out, png, alignments)):
         check_parent_folder(file)
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
@@ -111,6 +128,10 @@ def attend(
         with raise_cannot_write(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
+    if alignments is not None and read is not None:
+        with raise_cannot_write(alignments):
+            write_bytes_atomically(alignments, _draw_alignment(loaded, read, layer, head))
+        reporter.line(f"written: {alignments}")
     if png is not None and read is not None and view is not None:
         from tfm.pipeline.attention_page.picture import labels_of
         from tfm.pipeline.label_fonts import missing_glyphs_warning
@@ -126,6 +147,17 @@ def _print_json(read: "AttentionTrace | None", report: "HeadReport | None") -> N
     if report is not None:
         found["head_report"] = report.as_json()
     print_data(json.dumps(found, allow_nan=False))
+
+
+def _draw_alignment(loaded: "LoadedModel", read: "AttentionTrace", layer: int | None, head: int | None) -> bytes:
+    """Draw the attention between the words of a sentence and its translation."""
+    from tfm.pipeline.alignment.extraction import Pair, WordAligner
+    from tfm.pipeline.alignment.word_trace import trace_words
+    from tfm.pipeline.attention_page.picture import AttentionView, draw_picture
+
+    aligner = WordAligner(loaded)
+    words = trace_words(aligner, Pair(read.source, read.target or ""), aligner.choose_head(layer, head))
+    return draw_picture(words, AttentionView("cross", 1, 1))
 
 
 def _output_files(

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tfm.cli.alignment_file import open_alignment_file
 from tfm.cli.captions import caption_images_to_folder, image_arguments, print_captions, reads_images
 from tfm.cli.line_translation import few_lines_by_numpy, translate_lines_by_torch, translate_to_stdout
 from tfm.cli.masks import NUM_CANDIDATES, print_candidates
@@ -90,7 +91,11 @@ class TranslateOptions:
     ] = None
     strategy: Annotated[
         str | None,
-        typer.Option("--strategy", metavar="NAME", help="search (for the most probable) or sample (at random)."),
+        typer.Option(
+            "--strategy",
+            metavar="NAME",
+            help="search (for the most probable), sample (at random), or mbr (most like others).",
+        ),
     ] = None
     temperature: Temperature = None
     top_k: TopK = None
@@ -126,6 +131,15 @@ class TranslateOptions:
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object per line: source, translations, scores.")
     ] = False
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments",
+            metavar="FILE",
+            dir_okay=False,
+            help="Also write a line for each translation: 0-0 1-2, places of words of source and translation.",
+        ),
+    ] = None
     device: Device = None
     cluster: ClusterAddress = None
     sets: Sets = None
@@ -174,10 +188,11 @@ def translate(options: TranslateOptions) -> None:
 
     decoding = config_section(DecodingConfig, options.sets, options.decoding_flags)
     _check_options(options)
-    load = partial(_load_model, options)
+    load = cache(partial(_load_model, options))
     with ExitStack() as held:
         if reads_images(first, options.step):
             reject_flags(flags_of(options, "unit"), "is for a masked language model")
+            reject_flags(flags_of(options, "alignments"), "is for words of two texts: this model reads images")
             named = image_arguments(options.file, options.more, first)
             if options.out is not None:
                 files = options.prefixes, options.forced
@@ -199,15 +214,19 @@ def translate(options: TranslateOptions) -> None:
         constraints = _constraint_texts(options)
         translated = partial(translate_lines_by_torch, load, decoding, *constraints)
         is_basic_search = options.step is None and not options.ensemble and constraints == (None, None)
-        if is_basic_search and options.device in (None, "auto", "cpu"):
+        if is_basic_search and options.alignments is None and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
             translated = partial(few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
-        translate_to_stdout(translated, text, decoding, options.jsonl)
+        align = held.enter_context(open_alignment_file(options.alignments, load))
+        translate_to_stdout(translated, text, decoding, options.jsonl, align)
 
 
 def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
     """Translate the test sets of a recipe."""
-    others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "step", "unit", "jsonl")
+    others = (
+        *("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "step", "unit", "jsonl"),
+        "alignments",
+    )
     reject_flags(
         {"MODEL": options.model, "IMAGE": options.more, **flags_of(options, *others)},
         "not allowed with --recipe, which sets the model and the test sets",
@@ -218,6 +237,9 @@ def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
 
 def _check_options(options: TranslateOptions) -> None:
     """Raise BadParameter for options that exclude each other."""
+    if options.alignments is not None:
+        reject_flags(flags_of(options, "ensemble"), "has no one attention: --alignments needs a single model")
+        reject_flags(flags_of(options, "out"), "with --alignments: align the files of the folder with `tfm align`")
     reject_flags(
         {"--prefixes": None if options.prefix is None else options.prefixes}, "give either --prefix or --prefixes"
     )
@@ -291,7 +313,7 @@ def _fill_to_stdout(options: TranslateOptions, file: Path, config: "DecodingConf
     """Print what a masked language model predicts of one text, line by line."""
     from tfm.data.lines import open_lines, stream_lines
 
-    others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "out")
+    others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "alignments", "out")
     asked = {f"decoding.{key}": True for key in sorted(config.model_fields_set - {"n_best"})}
     reject_flags({**flags_of(options, *others), **asked}, "has no effect: this model predicts what [MASK] hides")
     count = config.n_best if "n_best" in config.model_fields_set else NUM_CANDIDATES

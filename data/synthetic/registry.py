@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 from tfm.data.corpus_config import GENERATOR_PARAMETERS, CorpusConfig
 from tfm.data.synthetic.code_hash import hash_code
 
+if TYPE_CHECKING:
+    from tfm.data.synthetic.gold_alignments.links import GoldAlignment
+
 # Built-in corpora are the same for every seed of training, so that scores compare.
 SEED = 1
 NUM_CONTRAST_EXAMPLES = 1000  # sentences of each split of a contrast set
 GENERATORS_WITH_CONTRASTS = ("it",)
+NUM_ALIGNED_SENTENCES = 1000
+GENERATORS_WITH_ALIGNMENTS = ("grammar",)
 PUBLISHED_HASHES = {
     "19d4b50a78d16aaa": "ba32266becbe2521afdd1e939eeb00459c954238d954aa348734c5ab6a606e3a",
     "55648845c81ea5f3": "8c2a00f48e0f01add3aad80804c329261418e1c135a2e867d4efcc9c9a8485bc",
@@ -63,6 +68,15 @@ def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str
 
     for example in {"it": pronouns.examples}[name]("test", NUM_CONTRAST_EXAMPLES, SEED):
         yield [*pronouns.parsed(example)]
+
+
+def aligned_sentences(name: str) -> Iterator[tuple[str, str, "GoldAlignment"]]:
+    """The test sentences of a built-in corpus of GENERATORS_WITH_ALIGNMENTS, in both languages, and their links."""
+    from tfm.data.synthetic import grammar
+    from tfm.data.synthetic.gold_alignments.links import align_grammar
+
+    for english, german in {"grammar": grammar.generate}[name]("test", NUM_ALIGNED_SENTENCES, SEED):
+        yield english, german, align_grammar(english, german)
 
 
 def scenes(split: str, size: int, skip: int = 0) -> Iterator[tuple[NDArray[np.uint8], tuple[str, ...]]]:

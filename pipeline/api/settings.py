@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from tfm.pipeline.api import arguments
-from tfm.pipeline.config import DecodingConfig, DecodingPrecision, LengthNorm, Strategy
+from tfm.pipeline.config import CandidateStrategy, DecodingConfig, DecodingPrecision, LengthNorm, MbrUtility, Strategy
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import section_from_flags
 
@@ -17,6 +17,10 @@ class DecodingOptions(TypedDict, total=False):
     top_k: int | None
     top_p: float | None
     seed: int
+    mbr_candidates: CandidateStrategy
+    mbr_size: int
+    mbr_utility: MbrUtility
+    mbr_pruning: float | None
     length_norm: LengthNorm
     alpha: float
     n_best: int

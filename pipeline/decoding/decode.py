@@ -67,6 +67,8 @@ def decode(
     """
     if (reason := config.n_best_problem()) is not None:
         raise RecipeError(reason)
+    if config.strategy == "mbr":
+        raise RecipeError('decoding.strategy = "mbr" chooses among translations: here it must be search or sample')
     reads = (
         ImageSources(sources, stepper.max_length)
         if isinstance(sources, RowImages)

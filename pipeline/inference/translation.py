@@ -66,6 +66,7 @@ def translate_lines(
     """
     from tfm.pipeline.decoding.decode import is_too_long
     from tfm.pipeline.inference.labelling import label_texts, predicts_labels
+    from tfm.pipeline.inference.minimum_bayes_risk.selection import cost_message
 
     loaded.check_reads_text("give image files, or folders of them")
     chunks, cuts = chunk_rows(zip(lines), chunk_lines, ready), before or SourceProblems()
@@ -77,6 +78,8 @@ def translate_lines(
         cuts.warn(reporter, loaded.model.max_length - 1)
         return
     search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done)
+    if config.strategy == "mbr":
+        reporter.line(cost_message(config))
     for rows in chunks:
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
@@ -176,6 +179,8 @@ class _TranslationSearch:
 
         if forced is not None and (config.strategy != "search" or config.beam == 1):
             raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
+        if (reason := config.n_best_problem()) is not None:
+            raise RecipeError(reason)
         loaded.model.eval()
         starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
         return cls(loaded, config, starts, words, on_done)
@@ -184,6 +189,7 @@ class _TranslationSearch:
         """The best hypotheses of each source, which is ids or an image."""
         from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
         from tfm.pipeline.decoding.decode import decode
+        from tfm.pipeline.inference.minimum_bayes_risk.selection import candidate_config, choose_by_utility
 
         loaded, model, count = self.loaded, self.loaded.model, len(sources)
         targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), sources)
@@ -191,22 +197,26 @@ class _TranslationSearch:
         phrases = PhraseConstraints.from_config(loaded.target_tokenizer, self.config, count, forced=beside)
         _check_phrases_fit(phrases, targets, model.max_length - 1)
         device = next(model.parameters()).device
+        drawn = candidate_config(self.config) if self.config.strategy == "mbr" else self.config
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
             """The hypotheses of some of the sources; of images, of all."""
             some = [sources[row] for row in rows] if isinstance(sources, Sequence) else sources
             starts = None if targets is None else [targets[row] for row in rows]
             wanted = phrases if phrases.forced is None else replace(phrases, forced=[phrases.forced[n] for n in rows])
-            tell = self.on_done if config is self.config else None
+            tell = self.on_done if config is drawn else None
             found = decode(model, some, config, device=device, prefixes=starts, phrases=wanted, on_done=tell)
             ids = [list(each.ids) for n_best in found for each in n_best]
             texts = map(join_to_one_line, loaded.target_tokenizer.decode_batch(ids))
             return [[Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in found]
 
-        translations = search(list(range(count)), self.config)
-        if requires_distinct_texts(self.config):
+        translations = search(list(range(count)), drawn)
+        if requires_distinct_texts(drawn):
             again = search if isinstance(sources, Sequence) else lambda rows, _: [[] for _ in rows]
-            translations = distinct_texts(translations, self.config, again)
+            translations = distinct_texts(translations, drawn, again)
+        if self.config.strategy == "mbr":
+            yield from (choose_by_utility(each, self.config) for each in translations)
+            return
         yield from translations
 
     def check_no_unused_constraints(self) -> None:

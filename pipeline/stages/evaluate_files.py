@@ -152,7 +152,7 @@ def evaluate_files(
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config)
     given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
-    given |= {"decoding": decoding.model_dump(mode="json") if hypotheses is None else None}
+    given |= {"decoding": decoding.as_json() if hypotheses is None else None}
     resolved = resolve_config(config) | {name: value for name, value in given.items() if value is not None}
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     content = published_scores(plan, score_files, None, command, reporter, looker)

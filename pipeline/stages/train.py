@@ -29,7 +29,7 @@ NON_TRAINING_KEYS |= {"image_statistics"}
 # Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.
 KEYS_UNUSED_IN_VALIDATION = (
     *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),
-    *("forbidden", "forced"),
+    *("forbidden", "forced", "mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning"),
 )
 
 NEWER_MODEL_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")

@@ -100,7 +100,7 @@ def plan_file(
 
 
 def _make_plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
-    return Plan("translate", out, {"decoding": config.model_dump(mode="json")}, inputs, seed)
+    return Plan("translate", out, {"decoding": config.as_json()}, inputs, seed)
 
 
 def translate_tests(

@@ -42,6 +42,7 @@ USUAL: Mapping[str, Mapping[str, Words]] = {
     "search": {"file": ("some.toml",), "report": ()},
     "generate": {"model": ("runs/tiny",), "prompt": ("eins",)},
     "serve": {"models": ("runs/tiny",), "host": ("192.0.2.1",)},  # an address that nobody has: it ends at once
+    "align": {"model": ("runs/tiny",), "source": ("few.de",), "target": ("few.de",)},
     "attend": {"model": ("runs/tiny",), "sentence": ("eins",)},
     "embed": {"model": ("runs/tiny",), "nearest": ("one",)},
     "compare": {"runs": ("runs/tiny",)},

@@ -244,6 +244,10 @@ SHOWN: dict[str, str] = {
     "training.optimizer.name": "tests/unit/pipeline/training/test_optimizers.py",
     "decoding.batch_sentences": "tests/unit/pipeline/decoding/test_decode.py",
     "decoding.precision": "tests/unit/pipeline/decoding/test_decode.py",
+    **dict.fromkeys(
+        (f"decoding.mbr_{name}" for name in ("candidates", "size", "utility", "pruning")),
+        "tests/unit/pipeline/inference/test_minimum_bayes_risk.py",
+    ),
     "evaluation": "tests/unit/pipeline/scoring/test_metrics.py",
     "evaluation.entities": "tests/unit/pipeline/scoring/test_entities.py",
     "evaluation.rouge_stemmer": "tests/unit/pipeline/scoring/test_summaries.py",

@@ -32,6 +32,25 @@ DECODING_RULES = (
     UnusedKeysRule({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
     UnusedKeysRule({"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
     UnusedKeysRule(
+        {"decoding.strategy": one_of("mbr"), "decoding.mbr_candidates": one_of("sample")},
+        ("decoding.beam", "decoding.length_norm", "decoding.alpha"),
+        'it is for mbr_candidates = "search"',
+    ),
+    UnusedKeysRule(
+        {
+            "decoding.strategy": one_of("mbr"),
+            "decoding.mbr_candidates": one_of("search"),
+            "decoding.mbr_pruning": one_of(None),
+        },
+        ("decoding.seed",),
+        "nothing is drawn at random",
+    ),
+    UnusedKeysRule(
+        {"decoding.strategy": one_of("search", "sample")},
+        ("decoding.mbr_candidates", "decoding.mbr_size", "decoding.mbr_utility", "decoding.mbr_pruning"),
+        'it is for strategy = "mbr"',
+    ),
+    UnusedKeysRule(
         {"decoding.strategy": one_of("sample"), "decoding.temperature": one_of(0)},
         ("decoding.top_k", "decoding.top_p", "decoding.seed"),
         "temperature 0 always takes the most probable piece",

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bench.claims import (
+    align,
     block,
     bottleneck,
     data,
@@ -44,6 +45,7 @@ from tfm.pipeline.recipes.recipe import load_recipe
         *((extrapolation.RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
         *((extrapolation.TEXT_RECIPE, [f"model.positions={scheme}"]) for scheme in extrapolation.SCHEMES),
         *((heads.RECIPE, [f"model.encoder.heads={number}"]) for number in heads.NUMBERS),
+        *((align.RECIPE, sets) for sets in align.MODELS.values()),
         (meaning.RECIPE, []),
         *((bottleneck.RECIPE, sets) for sets in bottleneck.MODELS.values()),
         *((data.RECIPE, ["data.train.0.size=1000", *sets]) for sets in data.MODELS.values()),
@@ -185,3 +187,20 @@ def test_the_loss_of_texts_side_by_side_is_the_mean_of_what_each_says_step_by_st
         log_probs = parallel.decode_steps(network, torch.tensor([2, *text]))
         losses += [-float(log_probs[place, number]) for place, number in enumerate([*text, 3])]
     assert landscape.mean_loss(network, texts) == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+
+
+def test_error_rates_are_those_of_heads_alone() -> None:
+    """Means of layers are no heads; each rate that is quoted is the least, or the most, of those that a row has."""
+    heads_of = [
+        {"layer": layer, "head": head, "shifted": shifted, "aer": 10.0 * layer + (head or 9) + 50 * shifted}
+        for layer in (1, 2)
+        for head in (None, 1, 2)
+        for shifted in (False, True)
+    ]
+    model = {"bleu": 30.0, "heads": sorted(heads_of, key=lambda each: each["aer"])}
+    assert align.error_rates(model) == [11, 12, 21, 22]
+    assert align.error_rates(model, 2, shifted=True) == [71, 72]
+    quoted = align.figures({"LSTM": model})
+    assert quoted["AER of the best head, LSTM"] == "11.0 %"
+    assert quoted["AER of the worst head, LSTM"] == "22.0 %"
+    assert quoted["AER of the mean of layer 2, LSTM"] == "29.0 %"

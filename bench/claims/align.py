@@ -1,0 +1,100 @@
+"""Attention aligns words without being told to: error rates of heads against the gold alignments of the grammar.
+
+AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)     (Och and Ney 2003), A: each target word with the source word that it
+attends to most.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.claims.claim import Claim, Found
+from bench.claims.runs import read_score, run_recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RECIPE = "recipes/claims/align.toml"
+MODELS: Mapping[str, tuple[str, ...]] = {
+    "Transformer": (),
+    "LSTM": (
+        "model.architecture=recurrent",
+        "model.score=additive",
+        "model.recurrent.bidirectional=true",
+        "model.recurrent.attention=bahdanau",
+        "model.encoder.layers=1",
+        "model.decoder.layers=1",
+        "model.encoder.dim=128",
+        "model.decoder.dim=128",
+        "model.embedding_dim=64",
+        "model.decoder.heads=1",
+    ),
+}
+NUM_PAIRS = 500
+
+
+def measure(models: Mapping[str, tuple[str, ...]] = MODELS, num_pairs: int = NUM_PAIRS) -> Found:
+    """BLEU of each model, and the error rate, precision and recall of each of its heads, by both rows."""
+    return {name: measure_model(run_recipe(RECIPE, name.lower(), *sets), num_pairs) for name, sets in models.items()}
+
+
+def measure_model(run: Path, num_pairs: int) -> dict[str, Any]:
+    """The scores of a model's heads on sentences of the test split."""
+    from tfm.pipeline.alignment.extraction import WordAligner
+    from tfm.pipeline.alignment.gold import read_built_in
+    from tfm.pipeline.alignment.head_scores import score_heads
+    from tfm.pipeline.model_io.loaded_model import load_model
+
+    pairs, gold = read_built_in("grammar")
+    aligner = WordAligner(load_model(run / "model", "cpu"))
+    scored = score_heads(aligner, pairs[:num_pairs], gold[:num_pairs], aligner.heads())
+    return {"bleu": read_score(run, "test.bleu"), "heads": [each.as_json() for each in scored]}
+
+
+def error_rates(model: Mapping[str, Any], layer: int | None = None, *, shifted: bool = False) -> list[float]:
+    """The error rates of a model's heads, without the means of layers, in percent; the best first."""
+    return [
+        each["aer"]
+        for each in model["heads"]
+        if each["shifted"] == shifted and each["head"] is not None and layer in (None, each["layer"])
+    ]
+
+
+def figures(found: Found) -> dict[str, str]:
+    """The figures that the text quotes."""
+    texts = {}
+    for name, model in found.items():
+        rates = error_rates(model)
+        texts[f"BLEU, {name}"] = f"{model['bleu']:.2f}"
+        texts[f"AER of the best head, {name}"] = f"{rates[0]:.1f} %"
+        texts[f"AER of the worst head, {name}"] = f"{rates[-1]:.1f} %"
+        texts[f"AER of the best head by the row that reads the word, {name}"] = (
+            f"{error_rates(model, shifted=True)[0]:.1f} %"
+        )
+        for each in model["heads"]:
+            if each["head"] is None and not each["shifted"]:
+                texts[f"AER of the mean of layer {each['layer']}, {name}"] = f"{each['aer']:.1f} %"
+    return texts
+
+
+def draw(found: Found) -> "Figure":
+    """The error rate of each head, by layer: the row that predicts a word, and the one that has read it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    columns = [(name, layer) for name, model in found.items() for layer in sorted({x["layer"] for x in model["heads"]})]
+    axes = figure.subplots()
+    for shifted, marker, label in ((False, "o", "row that predicts the word"), (True, "x", "row that has read it")):
+        for place, (name, layer) in enumerate(columns):
+            rates = error_rates(found[name], layer, shifted=shifted)
+            axes.plot([place] * len(rates), rates, marker, color="C0" if marker == "o" else "C3", markersize=6)
+        axes.plot([], [], marker, color="C0" if marker == "o" else "C3", label=label)
+    axes.set_xticks(range(len(columns)), [f"{name}, layer {layer}" for name, layer in columns])
+    axes.set_ylim(0, 100)
+    axes.set_title("alignment error rate of each head, %", loc="left")
+    axes.grid(axis="y", alpha=0.25)
+    axes.legend(frameon=False)
+    return figure
+
+
+CLAIM = Claim("attention aligns words without being told to", measure, figures, draw)

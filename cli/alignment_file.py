@@ -1,0 +1,71 @@
+"""The file of `tfm translate --alignments`: a line of links for each line that is printed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from tfm.pipeline.alignment.extraction import Pair
+    from tfm.pipeline.inference.translation_records import Translation
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+CHUNK_PAIRS = 512
+
+
+class AlignmentFile:
+    """Writes the alignments of translations, some pairs at a time.
+
+    Args:
+        loaded: the model that translates.
+        stream: the open file.
+
+    Raises:
+        RecipeError: the model has no cross-attention between pieces.
+    """
+
+    def __init__(self, loaded: "LoadedModel", stream: TextIO) -> None:
+        from tfm.pipeline.alignment.extraction import WordAligner
+
+        self._aligner, self._stream = WordAligner(loaded), stream
+        self._head = self._aligner.choose_head()
+        self._waiting: list[Pair] = []
+
+    def add(self, source: str, found: "Sequence[Translation]") -> None:
+        """Align a source with each of its translations."""
+        from tfm.pipeline.alignment.extraction import Pair
+
+        self._waiting += [Pair(source, each.text) for each in found]
+        if len(self._waiting) >= CHUNK_PAIRS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the lines of the pairs that wait."""
+        from tfm.pipeline.alignment.pharaoh import format_links
+
+        for (links,) in self._aligner.align(self._waiting, [self._head], truncate=True):
+            self._stream.write(format_links(links) + "\n")
+        self._stream.flush()
+        self._waiting.clear()
+
+
+@contextmanager
+def open_alignment_file(
+    file: Path | None, load: "Callable[[], LoadedModel]"
+) -> "Iterator[Callable[[str, Sequence[Translation]], None] | None]":
+    """Yield the function that aligns a source with its translations; None where no file is asked for.
+
+    Args:
+        file: of the alignments.
+        load: loads the model that translates.
+    """
+    if file is None:
+        yield None
+        return
+    from tfm.pipeline.artifacts.files import check_parent_folder, raise_cannot_write
+
+    check_parent_folder(file)
+    with raise_cannot_write(file), file.open("w", encoding="utf-8", newline="\n") as stream:
+        found = AlignmentFile(load(), stream)
+        yield found.add
+        found.flush()

@@ -1,0 +1,288 @@
+"""The links between the words of a sentence of the built-in grammar, sure and possible.
+
+A sure link joins a German word and the English word that it translates: at most one for each German word. Possible are
+the further words that say the same: "does" beside "buy" for "kauft", "the" beside "in" for "im".
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from tfm.data.synthetic.gold_alignments import dictionary
+from tfm.data.synthetic.gold_alignments.dictionary import DETERMINERS, PRONOUNS, WORDS, Dictionary
+
+Link = tuple[int, int]
+"""Places, from 0, of an English and a German word, which are what stands between spaces."""
+
+
+@dataclass(frozen=True)
+class GoldAlignment:
+    """The links of a pair. Each sure link is possible too."""
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+@dataclass
+class PairLinks:
+    """The words of a pair, without capitals and end marks, and the links so far.
+
+    clause_starts: places of German words that stand behind a comma. negations: the places of forms of "kein" that
+    say "not".
+    """
+
+    english: list[str]
+    german: list[str]
+    clause_starts: frozenset[int]
+    sure: set[Link] = field(default_factory=set)
+    possible: set[Link] = field(default_factory=set)
+    negations: list[int] = field(default_factory=list)
+
+    @classmethod
+    def from_texts(cls, english: str, german: str) -> "PairLinks":
+        """The words of two sentences, without links."""
+        words = german.split(" ")
+        starts = frozenset(place for place in range(1, len(words)) if words[place - 1].endswith(","))
+        return cls(dictionary.split_english(english), dictionary.split_german(german), starts)
+
+    def open_english(self) -> list[int]:
+        """Places of English words without a link."""
+        known = {place for place, _ in self.sure | self.possible}
+        return [place for place in range(len(self.english)) if place not in known]
+
+    def open_german(self) -> list[int]:
+        """Places of German words without a sure link."""
+        known = {place for _, place in self.sure}
+        return [place for place in range(len(self.german)) if place not in known]
+
+    def german_of(self, place: int) -> list[int]:
+        """The German words that an English one surely translates."""
+        return sorted(target for source, target in self.sure if source == place)
+
+
+def align_grammar(english: str, german: str) -> GoldAlignment:
+    """Return the links of a sentence of the built-in grammar.
+
+    Args:
+        english: the sentence.
+        german: its translation.
+
+    Raises:
+        ValueError: a word has no link, so that this is no pair of the grammar.
+    """
+    pair = PairLinks.from_texts(english, german)
+    _link_clock_times(pair)
+    progressive = _progressive_auxiliaries(pair)
+    qualities = {each: WORDS[each] for each in dictionary.ADJECTIVES}
+    _link_by_dictionary(pair, {each: WORDS[each] for each in WORDS.keys() - qualities}, progressive)
+    for source, target in sorted(pair.sure):
+        if pair.english[source] in dictionary.NOMINALS:
+            _link_before_noun(pair, source, target)
+    _link_by_dictionary(pair, qualities)
+    _link_pronouns(pair)
+    _link_negations(pair)
+    _link_particles(pair)
+    _link_infinitives(pair)
+    _link_auxiliaries(pair, progressive)
+    missing = [pair.english[place] for place in pair.open_english()]
+    missing += [pair.german[place] for place in {*range(len(pair.german))} - {each for _, each in _all_links(pair)}]
+    if missing:
+        raise ValueError(f"{english!r}, {german!r}: no link of {', '.join(missing)}")
+    return GoldAlignment(frozenset(pair.sure), frozenset(_all_links(pair)))
+
+
+def _all_links(pair: PairLinks) -> set[Link]:
+    return pair.sure | pair.possible
+
+
+def _link_clock_times(pair: PairLinks) -> None:
+    """Link "at five o'clock" and "um fünf Uhr", word by word."""
+    sources = [place for place, word in enumerate(pair.english) if word == "o'clock"]
+    targets = [place for place in range(2, len(pair.german)) if pair.german[place - 2 : place + 1 : 2] == ["um", "uhr"]]
+    for source, target in zip(sources, targets, strict=True):
+        pair.sure |= {(source - back, target - back) for back in range(3)}
+
+
+def _progressive_auxiliaries(pair: PairLinks) -> dict[int, int]:
+    """Forms of "be" that a participle makes a progressive, which German has not, with the place of the participle."""
+    found: dict[int, int] = {}
+    for place, word in enumerate(pair.english):
+        if word in dictionary.ING_FORMS:
+            before = (each for each in range(place - 1, -1, -1) if pair.english[each] in dictionary.BE_FORMS)
+            found[next(before)] = place
+    return found
+
+
+def _link_by_dictionary(pair: PairLinks, words: Dictionary, without: Collection[int] = ()) -> None:
+    """Link the words that a dictionary has; of several that fit each other the ones in order.
+
+    Args:
+        pair: the words, and the links so far.
+        words: the dictionary.
+        without: English places that are not linked.
+    """
+    targets = pair.open_german()
+    edges = {
+        (source, target)
+        for source in pair.open_english()
+        if source not in without
+        for target in targets
+        if pair.german[target] in words.get(pair.english[source], ())
+    }
+    for some in _components(edges):
+        pair.sure |= best_matching(some)
+    for source, target in sorted(pair.sure):
+        for owned, other in sorted(pair.sure):  # "our mother's mother": "die Mutter unserer Mutter"
+            is_owner = owned > source and pair.english[source] == f"{pair.english[owned]}'s"
+            if is_owner and target < other and pair.german[target] == pair.german[other]:
+                pair.sure ^= {(source, target), (owned, other), (source, other), (owned, target)}
+
+
+def _components(edges: set[Link]) -> Iterator[set[Link]]:
+    """Yield the edges that are joined with each other."""
+    rest = set(edges)
+    while rest:
+        part = {min(rest)}
+        while more := {each for each in rest - part if any(each[0] == one[0] or each[1] == one[1] for one in part)}:
+            part |= more
+        rest -= part
+        yield part
+
+
+def best_matching(edges: set[Link]) -> set[Link]:
+    """The largest matching of few edges, and of equally large ones that with the fewest crossings."""
+    sources, targets = sorted({source for source, _ in edges}), sorted({target for _, target in edges})
+    slots = [*targets, *[-1] * len(sources)]
+    best: tuple[int, int, list[Link]] = (0, 0, [])
+    for chosen in set(permutations(slots, len(sources))):
+        links = [each for each in zip(sources, chosen, strict=True) if each in edges]
+        crossings = sum(a[1] > b[1] for n, a in enumerate(links) for b in links[n + 1 :])
+        best = max(best, (len(links), -crossings, sorted(links, reverse=True)))
+    return set(best[2])
+
+
+def _link_before_noun(pair: PairLinks, source: int, target: int) -> None:
+    """Link what stands before a noun, a name or a day: adjective and number, determiner, preposition."""
+    english, german = pair.english, pair.german
+    source, target = source - 1, target - 1
+    while min(source, target) >= 0 and _is_same_modifier(pair, source, target):
+        pair.sure.add((source, target))
+        source, target = source - 1, target - 1
+    if target < 0:
+        return
+    word = english[source] if source >= 0 else ""
+    if german[target] in DETERMINERS.get(word, ()):
+        pair.sure.add((source, target))
+        source, target = source - 1, target - 1
+    elif german[target].startswith("kein"):
+        pair.negations.append(target)
+        if word in ("a", "an"):
+            pair.possible.add((source, target))
+        return
+    elif word.endswith("'s"):  # of an owner: "the baker's old dog", "der alte Hund des Bäckers"
+        pair.possible.add((source, target))
+        source -= 2 if source and english[source - 1] in DETERMINERS else 1
+        target -= german[target] not in dictionary.CONTRACTIONS
+    elif word in DETERMINERS and german[target] in dictionary.CONTRACTIONS:
+        pair.possible.add((source, target))
+        source -= 1
+    _link_preposition(pair, source, target)
+
+
+def _is_same_modifier(pair: PairLinks, source: int, target: int) -> bool:
+    """Whether words are an adjective or a number and its translation."""
+    word = pair.english[source]
+    return ((source, target) in pair.sure and word in dictionary.NUMBERS) or (
+        word in dictionary.ADJECTIVES and pair.german[target] in WORDS[word]
+    )
+
+
+def _link_preposition(pair: PairLinks, source: int, target: int) -> None:
+    """Link a preposition that ends at an English place and is the German word at another."""
+    if source < 0 or target < 0:
+        return
+    german = dictionary.CONTRACTIONS.get(pair.german[target], pair.german[target])
+    for phrase, (translation, main) in dictionary.PHRASAL_PREPOSITIONS.items():
+        first = source + 1 - len(phrase)
+        if first >= 0 and tuple(pair.english[first : source + 1]) == phrase and german == translation:
+            pair.sure.add((first + main, target))
+            pair.possible |= {(place, target) for place in range(first, source + 1)}
+            return
+    if german in dictionary.PREPOSITIONS.get(pair.english[source], ()):
+        pair.sure.add((source, target))
+
+
+def _link_pronouns(pair: PairLinks) -> None:
+    """Link pronouns, relative ones too, and the prepositions before them."""
+    before = set(pair.sure)
+    relative = [
+        place
+        for place in pair.open_german()
+        if pair.german[place] in dictionary.RELATIVE_PRONOUNS and _begins_clause(pair, place)
+    ]
+    sources = pair.open_english()
+    asked = [place for place in sources if pair.english[place] in dictionary.RELATIVES]
+    pair.sure |= best_matching({(source, target) for source in asked for target in relative})
+    _link_by_dictionary(pair, PRONOUNS)
+    for source, target in sorted(pair.sure - before):
+        _link_preposition(pair, source - 1, target - 1)
+
+
+def _begins_clause(pair: PairLinks, place: int) -> bool:
+    """Whether a German word is the first behind a comma, or the first behind a preposition that is."""
+    prepositions = {each for some in dictionary.PREPOSITIONS.values() for each in some}
+    return place in pair.clause_starts or (place - 1 in pair.clause_starts and pair.german[place - 1] in prepositions)
+
+
+def _link_negations(pair: PairLinks) -> None:
+    """Link "not" and "nicht", or the "kein" that stands for both "not" and "a"."""
+    sources = [place for place, word in enumerate(pair.english) if word in ("not", "cannot")]
+    targets = sorted([*pair.negations, *(place for place, word in enumerate(pair.german) if word == "nicht")])
+    pair.sure |= set(zip(sources, targets, strict=True))
+
+
+def _link_infinitives(pair: PairLinks) -> None:
+    """Link "to" of infinitives and of "want to", and "in order"."""
+    for place in pair.open_english():
+        if pair.english[place] == "to" and place:
+            if pair.english[place - 1] in ("want", "wants", "wanted", "have", "had"):
+                pair.possible |= {(place, target) for target in pair.german_of(place - 1)}
+            elif place + 1 < len(pair.english):
+                for target in pair.german_of(place + 1):
+                    apart = target > 0 and pair.german[target - 1] == "zu"
+                    (pair.sure if apart else pair.possible).add((place, target - apart))
+        elif pair.english[place] == "in" and pair.english[place + 1] == "order":
+            pair.possible |= {(place, target) for target in pair.german_of(place + 1)}
+
+
+def _link_particles(pair: PairLinks) -> None:
+    """Link the particles of verbs: "looks for", "ruft .. an"."""
+    for source, target in sorted(pair.sure, key=lambda link: -link[1]):
+        kinds = dictionary.VERB_PARTICLES.get(pair.english[source], ())
+        behind = pair.english[source + 1] if source + 1 < len(pair.english) else ""
+        kinds = {each for each in kinds if each[0] == behind} or {each for each in kinds if not each[0]}
+        for particle, prefix in kinds:
+            ends = [
+                place
+                for place in pair.open_german()
+                if place > target and pair.german[place] == prefix and (source, place) not in pair.possible
+            ]
+            if particle:
+                pair.possible.add((source + 1, target))
+            if ends and not pair.german[target].startswith(prefix):
+                is_same = particle == "up"
+                pair.sure.add((source + is_same, ends[0]))
+                pair.possible |= {(source + each, ends[0]) for each in range(2 if particle else 1)}
+
+
+def _link_auxiliaries(pair: PairLinks, progressive: dict[int, int]) -> None:
+    """Link "do" and the "be" of progressives to the verb that they belong to, and "there" to its verb."""
+    for place in pair.open_english():
+        verb: int | None = progressive.get(place)
+        if pair.english[place] in dictionary.DO_FORMS:
+            later = range(place + 1, len(pair.english))
+            verb = next((each for each in later if pair.english[each] in dictionary.VERBS), None)
+        elif pair.english[place] == "there":
+            verb = place + 1
+        if verb is not None:
+            pair.possible |= {(place, target) for target in pair.german_of(verb)}

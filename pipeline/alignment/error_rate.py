@@ -1,0 +1,62 @@
+"""Alignment error rate, precision and recall of links against gold alignments (Och and Ney 2003).
+
+    precision = |A and P| / |A|     recall = |A and S| / |S|     AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)
+
+A: the links that are scored; S: the sure links, P: the possible ones, of which the sure ones are a part. The counts are
+summed over all pairs, and divided once.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from tfm.pipeline.scoring.metrics.score import Score
+
+ALIGNMENT_SIGNATURE = "links:word|stat:sum*100"
+
+
+@dataclass(frozen=True)
+class LinkCounts:
+    """Counts of links over pairs: |A|, |S|, |A and S|, |A and P|."""
+
+    links: int = 0
+    sure: int = 0
+    in_sure: int = 0
+    in_possible: int = 0
+
+    @classmethod
+    def of_pair(
+        cls,
+        links: Collection[tuple[int, int]],
+        sure: Collection[tuple[int, int]],
+        possible: Collection[tuple[int, int]],
+    ) -> "LinkCounts":
+        """Count the links of one pair.
+
+        Args:
+            links: A, to be scored.
+            sure: S.
+            possible: P, or those of it that are not sure.
+        """
+        scored, certain = set(links), set(sure)
+        return cls(len(scored), len(certain), len(scored & certain), len(scored & (certain | set(possible))))
+
+    def __add__(self, other: "LinkCounts") -> "LinkCounts":
+        return LinkCounts(
+            self.links + other.links,
+            self.sure + other.sure,
+            self.in_sure + other.in_sure,
+            self.in_possible + other.in_possible,
+        )
+
+    def scores(self) -> dict[str, Score]:
+        """AER, precision and recall in percent; of no links at all they are 0, and AER is 0 where none are wanted."""
+        found = {
+            "aer": 1 - _share(self.in_sure + self.in_possible, self.links + self.sure, empty=1.0),
+            "precision": _share(self.in_possible, self.links),
+            "recall": _share(self.in_sure, self.sure),
+        }
+        return {name: Score(100 * value, ALIGNMENT_SIGNATURE) for name, value in found.items()}
+
+
+def _share(part: int, whole: int, empty: float = 0.0) -> float:
+    return part / whole if whole else empty

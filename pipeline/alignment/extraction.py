@@ -1,0 +1,194 @@
+"""Alignments from cross-attention: each word of the target is linked to the word of the source it attends to most.
+
+Which row asks for a word of the target: the one that predicts it (Bahdanau et al. 2015), or the one that has just read
+it, shifted by one (AET: Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation").
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tfm.data.errors import DataError
+from tfm.pipeline.alignment.cross_attention import cross_attention_sizes, cross_attentions
+from tfm.pipeline.alignment.pharaoh import Links
+from tfm.pipeline.alignment.word_pieces import PieceWords, Weights, attention_between_words
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+
+@dataclass(frozen=True)
+class AlignmentHead:
+    """The attention that aligns.
+
+    Args:
+        layer: from 1.
+        head: from 1; None: the mean of the layer's heads.
+        shifted: whether the row that has read a piece asks for it, and not the one that predicts it.
+    """
+
+    layer: int
+    head: int | None = None
+    shifted: bool = False
+
+
+class Pair(NamedTuple):
+    """A text and its translation."""
+
+    source: str
+    target: str
+
+
+class WordAligner:
+    """Aligns the words of pairs by a model's cross-attention.
+
+    Args:
+        loaded: the model.
+
+    Raises:
+        RecipeError: the model has no cross-attention between pieces.
+    """
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.num_heads = cross_attention_sizes(loaded)
+        self._loaded = loaded
+        self._source_words, self._target_words = map(PieceWords, (loaded.source_tokenizer, loaded.target_tokenizer))
+
+    def choose_head(self, layer: int | None = None, head: int | None = None, *, shifted: bool = False) -> AlignmentHead:
+        """Return the head that is asked for; without a layer the mean of the heads of the last one.
+
+        Args:
+            layer: from 1.
+            head: from 1; None: the mean of all.
+            shifted: as of AlignmentHead.
+
+        Raises:
+            RecipeError: the model has no such layer or head.
+        """
+        layers = len(self.num_heads)
+        if head is not None and layer is None and layers > 1:
+            raise RecipeError(f"--head {head}: give the layer too, with --layer 1 to {layers}")
+        layer = layers if layer is None else layer
+        if not 1 <= layer <= layers:
+            raise RecipeError(f"--layer {layer}: the cross-attention has layers 1 to {layers}")
+        if head is not None and not 1 <= head <= self.num_heads[layer - 1]:
+            raise RecipeError(f"--head {head}: the cross-attention has heads 1 to {self.num_heads[layer - 1]}")
+        return AlignmentHead(layer, head, shifted)
+
+    def heads(self) -> list[AlignmentHead]:
+        """All heads and the mean of each layer, by both rows."""
+        return [
+            AlignmentHead(layer, head, shifted)
+            for layer, count in enumerate(self.num_heads, 1)
+            for head in (None, *range(1, count + 1))
+            for shifted in (False, True)
+        ]
+
+    def align(
+        self,
+        pairs: Sequence[Pair],
+        heads: Sequence[AlignmentHead],
+        first_line: int = 1,
+        *,
+        truncate: bool = False,
+    ) -> list[list[Links]]:
+        """Return the links of each pair by each of some heads.
+
+        Args:
+            pairs: the texts.
+            heads: of which each gives links.
+            first_line: the number of the first pair, for messages.
+            truncate: whether the words behind the pieces that the model reads have no links, in place of an error.
+
+        Raises:
+            DataError: a text has more pieces than the model reads.
+        """
+        return [
+            [link_words(weights) for weights in matrices]
+            for matrices in self.attention(pairs, heads, first_line, truncate=truncate)
+        ]
+
+    def attention(
+        self,
+        pairs: Sequence[Pair],
+        heads: Sequence[AlignmentHead],
+        first_line: int = 1,
+        *,
+        truncate: bool = False,
+    ) -> list[list[Weights]]:
+        """Return the attention (words of the target, words of the source) of each pair by each of some heads.
+
+        Args:
+            pairs: the texts.
+            heads: of which each gives attention.
+            first_line: the number of the first pair, for messages.
+            truncate: whether the words behind the pieces that the model reads are left out, in place of an error.
+
+        Raises:
+            DataError: a text has more pieces than the model reads.
+        """
+        sources, targets = (
+            tokenizer.encode_batch([pair[side] for pair in pairs])
+            for side, tokenizer in enumerate((self._loaded.source_tokenizer, self._loaded.target_tokenizer))
+        )
+        limit = self._loaded.model.max_length - 1
+        if truncate:
+            sources, targets = ([ids[:limit] for ids in side] for side in (sources, targets))
+        self._check_lengths(sources, targets, first_line)
+        found: list[list[Weights]] = [[np.zeros((0, 0)) for _ in heads] for _ in pairs]
+        rows = [row for row in range(len(pairs)) if sources[row] and targets[row]]
+        for number, layers in cross_attentions(
+            self._loaded, [sources[row] for row in rows], [targets[row] for row in rows]
+        ):
+            row = rows[number]
+            target_words = self._target_words.words_of(targets[row], pairs[row].target)
+            source_words = self._source_words.words_of(sources[row], pairs[row].source)
+            found[row] = [
+                attention_between_words(_rows_that_ask(layers[each.layer - 1], each), target_words, source_words)
+                for each in heads
+            ]
+        return found
+
+    def _check_lengths(self, sources: list[list[int]], targets: list[list[int]], first_line: int) -> None:
+        limit = self._loaded.model.max_length - 1
+        for row, ids in enumerate(zip(sources, targets, strict=True)):
+            for side, pieces in zip(("source", "target"), ids, strict=True):
+                if len(pieces) > limit:
+                    raise DataError(
+                        f"line {first_line + row}: the {side} has {len(pieces)} pieces and the model reads at most "
+                        f"{limit}: shorten it"
+                    )
+
+
+def _rows_that_ask(weights: Weights, head: AlignmentHead) -> Weights:
+    """The attention (T, S) of the rows that ask for each piece of the target, of weights (H, T + 1, S)."""
+    chosen: Weights = weights.mean(0) if head.head is None else weights[head.head - 1]
+    return chosen[1:] if head.shifted else chosen[:-1]
+
+
+def link_words(weights: Weights) -> Links:
+    """Link each word of the target to the word of the source with the most attention, the first of equals.
+
+    Args:
+        weights: (words of the target, words of the source).
+    """
+    if not weights.size:
+        return frozenset()
+    best = weights.argmax(1)
+    return frozenset((int(source), target) for target, source in enumerate(best) if weights[target, source] > 0)
+
+
+def align_chunks(aligner: WordAligner, pairs: Iterator[Pair], head: AlignmentHead, chunk_pairs: int) -> Iterator[Links]:
+    """Yield the links of each pair, in order, reading some pairs at a time.
+
+    Args:
+        aligner: the model.
+        pairs: the texts.
+        head: the attention that aligns.
+        chunk_pairs: how many are read at once.
+    """
+    first = 1
+    while chunk := [pair for _, pair in zip(range(chunk_pairs), pairs, strict=False)]:
+        yield from (links for (links,) in aligner.align(chunk, [head], first))
+        first += len(chunk)

@@ -1,0 +1,70 @@
+"""Alignment error rate of each head against gold alignments, to choose the head that aligns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tfm.data.errors import DataError
+from tfm.pipeline.alignment.error_rate import LinkCounts
+from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
+from tfm.pipeline.alignment.pharaoh import GoldLinks
+from tfm.pipeline.scoring.metrics.score import Score
+
+CHUNK_PAIRS = 512
+COLUMNS = ("layer", "head", "row that asks", "AER ↓", "precision", "recall")
+
+
+@dataclass(frozen=True)
+class HeadScores:
+    """The scores of the links by one head: aer, precision and recall, in percent."""
+
+    head: AlignmentHead
+    scores: dict[str, Score]
+
+    def row(self) -> tuple[object, ...]:
+        """Return the cells of COLUMNS."""
+        asks = "reads the word" if self.head.shifted else "predicts the word"
+        return self.head.layer, self.head.head or "mean", asks, *(f"{each.score:.2f}" for each in self.scores.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the scores with the head."""
+        return {
+            "layer": self.head.layer,
+            "head": self.head.head,
+            "shifted": self.head.shifted,
+            **{name: each.score for name, each in self.scores.items()},
+        }
+
+
+def score_heads(
+    aligner: WordAligner, pairs: Sequence[Pair], gold: Sequence[GoldLinks], heads: Sequence[AlignmentHead]
+) -> list[HeadScores]:
+    """Return the scores of heads against gold alignments, the lowest error rate first.
+
+    Args:
+        aligner: the model.
+        pairs: the texts.
+        gold: the links of each pair.
+        heads: those that are scored.
+
+    Raises:
+        DataError: a link is between words that a pair does not have.
+    """
+    for line, (pair, links) in enumerate(zip(pairs, gold, strict=True), 1):
+        sizes = len(pair.source.split()), len(pair.target.split())
+        for source, target in links.possible:
+            if source >= sizes[0] or target >= sizes[1]:
+                raise DataError(
+                    f"line {line} of the gold alignments links word {source} with word {target}, counted from 0, and "
+                    f"the pair has {sizes[0]} and {sizes[1]} words"
+                )
+    counts = [LinkCounts() for _ in heads]
+    for first in range(0, len(pairs), CHUNK_PAIRS):
+        some = slice(first, first + CHUNK_PAIRS)
+        for found, wanted in zip(aligner.align(pairs[some], heads, first + 1), gold[some], strict=True):
+            counts = [
+                so_far + LinkCounts.of_pair(links, wanted.sure, wanted.possible)
+                for so_far, links in zip(counts, found, strict=True)
+            ]
+    scored = [HeadScores(head, total.scores()) for head, total in zip(heads, counts, strict=True)]
+    return sorted(scored, key=lambda each: each.scores["aer"].score)

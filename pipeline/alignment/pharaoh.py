@@ -1,0 +1,54 @@
+"""Alignments in Pharaoh's form: a line for each pair, "0-0 1-2 2-1": places of words of source and target, from 0.
+
+In gold alignments "1p2" is a possible link, "1-2" a sure one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+
+Link = tuple[int, int]
+"""The places of a word of the source and of one of the target, from 0; words are what stands between spaces."""
+Links = frozenset[Link]
+_LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+
+
+@dataclass(frozen=True)
+class GoldLinks:
+    """The links of a pair by a person or a grammar. Sure links are possible too (Och and Ney 2003)."""
+
+    sure: Links
+    possible: Links
+
+
+def format_links(links: Iterable[Link]) -> str:
+    """Links as a line, by source and then by target."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+def parse_gold_links(line: str) -> GoldLinks:
+    """Read the links of a line. Raises ValueError where some part of it is no link."""
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for part in line.split():
+        matched = _LINK.fullmatch(part)
+        if matched is None:
+            raise ValueError(f"{part[:40]!r} is no link: write 3-4, or 3p4 for a possible one")
+        link = int(matched[1]), int(matched[3])
+        possible.add(link)
+        if matched[2] == "-":
+            sure.add(link)
+    return GoldLinks(frozenset(sure), frozenset(possible))
+
+
+def read_gold_links(file: Path) -> Iterator[GoldLinks]:
+    """Yield the links of each line of a file. Raises DataError with the line that is wrong."""
+    for number, line in enumerate(open_lines(file), 1):
+        try:
+            yield parse_gold_links(line)
+        except ValueError as error:
+            raise DataError(str(error), file=file, line=number) from None

@@ -1,0 +1,82 @@
+"""The word of each piece of a text, and attention between words.
+
+Legend: H heads · T pieces of the target · S pieces of the source · V words of the target · W words of the source.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
+from tfm.tokenizer.tokenizer import Tokenizer
+
+NO_WORD = -1
+Weights = NDArray[np.float64]
+
+
+class PieceWords:
+    """The words, which are what stands between spaces, of the pieces of a tokenizer's texts."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._languages = {*tokenizer.languages.values()}
+        self._surfaces: dict[int, str] = {}
+        self._unknown = " ?" if tokenizer.begins_word()[UNK_ID] else "?"
+
+    def words_of(self, ids: Sequence[int], text: str) -> list[int]:
+        """Return the place of the word, from 0, of each piece of a text; NO_WORD for tokens that are of none.
+
+        Args:
+            ids: of the text.
+            text: the text, whose words are counted.
+        """
+        places, word, is_inside = [], NO_WORD, False
+        for number in ids:
+            first = NO_WORD
+            for character in self._surface(number):
+                if character.isspace():
+                    is_inside = False
+                    continue
+                word += not is_inside
+                is_inside = True
+                first = word if first == NO_WORD else first
+            places.append(NO_WORD if number in self._languages else max(first, word if is_inside else first))
+        count = len(text.split())
+        return places if word + 1 == count else self._words_by_decoding(ids, count)
+
+    def _surface(self, number: int) -> str:
+        found = self._surfaces.get(number)
+        if found is None:
+            special = number < len(SPECIAL_TOKENS) or number in self._languages
+            found = "" if special else self._tokenizer.surface(number)
+            found = self._unknown if number == UNK_ID else found
+            self._surfaces[number] = found
+        return found
+
+    def _words_by_decoding(self, ids: Sequence[int], count: int) -> list[int]:
+        """The same for a tokenizer that joins pieces in other ways, by decoding each beginning of the text."""
+        decoded = (self._tokenizer.decode(ids[: place + 1]) for place in range(len(ids)))
+        return [min(len(each.split()), count) - 1 for each in decoded]
+
+
+def attention_between_words(weights: Weights, target_words: Sequence[int], source_words: Sequence[int]) -> Weights:
+    """Return (.., V, W): the attention to a word is the sum over its pieces, that from a word the mean over its pieces.
+
+    Args:
+        weights: (.., T, S) between pieces.
+        target_words: (T,) the word of each piece.
+        source_words: (S,) the word of each piece.
+    """
+    to_words = _membership(source_words)
+    from_words = _membership(target_words)
+    from_words = from_words / np.maximum(from_words.sum(0), 1)
+    found: Weights = from_words.T @ weights @ to_words
+    return found
+
+
+def _membership(words: Sequence[int]) -> Weights:
+    """(pieces, words) 1 where a piece is of a word."""
+    numbers = np.asarray(words, np.int64)
+    is_in: Weights = (numbers[:, None] == np.arange(int(numbers.max(initial=NO_WORD)) + 1)).astype(np.float64)
+    return is_in

@@ -1,0 +1,1 @@
+"""Minimum Bayes risk: of several translations of a line the one that is most like the others."""

@@ -1,0 +1,101 @@
+"""The texts of the largest expected utility: each text is a candidate, and each a reference of the others.
+
+    h* = argmax over h of mean over r of u(h, r)     (Eikema and Aziz 2022)
+
+Legend: N candidates.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.inference.minimum_bayes_risk.utilities import UTILITIES, Floats, PairUtility
+from tfm.pipeline.inference.translation_records import Translation
+
+FIRST_REFERENCES = 8
+"""The references that the first pruning looks at; each later one looks at twice as many."""
+NUM_BOOTSTRAP = 500
+
+
+def candidate_config(config: DecodingConfig) -> DecodingConfig:
+    """Return the settings by which the candidates are found."""
+    return config.model_copy(update={"strategy": config.mbr_candidates, "n_best": config.mbr_size})
+
+
+def cost_message(config: DecodingConfig) -> str:
+    """Return what choosing costs, in words."""
+    size = config.mbr_size
+    pruned = "" if config.mbr_pruning is None else ", fewer where candidates are pruned"
+    return (
+        f"minimum Bayes risk: {size:,} hypotheses of each line, and up to {size * size:,} utilities "
+        f"({config.mbr_utility}) of pairs of them{pruned}"
+    )
+
+
+def choose_by_utility(candidates: Sequence[Translation], config: DecodingConfig) -> list[Translation]:
+    """Return the candidates of the largest expected utility, each text once, which is then their score.
+
+    Args:
+        candidates: in the order in which they were found; a text may occur several times.
+        config: `n_best`, `mbr_utility`, `mbr_pruning` and `seed` are read.
+
+    Returns:
+        `n_best` of them, or as many as differ, the best first; of equals the one that was found first.
+    """
+    found: dict[str, Translation] = {}
+    for each in candidates:
+        found.setdefault(each.text, each)
+    texts = list(found)
+    if len(texts) == 1:
+        return [replace(found[texts[0]], score=100.0)] if texts[0] else [found[texts[0]]]
+    place = {text: number for number, text in enumerate(texts)}
+    references = [place[each.text] for each in candidates]
+    utility = UTILITIES[config.mbr_utility](texts)
+    if config.mbr_pruning is None:
+        means = {number: float(utility(number, references).mean()) for number in range(len(texts))}
+    else:
+        means = pruned_means(utility, len(texts), references, config.mbr_pruning, config.seed)
+    best = sorted(means, key=lambda number: (-means[number], number))[: config.n_best]
+    return [replace(found[texts[number]], score=means[number]) for number in best]
+
+
+def pruned_means(
+    utility: PairUtility, num_texts: int, references: Sequence[int], confidence: float, seed: int
+) -> dict[int, float]:
+    """Return the expected utility of the texts that survive (Cheng and Vlachos 2023, algorithm 1).
+
+    After 8, 16, 32, .. references a text is left out if it is at least as good as the best so far in less than
+    1 - confidence of 500 bootstrap samples of these references.
+
+    Args:
+        utility: of the texts.
+        num_texts: their number.
+        references: places of texts, in the order in which they were drawn.
+        confidence: 0 to 1; the larger, the fewer are left out.
+        seed: of the bootstrap samples.
+
+    Returns:
+        The mean over all references of each text that is left.
+    """
+    draw = np.random.default_rng(seed)
+    alive: dict[int, Floats] = {number: np.empty(0) for number in range(num_texts)}
+    size = 0
+    while size < len(references):
+        size, before = min(max(FIRST_REFERENCES, 2 * size), len(references)), size
+        for number, known in alive.items():
+            alive[number] = np.concatenate([known, utility(number, references[before:size])])
+        if size < len(references) and len(alive) > 1:
+            alive = _survivors(alive, draw, confidence)
+    return {number: float(known.mean()) for number, known in alive.items()}
+
+
+def _survivors(alive: dict[int, Floats], draw: np.random.Generator, confidence: float) -> dict[int, Floats]:
+    """The texts that are at least as good as the best one often enough."""
+    values = np.stack(list(alive.values()))
+    chosen = draw.integers(values.shape[1], size=(NUM_BOOTSTRAP, values.shape[1]))
+    means = values[:, chosen].mean(2)
+    best = values.mean(1).argmax()
+    share = (means >= means[best]).mean(1)
+    return {number: known for (number, known), each in zip(alive.items(), share, strict=True) if each > 1 - confidence}

@@ -1,0 +1,88 @@
+"""`tfm align` and `tfm translate --alignments` at the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import Stages, tfm, write_lines
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "some.de", ["eins zwei", "drei vier fünf", "sechs"])
+    write_lines(tmp_path / "some.en", ["one two", "three four five", "six"])
+    return tmp_path
+
+
+def test_alignments_of_given_pairs(stages: Stages, texts: Path) -> None:
+    made = tfm("align", stages.folder, "some.de", "some.en")
+    assert made.code == 0, made.err
+    lines = made.out.splitlines()
+    assert [len(line.split()) for line in lines] == [2, 3, 1]
+    assert lines[2] == "0-0"
+    assert all(link.split("-")[1] in "012" for line in lines for link in line.split())
+    one = tfm("align", stages.folder, "some.de", "some.en", "--head", "2", "--shifted")
+    assert one.code == 0, one.err
+
+
+def test_error_rates_against_gold(stages: Stages, texts: Path) -> None:
+    write_lines(texts / "gold", ["0-0 1-1", "0-0 1-1 2-2", "0-0"])
+    made = tfm("align", stages.folder, "some.de", "some.en", "--gold", "gold")
+    assert made.code == 0, made.err
+    assert made.out.startswith("Alignment error rate of heads, 3 pairs")
+    all_heads = json.loads(tfm("align", stages.folder, "some.de", "some.en", "--gold", "gold", "--json").out)
+    assert (all_heads["pairs"], len(all_heads["heads"])) == (3, 6)
+    chosen = tfm("align", stages.folder, "some.de", "some.en", "--gold", "gold", "--json", "--layer", "1")
+    (found,) = json.loads(chosen.out)["heads"]
+    links = tfm("align", stages.folder, "some.de", "some.en", "--layer", "1").out.split("\n")
+    gold = [["0-0", "1-1"], ["0-0", "1-1", "2-2"], ["0-0"]]
+    right = sum(link in line.split() for line, wanted in zip(links, gold, strict=False) for link in wanted)
+    assert found["recall"] == pytest.approx(100 * right / 6)
+    assert found["aer"] == pytest.approx(100 - 100 * right / 6)
+
+
+def test_the_built_in_corpus_has_gold_alignments(stages: Stages, texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfm.data.synthetic.registry.NUM_ALIGNED_SENTENCES", 6)
+    made = tfm("align", stages.folder, "grammar", "--json")
+    assert made.code == 0, made.err
+    assert json.loads(made.out)["pairs"] == 6
+    assert "of its own" in tfm("align", stages.folder, "grammar", "some.en").err
+
+
+def test_translations_come_with_alignments(stages: Stages, texts: Path) -> None:
+    """They are those that `tfm align` gives for the same texts, one line for each that is printed."""
+    plain = tfm("translate", stages.folder, "some.de")
+    made = tfm("translate", stages.folder, "some.de", "--alignments", "links")
+    assert made.code == 0, made.err
+    assert made.out == plain.out
+    (texts / "said").write_text(made.out, encoding="utf-8")
+    assert (texts / "links").read_text(encoding="utf-8") == tfm("align", stages.folder, "some.de", "said").out
+    several = tfm("translate", stages.folder, "some.de", "--n-best", "2", "--alignments", "links")
+    assert len((texts / "links").read_text(encoding="utf-8").splitlines()) == len(several.out.splitlines()) == 6
+
+
+def test_a_picture_of_words(stages: Stages, texts: Path) -> None:
+    made = tfm("attend", stages.folder, "eins zwei", "--target", "one two", "--alignments", "words.png")
+    assert made.code == 0, made.err
+    assert (texts / "words.png").read_bytes().startswith(b"\x89PNG")
+    assert not (texts / "attention.html").exists()
+
+
+def test_what_cannot_be_aligned(stages: Stages, texts: Path) -> None:
+    write_lines(texts / "gold", ["0-0", "0:1", "0-0"])
+    write_lines(texts / "short", ["0-0"])
+    pair = ("align", stages.folder, "some.de", "some.en")
+    for words, reason in (
+        ((*pair, "--gold", "gold"), "gold, line 2: '0:1' is no link"),
+        ((*pair, "--gold", "short"), "short: has 1 lines, but some.de has 3"),
+        ((*pair, "--layer", "7"), "--layer 7: the cross-attention has layers 1 to 1"),
+        ((*pair, "--json"), "need --gold FILE"),
+        (pair[:3], "TARGET"),
+        (("translate", stages.folder, "some.de", "--alignments", "a/b"), "a"),
+        (("translate", stages.folder, "some.de", "--alignments", "a", "--out", "o"), "tfm align"),
+    ):
+        found = tfm(*words)
+        assert found.code in (2, 65, 73)
+        assert reason in found.err, found.err

@@ -1,0 +1,200 @@
+"""Alignments from cross-attention: by word, from every head, against plain loops over the weights of one sentence."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import float64
+
+from tests.tiny_model import TEXTS, tiny_model
+from tfm.pipeline.alignment.error_rate import LinkCounts
+from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, align_chunks, link_words
+from tfm.pipeline.alignment.head_scores import score_heads
+from tfm.pipeline.alignment.pharaoh import GoldLinks, format_links, parse_gold_links, read_gold_links
+from tfm.pipeline.alignment.word_pieces import NO_WORD, PieceWords, attention_between_words
+from tfm.pipeline.alignment.word_trace import trace_words
+from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.train import train
+
+PAIRS = [
+    Pair("two dogs sit by the sea", "a cat and a dog"),
+    Pair("a dog runs", "the sea is cold ! asleep"),
+    Pair("snow", "two dogs sit , asleep ."),
+    Pair("", "a dog"),
+    Pair("a  cat", "a cold cat"),
+]
+MODELS: dict[str, dict[str, Any]] = {
+    "transformer": {},
+    "bahdanau": {"architecture": "recurrent", "positions": "none", "recurrent": {"attention": "bahdanau"}},
+    "luong": {"architecture": "recurrent", "positions": "none", "recurrent": {"attention": "luong"}},
+}
+
+
+def plain_weights(loaded: LoadedModel, pair: Pair, head: AlignmentHead) -> np.ndarray:
+    """The attention between words of one pair, by the page's own reading and loops over pieces."""
+    trace = attend(loaded, pair.source, pair.target, DecodingConfig())
+    layer = trace.layers("cross")[head.layer - 1].weights.astype(np.float64)
+    chosen = layer.mean(0) if head.head is None else layer[head.head - 1]
+    words = [
+        [len(tokenizer.decode(ids[: end + 1]).split()) - 1 for end in range(len(ids))]
+        for tokenizer, text in ((loaded.source_tokenizer, pair.source), (loaded.target_tokenizer, pair.target))
+        for ids in [tokenizer.encode(text)]
+    ]
+    found = np.zeros((len(pair.target.split()), len(pair.source.split())))
+    for place, target in enumerate(words[1]):
+        for key, source in enumerate(words[0]):
+            found[target, source] += chosen[place + head.shifted, key] / words[1].count(target)
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_attention_between_words_is_the_sum_over_pieces(name: str) -> None:
+    """Of a batch, what plain loops give for each sentence alone, for every head and both rows."""
+    loaded = tiny_model(dtype=float64, **MODELS[name])
+    aligner = WordAligner(loaded)
+    heads = aligner.heads()
+    assert len(heads) == (12 if name == "transformer" else len(aligner.num_heads) * 4)
+    for pair, matrices in zip(PAIRS, aligner.attention(PAIRS, heads), strict=True):
+        if not pair.source:
+            assert all(not each.size for each in matrices)
+            continue
+        for head, weights in zip(heads, matrices, strict=True):
+            expected = plain_weights(loaded, pair, head)
+            assert np.abs(weights - expected).max() < 1e-6  # the page's are float32
+            links = link_words(weights)
+            assert links == {(int(row.argmax()), word) for word, row in enumerate(weights)}
+
+
+def test_links_do_not_depend_on_the_batch() -> None:
+    aligner = WordAligner(tiny_model(dtype=float64))
+    head = aligner.choose_head(1, 2, shifted=True)
+    together = [links for (links,) in aligner.align(PAIRS, [head])]
+    assert together == list(align_chunks(aligner, iter(PAIRS), head, 2))
+    assert together == [aligner.align([pair], [head])[0][0] for pair in PAIRS]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece", "word", "char", "byte"])
+def test_each_piece_has_the_word_it_is_in(kind: Any) -> None:
+    """The pieces of a word, decoded, are the word; numbers of words go up by one."""
+    tokenizer = train(TEXTS, TokenizerConfig(kind=kind, vocab_size=300 if kind == "byte" else 80, min_frequency=1))
+    words = PieceWords(tokenizer)
+    draw = random.Random(3)
+    for _ in range(30):
+        chosen = draw.choices([*TEXTS[1].split(), "snow", "runs"], k=draw.randint(1, 9))
+        text = " ".join(chosen)
+        ids = tokenizer.encode(text)
+        found = words.words_of(ids, text)
+        assert len(found) == len(ids)
+        for place, word in enumerate(chosen):
+            pieces = [number for number, of in zip(ids, found, strict=True) if of == place]
+            assert tokenizer.decode(pieces).strip() == word
+
+
+def test_attention_between_words_of_some_pieces() -> None:
+    weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.0, 1.0, 0.0]])
+    found = attention_between_words(weights, [0, 0, 1], [0, NO_WORD, 1])
+    assert np.allclose(found, [[0.3, 0.45], [0.0, 0.0]])
+    assert link_words(found) == {(1, 0)}
+
+
+def test_error_rate_is_that_of_its_equation() -> None:
+    """Against sets counted by hand, and random links counted one by one."""
+    links, gold = {(0, 0), (1, 1), (2, 3), (5, 5)}, parse_gold_links("0-0 1-1 4-4 2p3")
+    scores = LinkCounts.of_pair(links, gold.sure, gold.possible).scores()
+    assert scores["aer"].score == pytest.approx(100 * (1 - (2 + 3) / (4 + 3)))
+    assert (scores["precision"].score, scores["recall"].score) == (75, pytest.approx(200 / 3))
+    draw = random.Random(5)
+    total, counts = LinkCounts(), [0, 0, 0, 0]
+    for _ in range(50):
+        some = [{(draw.randrange(3), draw.randrange(3)) for _ in range(4)} for _ in range(3)]
+        total += LinkCounts.of_pair(*some)
+        for place in [(row, column) for row in range(3) for column in range(3)]:
+            counts[0] += place in some[0]
+            counts[1] += place in some[1]
+            counts[2] += place in some[0] and place in some[1]
+            counts[3] += place in some[0] and (place in some[1] or place in some[2])
+    assert [total.links, total.sure, total.in_sure, total.in_possible] == counts
+    assert total.scores()["aer"].score == pytest.approx(100 - 100 * (counts[2] + counts[3]) / (counts[0] + counts[1]))
+    assert {name: each.score for name, each in LinkCounts().scores().items()} == {"aer": 0, "precision": 0, "recall": 0}
+
+
+def test_scores_of_heads_come_in_order() -> None:
+    aligner = WordAligner(tiny_model(dtype=float64))
+    head = aligner.choose_head(2, 1)
+    gold = [GoldLinks(links, links) for (links,) in aligner.align(PAIRS, [head])]
+    scored = score_heads(aligner, PAIRS, gold, aligner.heads())
+    assert scored[0].scores["aer"].score == 0
+    rates = [each.scores["aer"].score for each in scored]
+    assert rates == sorted(rates)
+    assert next(each.scores["aer"].score for each in scored if each.head == head) == 0
+    with pytest.raises(DataError, match="line 1 of the gold alignments links word 9 with word 0"):
+        score_heads(aligner, PAIRS, [parse_gold_links("9-0"), *gold[1:]], [head])
+
+
+def test_pharaohs_form() -> None:
+    assert format_links({(2, 1), (0, 3), (0, 0)}) == "0-0 0-3 2-1"
+    assert parse_gold_links("") == GoldLinks(frozenset(), frozenset())
+    for wrong in ("1", "1-", "-1-2", "1-2-3", "a-b", "1 - 2", "1x2"):
+        with pytest.raises(ValueError, match="is no link"):
+            parse_gold_links(wrong)
+
+
+def test_a_trace_by_word_has_the_words() -> None:
+    aligner = WordAligner(tiny_model())
+    found = trace_words(aligner, PAIRS[0], aligner.choose_head())
+    assert [each.text for each in found.axes["cross"].keys] == PAIRS[0].source.split()
+    assert found.attentions[0].weights.shape == (1, 5, 6)
+
+
+def test_models_without_alignments_are_refused() -> None:
+    for changes in (
+        {"architecture": "decoder_only"},
+        {"architecture": "recurrent", "positions": "none", "recurrent": {"attention": "none"}},
+    ):
+        with pytest.raises(RecipeError, match="has no cross-attention"):
+            WordAligner(tiny_model(**changes))
+    with pytest.raises(RecipeError, match="only models that translate"):
+        WordAligner(tiny_model(architecture="decoder_only", task="language_model"))
+    aligner = WordAligner(tiny_model())
+    for layer, head, reason in ((3, None, "layers 1 to 2"), (1, 9, "heads 1 to 2"), (None, 1, "give the layer too")):
+        with pytest.raises(RecipeError, match=reason):
+            aligner.choose_head(layer, head)
+    with pytest.raises(DataError, match="line 8: the target has"):
+        aligner.align([Pair("a dog", "a dog " * 60)], [aligner.choose_head()], 8)
+    assert len(aligner.align([Pair("a dog", "a dog " * 60)], [aligner.choose_head()], truncate=True)[0][0]) < 120
+
+
+@given(st.text(alphabet="0123456789-p \t,x", max_size=30))
+def test_a_line_is_links_or_an_error(line: str) -> None:
+    try:
+        found = parse_gold_links(line)
+    except ValueError as error:
+        problem = str(error)
+    else:
+        problem = None
+    if problem is not None:
+        assert "is no link" in problem
+        return
+    assert found.sure <= found.possible
+    assert len(found.possible) <= len(line.split())
+    assert parse_gold_links(format_links(found.sure)).sure == found.sure
+
+
+@given(content=st.binary(max_size=40))
+def test_a_file_of_links_is_read_or_refused(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Any bytes: links, or an error with the file in it."""
+    file = tmp_path_factory.getbasetemp() / "links.gold"
+    file.write_bytes(content)
+    problem = "links.gold"
+    try:
+        list(read_gold_links(file))
+    except DataError as error:
+        problem = str(error)
+    assert "links.gold" in problem

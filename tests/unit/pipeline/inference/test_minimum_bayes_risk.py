@@ -1,0 +1,116 @@
+"""Minimum Bayes risk decoding, beside a plain double loop over sacrebleu's segment scores."""
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import float64
+
+from tests.recording_reporter import Listening
+from tests.tiny_model import TEXTS, tiny_model
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.inference.minimum_bayes_risk.selection import choose_by_utility, pruned_means
+from tfm.pipeline.inference.minimum_bayes_risk.utilities import UTILITIES
+from tfm.pipeline.inference.translation import translate_lines
+from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.runtime.progress import NullReporter
+
+SEGMENT_SCORES: dict[str, Callable[[str, str], float]] = {
+    "chrf": lambda hypothesis, reference: sacrebleu.sentence_chrf(hypothesis, [reference]).score,
+    "bleu": lambda hypothesis, reference: sacrebleu.sentence_bleu(hypothesis, [reference]).score,
+    "exact_match": lambda hypothesis, reference: 100.0 * (hypothesis == reference),
+}
+WORDS = ["a", "dog", "dogs", "runs.", "through", "the", "snow", ",", "zwölf", "ran", "!"]
+sentences = st.lists(st.sampled_from(WORDS), min_size=0, max_size=9).map(" ".join)
+
+
+def as_candidates(texts: list[str]) -> list[Translation]:
+    return [Translation(text, -1.0, -float(number), 1) for number, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+@given(texts=st.lists(sentences | st.text(max_size=6), min_size=1, max_size=6, unique=True))
+def test_utilities_are_sacrebleus_segment_scores(name: str, texts: list[str]) -> None:
+    utility, plain = UTILITIES[name](texts), SEGMENT_SCORES[name]
+    for number, hypothesis in enumerate(texts):
+        expected = [plain(hypothesis, reference) for reference in texts]
+        assert np.allclose(utility(number, range(len(texts))), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_the_choice_is_that_of_a_double_loop(name: str) -> None:
+    draw = random.Random(name)
+    config = DecodingConfig(strategy="mbr", mbr_utility=name, n_best=3)  # type: ignore[arg-type]
+    for _ in range(15):
+        texts = [" ".join(draw.choices(WORDS, k=draw.randint(1, 5))) for _ in range(8)] * 2 + ["a dog runs."]
+        draw.shuffle(texts)
+        means = {h: sum(SEGMENT_SCORES[name](h, r) for r in texts) / len(texts) for h in dict.fromkeys(texts)}
+        found = choose_by_utility(as_candidates(texts), config)
+        assert [each.score for each in found] == pytest.approx(sorted(means.values(), reverse=True)[:3])
+        assert all(means[each.text] == pytest.approx(each.score) for each in found)
+        assert all(each.log_prob == -texts.index(each.text) for each in found)
+
+
+def test_pruning_keeps_the_best_and_compares_less() -> None:
+    """With a confidence near 1 the choice is that of all pairs; the utilities that are computed are fewer."""
+    draw, asked = random.Random(4), 0
+    for _ in range(5):
+        texts = ["a dog runs through the snow"] * 30 + [" ".join(draw.choices(WORDS, k=6)) for _ in range(34)]
+        draw.shuffle(texts)
+        unique = list(dict.fromkeys(texts))
+        utility = UTILITIES["chrf"](unique)
+
+        def counting(hypothesis: int, references: list[int]) -> np.ndarray:
+            nonlocal asked
+            asked += len(references)
+            return utility(hypothesis, references)  # noqa: B023
+
+        places = [unique.index(text) for text in texts]
+        means = pruned_means(counting, len(unique), places, 0.99, 1)  # type: ignore[arg-type]
+        full = {number: float(utility(number, places).mean()) for number in range(len(unique))}
+        best = max(full, key=lambda number: full[number])
+        assert max(means, key=lambda number: means[number]) == best
+        assert means[best] == pytest.approx(full[best])
+    assert asked < 0.5 * 5 * 35 * 64
+
+
+def test_a_model_decodes_with_the_least_risk() -> None:
+    """Translations are the choice among its own samples, and do not depend on the batch."""
+    loaded, reporter = tiny_model(dtype=float64), Listening()
+    config = DecodingConfig(strategy="mbr", mbr_size=6, max_length=7)
+    lines = [*TEXTS, "", "snow"]
+    found = list(translate_lines(loaded, lines, config, reporter=reporter))
+    drawn = DecodingConfig(strategy="sample", n_best=6, max_length=7)
+    samples = list(translate_lines(loaded, lines, drawn, reporter=NullReporter()))
+    assert [each[0].text for each in found[:3]] == [choose_by_utility(each, config)[0].text for each in samples[:3]]
+    assert found[3][0].text == ""
+    assert any("6 hypotheses of each line, and up to 36 utilities (chrf)" in line for line in reporter.lines)
+    single = config.model_copy(update={"batch_sentences": 1})
+    alone = list(translate_lines(loaded, lines, single, reporter=NullReporter(), chunk_lines=1))
+    assert [each[0].text for each in alone] == [each[0].text for each in found]
+    by_beam = DecodingConfig(strategy="mbr", mbr_candidates="search", beam=4, mbr_size=4, n_best=2, max_length=7)
+    assert all(len(each) <= 2 for each in translate_lines(loaded, lines, by_beam, reporter=NullReporter()))
+
+
+def test_settings_that_do_not_go_together() -> None:
+    for given_values, reason in (
+        ({"n_best": 9, "mbr_size": 8}, "cannot exceed mbr_size"),
+        ({"mbr_candidates": "search"}, "cannot exceed beam"),
+        ({"mbr_pruning": 0.9, "n_best": 2}, "must be 1"),
+    ):
+        config = DecodingConfig.model_validate({"strategy": "mbr", **given_values})
+        with pytest.raises(RecipeError, match=reason):
+            list(translate_lines(tiny_model(), ["a dog"], config, reporter=NullReporter()))
+    with pytest.raises(ValueError, match="needs strategy"):
+        DecodingConfig(mbr_size=8)
+
+
+def test_settings_without_effect_are_not_kept() -> None:
+    """Translations that were made before there were such settings are up to date."""
+    assert not [key for key in DecodingConfig().as_json() if key.startswith("mbr")]
+    assert DecodingConfig(strategy="mbr", mbr_size=8).as_json()["mbr_size"] == 8
