@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from tfm.model.numpy_inference.compiled_transformer import load_search_loops
 from tfm.pipeline.serving.dispatch.messages import Load, ModelVersion
 from tfm.pipeline.serving.engine.light_networks import load_light_network
 from tfm.pipeline.serving.engine.scheduler import Scheduler
@@ -27,6 +28,8 @@ def main(descriptor: int, numpy: bool) -> None:
     connection: Connection[Any, Any] = Connection(descriptor)
     with ExitStack() as stack:
         loader = NetworkLoader(numpy, stack)
+        if not numpy:
+            load_search_loops()  # while the server reads its models
         with suppress(EOFError, ConnectionError):
             answer_messages(connection, Scheduler(loader))
 
@@ -44,9 +47,10 @@ class NetworkLoader:
 
     def __call__(self, version: ModelVersion) -> Network:
         """Load a version. Raises DataError for one that cannot be."""
-        light = load_light_network(version, numpy=self._numpy)
-        if light is not None:
-            return light
+        light = load_light_network(version, None if self._numpy else self._load_by_torch)
+        return light or self._load_by_torch(version)
+
+    def _load_by_torch(self, version: ModelVersion) -> Network:
         from tfm.pipeline.serving.engine.networks import TorchNetwork
 
         if not self._is_ready:
