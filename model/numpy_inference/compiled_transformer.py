@@ -1,17 +1,17 @@
-"""A Transformer in numpy whose beam search of a sentence is compiled (`cpu_kernels/beam_search.py`; extra: fast).
+"""A Transformer in numpy whose searches of a sentence are compiled (`cpu_kernels/beam_search.py`; extra: fast).
 
 It needs no torch. Legend: L layers · D width · M most positions · G heads of keys and values · K width of a head's
 queries and keys · S source pieces.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tfm.model.numpy_inference.attention import Rotary
 from tfm.model.numpy_inference.layers import Array, Embedding, LayerNorm, Linear, PreNorm, gelu, gelu_tanh, relu
-from tfm.model.numpy_inference.transformer import Transformer
+from tfm.model.numpy_inference.transformer import DecoderLayer, EncoderLayer, Transformer
 
 ACTIVATION_NUMBERS: dict[Any, int] = {relu: 0, gelu: 1, gelu_tanh: 2}
 """Activations that the loops know, by their numbers in `cpu_kernels/transformer_layers.py`."""
@@ -19,7 +19,7 @@ ACTIVATION_NUMBERS: dict[Any, int] = {relu: 0, gelu: 1, gelu_tanh: 2}
 
 def compile_transformer(network: Transformer) -> "CompiledTransformer | None":
     """Return a network whose search is compiled; None where the loops lack a part of it, or there is no numba."""
-    layers = [*network.encoder, *network.decoder]
+    layers: list[EncoderLayer | DecoderLayer] = [*network.encoder, *network.decoder]
     knows_all = all(each.feed_forward.activation in ACTIVATION_NUMBERS for each in layers)
     loops = load_search_loops() if network.encoder and network.decoder and knows_all else None
     return None if loops is None else CompiledTransformer(network, loops)
@@ -43,19 +43,28 @@ class CompiledTransformer:
     """
 
     def __init__(self, network: Transformer, loops: Any) -> None:
-        from tfm.model.cpu_kernels import transformer_layers
+        from tfm.model.cpu_kernels import greedy_search, transformer_layers
+        from tfm.model.cpu_kernels.jit import UNROLL_FACTOR
+        from tfm.model.cpu_kernels.vectors import LANES
 
         self._loops, self._types, self.max_length = loops, transformer_layers, network.max_length
-        self._encoder = self._stack(network.source_embedding, network.encoder, network.encoder_norm)
-        self._decoder = self._stack(network.target_embedding, network.decoder, network.decoder_norm)
-        crosses = [layer.cross_attention for layer in network.decoder]
-        self._memory_key_value = self._linears(cross.key_value for cross in crosses)
-        self._cross_attention = transformer_layers.AttentionWeights(
-            self._linears(cross.query for cross in crosses),
-            self._linears(cross.output for cross in crosses),
-            self._norms(layer.around_cross_attention.norm for layer in network.decoder),
+        embedding, layers, norm = network.target_embedding, network.decoder, network.decoder_norm
+        self._lanes, self._spare_slots = LANES, UNROLL_FACTOR
+        self._greedy_loop = greedy_search.search_greedily
+        self._encoder = self._stack(network.source_embedding, network.encoder, network.encoder_norm, self._panels)
+        self._decoder = self._stack(embedding, layers, norm, self._panels)
+        self._memory_key_value = self._linears(self._panels, (each.cross_attention.key_value for each in layers))
+        self._cross_attention = self._cross(network, self._panels)
+        self._output = self._linears(self._panels, [network.output])
+        self._greedy_weights = (
+            None
+            if network.output.bias.any()
+            else (
+                self._stack(embedding, layers, norm, np.ascontiguousarray),
+                self._cross(network, np.ascontiguousarray),
+                np.ascontiguousarray(network.output.weight),
+            )
         )
-        self._output = self._linears([network.output])
 
     def encode(self, source: Sequence[int]) -> tuple[Array, Array]:
         """Source ids, end token included -> keys (L, 1, G, S, K) and values (L, 1, G, S, V) of the memory."""
@@ -79,7 +88,7 @@ class CompiledTransformer:
         return self._loops.BeamState(
             keys=np.empty((layers, 1, groups, beam * steps, key_dim), np.float32),
             values=np.empty((layers, 1, groups, beam * steps, value_dim), np.float32),
-            slots=np.zeros((1, beam, steps + self._types.UNROLL_FACTOR), np.uint64),
+            slots=np.zeros((1, beam, steps + self._spare_slots), np.uint64),
             tokens=np.zeros((steps, beam), np.int64),
             parents=np.zeros((steps, beam), np.int64),
             sums=sums,
@@ -113,8 +122,45 @@ class CompiledTransformer:
         self._loops.extend_beam(*weights, *memory, special, *limits, norms, state, steps)
         return bool(state.progress[2])
 
-    def _stack(self, embedding: Embedding, layers: Sequence[Any], final_norm: Any) -> Any:
-        """The `StackWeights` of an embedding, its layers, and the norm that they end with."""
+    def search_greedily(
+        self, memory: tuple[Array, Array], special: tuple[int, int, int], limits: tuple[int, int]
+    ) -> tuple[list[int], float] | None:
+        """Return the likeliest pieces one after another, end token included, and the sum of their log-probabilities.
+
+        Args:
+            memory: keys and values of the source.
+            special: padding, begin and end token.
+            limits: the fewest and the most pieces, without the end token.
+
+        Returns:
+            The pieces and the sum; None where the loop lacks a part of the network: a bias of the output.
+        """
+        if self._greedy_weights is None:
+            return None
+        found = np.empty(limits[1] + 1, np.int64)
+        count, log_prob = self._greedy_loop(*self._greedy_weights, *memory, special, *limits, found)
+        return found[:count].tolist(), log_prob
+
+    def _cross(self, network: Transformer, arrange: Callable[[Array], Array]) -> Any:
+        """The `AttentionWeights` of the cross-attention in each layer; arrange: the form of each weight."""
+        crosses = [layer.cross_attention for layer in network.decoder]
+        return self._types.AttentionWeights(
+            self._linears(arrange, (cross.query for cross in crosses)),
+            self._linears(arrange, (cross.output for cross in crosses)),
+            self._norms(layer.around_cross_attention.norm for layer in network.decoder),
+        )
+
+    def _stack(
+        self, embedding: Embedding, layers: Sequence[Any], final_norm: Any, arrange: Callable[[Array], Array]
+    ) -> Any:
+        """Return the `StackWeights` of a stack.
+
+        Args:
+            embedding: the embedding.
+            layers: the layers, which differ in nothing but their weights.
+            final_norm: the norm that they end with.
+            arrange: the form of each weight.
+        """
         types, first, table = self._types, layers[0], np.ascontiguousarray(embedding.table)
         heads, residual = first.attention.heads, first.around_attention
         positions = np.asarray(embedding.added(np.arange(self.max_length)), np.float32)
@@ -123,13 +169,13 @@ class CompiledTransformer:
             np.broadcast_to(positions, (self.max_length, table.shape[1])).copy(),
             _rotation_table(first.attention.turn, self.max_length, heads.key_dim),
             types.AttentionWeights(
-                self._linears(layer.attention.query_key_value for layer in layers),
-                self._linears(layer.attention.output for layer in layers),
+                self._linears(arrange, (layer.attention.query_key_value for layer in layers)),
+                self._linears(arrange, (layer.attention.output for layer in layers)),
                 self._norms(layer.around_attention.norm for layer in layers),
             ),
             types.FeedForwardWeights(
-                self._linears(layer.feed_forward.inner for layer in layers),
-                self._linears(layer.feed_forward.outer for layer in layers),
+                self._linears(arrange, (layer.feed_forward.inner for layer in layers)),
+                self._linears(arrange, (layer.feed_forward.outer for layer in layers)),
                 self._norms(layer.around_feed_forward.norm for layer in layers),
             ),
             self._norms([final_norm if isinstance(final_norm, LayerNorm) else residual.norm]),
@@ -142,17 +188,16 @@ class CompiledTransformer:
             ),
         )
 
-    def _linears(self, linears: Iterable[Linear]) -> Any:
-        """The `LinearWeights` of a linear layer in each layer, in panels."""
-        pairs = [(self._panels(each.weight), each) for each in linears]
-        biases = [np.broadcast_to(each.bias, len(each.weight)) for _, each in pairs]
-        return self._types.LinearWeights(np.stack([panels for panels, _ in pairs]), np.stack(biases))
+    def _linears(self, arrange: Callable[[Array], Array], linears: Iterable[Linear]) -> Any:
+        """The `LinearWeights` of a linear layer in each layer, each weight arranged."""
+        pairs = [(arrange(each.weight), np.broadcast_to(each.bias, len(each.weight))) for each in linears]
+        weights, biases = zip(*pairs, strict=True)
+        return self._types.LinearWeights(np.stack(weights), np.stack(biases))
 
     def _panels(self, weight: Array) -> Array:
         """A weight (out, in) as (out / LANES, in, LANES), filled up with zeros."""
-        lanes: int = self._types.LANES
-        filled = np.pad(weight, ((0, -len(weight) % lanes), (0, 0)))
-        return np.ascontiguousarray(filled.reshape(-1, lanes, weight.shape[1]).swapaxes(1, 2))
+        filled = np.pad(weight, ((0, -len(weight) % self._lanes), (0, 0)))
+        return np.ascontiguousarray(filled.reshape(-1, self._lanes, weight.shape[1]).swapaxes(1, 2))
 
     def _norms(self, norms: Iterable[LayerNorm]) -> Any:
         """The `NormWeights` of a norm in each layer."""

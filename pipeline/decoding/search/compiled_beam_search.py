@@ -1,4 +1,7 @@
-"""Beam search of one sentence by compiled loops, without torch: the result of `beam.py`, some steps at a time."""
+"""Searches of one sentence by compiled loops, without torch: the results of `beam.py` and `greedy.py`.
+
+A beam goes on for some steps at a time.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -32,8 +35,12 @@ def search_by_parts(
     longest = max_pieces(len(source), config, network.max_length)
     shortest = min(config.min_length, longest)
     norms = LENGTH_NORMS[config.length_norm](np.arange(longest + 2, dtype=np.float64), config.alpha)
-    memory, state = network.encode(source), network.start_beam(config.beam, config.n_best, longest)
-    yield None
+    memory = network.encode(source)
+    if config.beam == 1 and (greedy := network.search_greedily(memory, SPECIAL_IDS, (shortest, longest))) is not None:
+        ids, log_prob = greedy
+        yield best_first([Hypothesis(tuple(ids[:-1]), log_prob / float(norms[len(ids)]), log_prob)], 1)
+        return
+    state = network.start_beam(config.beam, config.n_best, longest)
     while not network.extend_beam(memory, state, SPECIAL_IDS, (shortest, longest), norms, STEPS_PER_CALL):
         yield None
     found = [_hypothesis(state, end, norms) for end in range(state.progress[1])]

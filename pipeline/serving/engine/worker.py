@@ -5,6 +5,7 @@ It reads messages from a socket, and ends when that is closed, however the serve
 
 import gc
 import signal
+import sys
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from typing import Any
@@ -29,9 +30,21 @@ def main(descriptor: int, numpy: bool) -> None:
     with ExitStack() as stack:
         loader = NetworkLoader(numpy, stack)
         if not numpy:
-            load_search_loops()  # while the server reads its models
+            load_loops_early()
         with suppress(EOFError, ConnectionError):
             answer_messages(connection, Scheduler(loader))
+
+
+def load_loops_early() -> None:
+    """Load the loops of the compiled search, while the server still reads its models.
+
+    numba looks for BLAS in scipy, which takes a fifth of a second to load, and which no loop uses: it is hidden
+    meanwhile.
+    """
+    is_hidden = sys.modules.setdefault("scipy", None) is None  # type: ignore[arg-type]
+    load_search_loops()
+    if is_hidden:
+        del sys.modules["scipy"]
 
 
 class NetworkLoader:
