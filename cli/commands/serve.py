@@ -87,7 +87,7 @@ def serve(options: ServeOptions) -> None:
 
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise RecipeError(f"tfm serve: {missing[0]} is not installed: pip install 'tfm-toolkit[serve]'")
-    from tfm.pipeline.serving.dispatch.worker_process import ProcessStarter
+    from tfm.pipeline.serving.dispatch.process_starter import ProcessStarter
 
     reject_flags({"--beam": options.beam if options.beam > options.max_beam else None}, "is wider than --max-beam")
     with ProcessStarter(numpy=options.numpy, num_spares=options.workers) as start:  # before what takes time to import

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfm.model.numpy_inference.compiled_transformer import CompiledTransformer
+from tfm.model.fused.compiled_transformer import CompiledTransformer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, max_pieces
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first

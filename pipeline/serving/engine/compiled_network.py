@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from tfm.model.numpy_inference.compiled_transformer import CompiledTransformer, compile_transformer
+from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_transformer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.compiled_beam_search import search_at_once, search_by_parts
 from tfm.pipeline.errors import TfmError

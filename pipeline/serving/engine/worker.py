@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tfm.model.numpy_inference.compiled_transformer import load_search_loops
+from tfm.model.fused.compiled_transformer import load_search_loops
 from tfm.pipeline.serving.dispatch.messages import Load, ModelVersion
 from tfm.pipeline.serving.engine.light_networks import load_light_network
 from tfm.pipeline.serving.engine.scheduler import Scheduler

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.tiny_model import STACK, numpy_of, tiny_model
 from tfm.data.errors import DataError
-from tfm.model.numpy_inference.compiled_transformer import CompiledTransformer, compile_transformer
+from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_transformer
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.compiled_beam_search import search_at_once, search_by_parts

@@ -1,6 +1,8 @@
 """The decoding process without its process: real models, and what a query is to each."""
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +264,13 @@ def test_a_model_that_torch_cannot_load_is_a_fault_of_that_query_alone() -> None
     queries = [Query(TRANSLATION.key, kind, "a dog") for kind in ("attend", "translate", "attend")]  # type: ignore[arg-type]
     answers = finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries)))))
     assert [answers[number].is_fault for number in range(3)] == [True, False, True]
+
+
+def test_a_process_has_the_compiled_search_without_torch() -> None:
+    pytest.importorskip("numba", reason="no numba (extra: fast)")
+    program = (
+        "import sys\nfrom tfm.pipeline.serving.engine.worker import load_loops_early\nload_loops_early()\n"
+        "print('tfm.model.cpu_kernels.beam_search' in sys.modules, 'torch' in sys.modules, 'scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True False False\n"
