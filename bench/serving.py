@@ -9,10 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -34,6 +34,10 @@ def serve(
     ] = 8,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Lines at most.")] = 400,
     beside: Annotated[bool, typer.Option("--translate/--no-translate", help="Also `tfm translate`.")] = True,
+    against: Annotated[
+        Literal["ctranslate2"] | None,
+        typer.Option("--against", metavar="PEER", help="ctranslate2 (extra: export) behind a plain route, in turn."),
+    ] = None,
     rounds: Rounds = 3,
     json: Json = None,
 ) -> None:
@@ -41,24 +45,38 @@ def serve(
 
     Clients ask a sentence at a time. Each keeps one connection, and asks the next line when it has the answer to
     the one before. The server keeps no answers. In turn with it `tfm translate` decodes the same lines; its start
-    is not counted. The clients run on the same processors: their CPU time is said, and deducted from the seconds by
-    its share of a processor.
+    is not counted. A peer has the same weights in fp32, as many workers of one thread, and the same clients. The
+    clients run on the same processors: their CPU time is said, and deducted from the seconds by its share of a
+    processor.
     """
-    from bench.processes import TFM
+    from bench.processes import TFM, run_tfm
     from tfm.data.lines import open_lines
 
     lines = [line for line in open_lines(source) if line.strip()][:limit]
-    served, translated = list[Load](), list[float]()
-    with TemporaryDirectory() as temporary, running_server(TFM, model, workers, beam, Path(temporary)) as (port, ready):
+    served, peers, translated = list[Load](), list[Load](), list[float]()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        size = ["--workers", str(workers), "--beam", str(beam)]
+        command = [*TFM, "serve", str(model), "--port", "0", "--no-cache", *size]
+        port, ready = stack.enter_context(running_server(command, folder / "log"))
         asyncio.run(ask_all(port, lines[:WARM_UP_LINES], clients))
+        if against is not None:
+            run_tfm("export", model, "--to", "ctranslate2", "--out", folder / "engine")
+            command = [sys.executable, "-m", "bench.peers.serve_ctranslate2", str(folder / "engine")]
+            rival, _ = stack.enter_context(running_server([*command, str(workers), str(beam)], folder / "peer"))
+            asyncio.run(ask_all(rival, lines[:WARM_UP_LINES], clients))
         for number in range(rounds):
             served.append(measure_load(port, lines, clients))
+            if against is not None:
+                peers.append(measure_load(rival, lines, clients))
             if beside:
-                out = Path(temporary) / f"out{number}"
-                translated.append(translate_rate(TFM, model, lines, beam, batch, out))
-    found: dict[str, Any] = {"seconds_to_ready": ready}
-    for name in Load._fields:
-        found[name] = statistics.median(getattr(each, name) for each in served)
+                translated.append(translate_rate(TFM, model, lines, beam, batch, folder / f"out{number}"))
+    found: dict[str, Any] = {"seconds_to_ready": ready, **median_load(served)}
+    if peers:
+        found |= {f"{against}_{name}": value for name, value in median_load(peers).items()}
+        found[f"share_of_{against}"] = found["without_clients"] / found[f"{against}_without_clients"]
+        pairs = zip(served[0].texts, peers[0].texts, strict=True)
+        found["same_texts"] = sum(one == other for one, other in pairs) / len(lines)
     if beside:
         found["tfm_translate"] = statistics.median(translated)
         found["share"] = found["without_clients"] / found["tfm_translate"]
@@ -72,37 +90,50 @@ def serve(
 
 
 class Load(NamedTuple):
-    """A load that a server was under: sentences a second, with and without the clients' CPU time, and latencies."""
+    """A load that a server was under: sentences a second, with and without the clients' CPU time, latencies, and the
+    translations.
+    """
 
     sentences_per_second: float
     without_clients: float
     median_ms: float
     p99_ms: float
+    texts: list[str]
+
+
+def median_load(loads: Sequence[Load]) -> dict[str, float]:
+    """The median of each figure."""
+    names = [name for name in Load._fields if name != "texts"]
+    return {name: statistics.median(getattr(each, name) for each in loads) for name in names}
 
 
 def measure_load(port: int, lines: Sequence[str], clients: int) -> Load:
     """Let clients ask all lines."""
     cpu, began = time.process_time(), time.monotonic()
-    latencies = sorted(asyncio.run(ask_all(port, lines, clients)))
+    answers = asyncio.run(ask_all(port, lines, clients))
     seconds, cpu = time.monotonic() - began, time.process_time() - cpu
     own = seconds - cpu / (os.cpu_count() or 1)
+    latencies = sorted(seconds for seconds, _ in answers)
     median, last = statistics.median(latencies), latencies[int(0.99 * len(latencies))]
-    return Load(len(lines) / seconds, len(lines) / own, 1000 * median, 1000 * last)
+    texts = [text for _, text in answers]
+    return Load(len(lines) / seconds, len(lines) / own, 1000 * median, 1000 * last, texts)
 
 
 @contextmanager
-def running_server(
-    command: Sequence[str], model: Path, workers: int, beam: int, folder: Path
-) -> Iterator[tuple[int, float]]:
-    """The port of a server of the model, and the seconds from its start until it answered, while the body runs."""
-    words = ["serve", str(model), "--port", "0", "--workers", str(workers), "--beam", str(beam), "--no-cache"]
-    with open(folder / "log", "w+", encoding="utf-8") as log:
+def running_server(command: Sequence[str], log: Path) -> Iterator[tuple[int, float]]:
+    """The port of a server, and the seconds from its start until it was ready, while the body runs.
+
+    Args:
+        command: that starts it.
+        log: the file for what it prints, its address among that.
+    """
+    with open(log, "w+", encoding="utf-8") as stream:
         began = time.monotonic()
-        process = subprocess.Popen([*command, *words], stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=stream, stderr=stream)
         try:
-            while not (found := re.search(r"listening at \S+:(\d+)", (folder / "log").read_text("utf-8"))):
+            while not (found := re.search(r"listening at \S+:(\d+)", log.read_text("utf-8"))):
                 if process.poll() is not None:
-                    sys.exit((folder / "log").read_text("utf-8"))
+                    sys.exit(log.read_text("utf-8"))
                 time.sleep(0.01)
             port = int(found[1])
             while not is_ready(port):
@@ -122,23 +153,23 @@ def is_ready(port: int) -> bool:
         return False
 
 
-async def ask_all(port: int, lines: Sequence[str], clients: int) -> list[float]:
-    """The seconds that each line took, when so many clients ask all of them together."""
-    waiting, latencies = iter(lines), list[float]()
+async def ask_all(port: int, lines: Sequence[str], clients: int) -> list[tuple[float, str]]:
+    """The seconds that each line took, and its translation, when so many clients ask all of them together."""
+    waiting, answers = iter(enumerate(lines)), [(0.0, "")] * len(lines)
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for line in waiting:
+        for number, line in waiting:
             body = json_module.dumps({"q": line, "source": "auto", "target": target}).encode()
             began = time.monotonic()
             writer.write(HEAD % len(body) + body)
-            await read_response(reader)
-            latencies.append(time.monotonic() - began)
+            found = await read_response(reader)
+            answers[number] = time.monotonic() - began, str(json_module.loads(found)["translatedText"])
         writer.close()
 
     target = await asyncio.to_thread(first_target, port)
     await asyncio.gather(*(client() for _ in range(clients)))
-    return latencies
+    return answers
 
 
 HEAD = b"POST /translate HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -150,13 +181,14 @@ def first_target(port: int) -> str:
         return str(json_module.load(response)[0]["targets"][0])
 
 
-async def read_response(reader: asyncio.StreamReader) -> None:
-    """Read a response. Raises RuntimeError for one that is no translation."""
+async def read_response(reader: asyncio.StreamReader) -> bytes:
+    """Return the body of a response. Raises RuntimeError for one that is no translation."""
     head = await reader.readuntil(b"\r\n\r\n")
     size = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
     body = await reader.readexactly(int(size[1]) if size is not None else 0)
     if not head.startswith(b"HTTP/1.1 200 "):
         raise RuntimeError(body.decode())
+    return body
 
 
 def translate_rate(

@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tfm.cli.options import reject_flags
+
+if TYPE_CHECKING:
+    from tfm.pipeline.serving.dispatch.worker_process import StartWorker
 
 NEEDED = ("starlette", "uvicorn", "python_multipart", "prometheus_client", "sentencex")
 """The packages of the extra `serve`."""
@@ -84,11 +87,19 @@ def serve(options: ServeOptions) -> None:
 
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise RecipeError(f"tfm serve: {missing[0]} is not installed: pip install 'tfm-toolkit[serve]'")
+    from tfm.pipeline.serving.dispatch.process_starter import ProcessStarter
+
+    reject_flags({"--beam": options.beam if options.beam > options.max_beam else None}, "is wider than --max-beam")
+    with ProcessStarter(numpy=options.numpy, num_spares=options.workers) as start:  # before what takes time to import
+        _serve(options, start)
+
+
+def _serve(options: ServeOptions, start: "StartWorker") -> None:
+    """Serve by processes that `start` starts."""
     from tfm.pipeline.serving.limits import Limits
     from tfm.pipeline.serving.server import ServerOptions
     from tfm.pipeline.serving.server import serve as serve_models
 
-    reject_flags({"--beam": options.beam if options.beam > options.max_beam else None}, "is wider than --max-beam")
     plain = Limits()
     limits = Limits(
         body_bytes=options.max_body,
@@ -110,10 +121,10 @@ def serve(options: ServeOptions) -> None:
             keys=options.keys,
             origins=tuple(options.cors or ()),
             beam=options.beam,
-            numpy=options.numpy,
             grace=options.grace,
             log_json=options.log_json,
             log_texts=options.log_texts,
             limits=limits,
-        )
+        ),
+        start,
     )

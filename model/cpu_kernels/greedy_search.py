@@ -13,7 +13,6 @@ import numpy as np
 
 from tfm.model.cpu_kernels.decode_attention import attend, store_cache_row
 from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, compile_function, helper_jit
-from tfm.model.cpu_kernels.rotary import rotate_heads
 from tfm.model.cpu_kernels.softmax import BLOCK_SIZE, log_sum_exp
 from tfm.model.cpu_kernels.transformer_layers import (
     ATTENTION_TYPE,
@@ -31,6 +30,7 @@ from tfm.model.cpu_kernels.transformer_layers import (
     embed_ids,
     post_norm,
     pre_norm,
+    rotate_heads,
 )
 from tfm.model.cpu_kernels.vectors import LANES
 
@@ -49,7 +49,7 @@ GREEDY_SIGNATURE: Any = (
 
 
 @helper_jit
-def _empty_caches(layers, heads, room):  # type: ignore[no-untyped-def]
+def allocate_caches(layers, heads, room):  # type: ignore[no-untyped-def]
     """Return keys (L, 1, G, room, K) and values (L, 1, G, room, V), to be filled."""
     _, groups, key_dim, value_dim = heads
     keys = np.empty((layers, 1, groups, room, key_dim), np.float32)
@@ -57,7 +57,7 @@ def _empty_caches(layers, heads, room):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _initial_cache_slots(count, room):  # type: ignore[no-untyped-def]
+def initial_cache_slots(count, room):  # type: ignore[no-untyped-def]
     """The first `count` of `room` slots, as `list_allowed` lists them for one sentence whose queries see the same."""
     where, counts = np.zeros((1, 1, room + UNROLL_FACTOR), np.uint64), np.empty((1, 1), np.int64)
     for s in range(count):
@@ -81,7 +81,7 @@ def _attention(settings, attention, layer, x, projected, key, value, slots, seen
 
 
 @helper_jit
-def _self_attention(settings, attention, turns, layer, x, key, value, slots, seen):  # type: ignore[no-untyped-def]
+def apply_self_attention(settings, attention, turns, layer, x, key, value, slots, seen):  # type: ignore[no-untyped-def]
     """Put the keys and values of rows x (N, D) into slots (1, N) of key (1, G, S, K) and value, and attend to those
     that are seen. turns (N, K / 2, 2): those of their positions.
     """
@@ -91,22 +91,21 @@ def _self_attention(settings, attention, turns, layer, x, key, value, slots, see
 
 
 @helper_jit
-def _cross_attention(settings, attention, layer, x, key, value, seen):  # type: ignore[no-untyped-def]
+def apply_cross_attention(settings, attention, layer, x, key, value, seen):  # type: ignore[no-untyped-def]
     """Attend from rows x (N, D) to the memory's key (1, G, S, K) and value (1, G, S, V)."""
     query = apply_linear(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
     return _attention(settings, attention, layer, x, query, key, value, np.empty((1, 0), np.int64), seen)
 
 
 @helper_jit
-def _feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-def]
+def apply_feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-def]
     """Return x + W2 f(W1 x + b1) + b2 of each row (N, D), normed if norms stand after; f: the activation."""
     hidden = apply_linear(feed_forward.inner, layer, pre_norm(settings, feed_forward.norm, layer, x))
     activate(hidden, settings.activation)
     return post_norm(settings, feed_forward.norm, layer, add_rows(x, apply_linear(feed_forward.outer, layer, hidden)))
 
 
-@compile_function(ENCODE_SIGNATURE)
-def encode_source(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
+def encode_rows(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
     """Return the memory of a source for a decoder of these heads.
 
     Args:
@@ -120,21 +119,24 @@ def encode_source(encoder, key_value, heads, source):  # type: ignore[no-untyped
     """
     settings, rows = encoder.settings, len(source)
     x = embed_ids(encoder.table, encoder.positions, settings.scale, source, 0)
-    own_keys, own_values = _empty_caches(1, settings.heads, rows)  # of one layer after the other
-    seen, slots, turns = _initial_cache_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
+    own_keys, own_values = allocate_caches(1, settings.heads, rows)  # of one layer after the other
+    seen, slots, turns = initial_cache_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
     for n in range(rows):
         slots[0, n] = n
     for layer in range(len(encoder.feed_forward.inner.bias)):
-        x = _self_attention(settings, encoder.attention, turns, layer, x, own_keys[0], own_values[0], slots, seen)
-        x = _feed_forward(settings, encoder.feed_forward, layer, x)
+        x = apply_self_attention(settings, encoder.attention, turns, layer, x, own_keys[0], own_values[0], slots, seen)
+        x = apply_feed_forward(settings, encoder.feed_forward, layer, x)
     x = pre_norm(settings, encoder.final_norm, 0, x)
-    (_, groups, key_dim, _), (keys, values) = heads, _empty_caches(len(key_value.bias), heads, rows)
+    (_, groups, key_dim, _), (keys, values) = heads, allocate_caches(len(key_value.bias), heads, rows)
     for layer in range(len(keys)):
         both = apply_linear(key_value, layer, x)
         for n in range(rows):
             store_cache_row(keys[layer], 0, n, both[n], 0)
             store_cache_row(values[layer], 0, n, both[n], groups * key_dim)
     return keys, values
+
+
+encode_source = compile_function(ENCODE_SIGNATURE)(encode_rows)
 
 
 @compile_function(GREEDY_SIGNATURE)
@@ -157,8 +159,8 @@ def search_greedily(decoder, cross, output, memory_keys, memory_values, special,
     """
     settings, (padding, begin, end) = decoder.settings, special
     layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1
-    keys, values = _empty_caches(layers, settings.heads, room)
-    memory_seen, seen = _initial_cache_slots(memory_keys.shape[3], memory_keys.shape[3]), _initial_cache_slots(0, room)
+    keys, values = allocate_caches(layers, settings.heads, room)
+    memory_seen, seen = initial_cache_slots(memory_keys.shape[3], memory_keys.shape[3]), initial_cache_slots(0, room)
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
     last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     last[0] = begin
@@ -167,9 +169,11 @@ def search_greedily(decoder, cross, output, memory_keys, memory_values, special,
         slots[0, 0] = seen[0][0, 0, t] = t
         seen[1][0, 0], turns = t + 1, decoder.turns[t : t + 1]
         for layer in range(layers):
-            x = _self_attention(settings, decoder.attention, turns, layer, x, keys[layer], values[layer], slots, seen)
-            x = _cross_attention(settings, cross, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
-            x = _feed_forward(settings, decoder.feed_forward, layer, x)
+            x = apply_self_attention(
+                settings, decoder.attention, turns, layer, x, keys[layer], values[layer], slots, seen
+            )
+            x = apply_cross_attention(settings, cross, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
+            x = apply_feed_forward(settings, decoder.feed_forward, layer, x)
         x = pre_norm(settings, decoder.final_norm, 0, x)
         best, token = np.float32(-np.inf), end
         for v in range(vocab):

@@ -15,7 +15,7 @@ from tfm.model.cpu_kernels.log_softmax_topk import (
     topk_of_bf16_logits,
     topk_of_logits,
 )
-from tfm.model.cpu_kernels.rotary import rotate_rows
+from tfm.model.cpu_kernels.transformer_layers import rotate_rows
 
 __all__ = [
     "UNROLL_FACTOR",

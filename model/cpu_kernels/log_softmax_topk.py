@@ -11,7 +11,7 @@ from tfm.model.cpu_kernels.vectors import LANES, any_at_least, hmax, load, load_
 
 
 @inline_jit
-def _normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
+def row_normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
     """Return log(sum of e^x) over `vocab` logits x from place `first` on, and their maxima as `log_sum_exp` keeps
     them.
     """
@@ -25,13 +25,13 @@ def log_softmax(logits):  # type: ignore[no-untyped-def]
     vocab = logits.shape[1]
     maxima = np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     for n in range(len(logits)):
-        normalizer = _normalizer(logits, n * vocab, vocab, maxima)
+        normalizer = row_normalizer(logits, n * vocab, vocab, maxima)
         for v in range(vocab):
             logits[n, v] -= normalizer
 
 
 @inline_jit
-def _insert_candidate(values, beams, tokens, value, beam, token):  # type: ignore[no-untyped-def]
+def insert_candidate(values, beams, tokens, value, beam, token):  # type: ignore[no-untyped-def]
     """Put a candidate where it belongs among the best ones, if it does."""
     place = len(values)
     while place > 0 and (
@@ -67,13 +67,13 @@ def _min_lane_maximum(maxima, vocab):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima):  # type: ignore[no-untyped-def]
+def topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima):  # type: ignore[no-untyped-def]
     """Put the largest of sum + log-softmax(logits of row n), of hypothesis w, into values, beams, tokens (k,).
 
     Only blocks, and in them vectors, are looked at whose largest logits are needed.
     """
     first, k = n * vocab, len(values)
-    normalizer = _normalizer(logits, first, vocab, maxima)
+    normalizer = row_normalizer(logits, first, vocab, maxima)
     needed = _logit_threshold(values[k - 1], sum_, normalizer)
     if values[k - 1] == -np.inf and k + len(never) <= LANES:
         lane_bound = _min_lane_maximum(maxima, vocab)
@@ -87,7 +87,7 @@ def _topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima
             for token in range(v, min(v + LANES, vocab)):
                 value = sum_ + (load_scalar(logits, first + token) - normalizer)
                 if value >= values[k - 1] and not (never == token).any():
-                    _insert_candidate(values, beams, tokens, value, w, token)
+                    insert_candidate(values, beams, tokens, value, w, token)
                     needed = max(needed, _logit_threshold(values[k - 1], sum_, normalizer))
 
 
@@ -136,7 +136,7 @@ def _topk_candidates(logits, rows, never, sums, values, beams, tokens):  # type:
     for n in range(len(rows)):
         b, w = rows[n] // width, rows[n] % width
         if sums[b, w] > -np.inf:
-            _topk_of_row(logits, n, vocab, never, sums[b, w], w, values[b], beams[b], tokens[b], maxima)
+            topk_of_row(logits, n, vocab, never, sums[b, w], w, values[b], beams[b], tokens[b], maxima)
 
 
 _TOPK_SIGNATURE = "i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])"

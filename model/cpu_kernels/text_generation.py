@@ -15,7 +15,6 @@ from numba import types
 
 from tfm.model.cpu_kernels.decode_attention import attend
 from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, compile_function, helper_jit, inline_jit
-from tfm.model.cpu_kernels.rotary import rotate_heads
 from tfm.model.cpu_kernels.softmax import BLOCK_SIZE, ZERO, log_sum_exp
 from tfm.model.cpu_kernels.transformer_layers import (
     FLOAT32_2D,
@@ -29,6 +28,7 @@ from tfm.model.cpu_kernels.transformer_layers import (
     embed_ids,
     post_norm,
     pre_norm,
+    rotate_heads,
 )
 from tfm.model.cpu_kernels.vectors import LANES, load, splat, store_hsums
 

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, helper_jit, inline_jit
+from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, compile_function, helper_jit, inline_jit
 from tfm.model.cpu_kernels.layer_norm import layer_norm
 from tfm.model.cpu_kernels.softmax import ZERO, exp
-from tfm.model.cpu_kernels.vectors import LANES, load_partial, splat, store_partial, vmax
+from tfm.model.cpu_kernels.vectors import LANES, load, load_partial, load_scalar, splat, store_partial, vmax
 
 Array = Any
 
 
 class LinearWeights(NamedTuple):
-    """y = W x + b of each layer: weight (L, out, in), bias (L, out)."""
+    """y = W x + b of each layer: weight (L, out, in), or in panels (L, out / LANES, in, LANES); bias (L, out)."""
 
     weight: Array
     bias: Array
@@ -63,7 +63,7 @@ class StackWeights(NamedTuple):
     """An encoder, or a decoder but for its cross-attention.
 
     table (V, D), positions (M, D): what is looked up and added. turns (M, K / 2, 2): how queries and keys of a position
-    are turned, see `rotary.py`. final_norm: that the stack ends with, if pre-norm.
+    are turned, see `rotate_heads`. final_norm: that the stack ends with, if pre-norm.
     """
 
     table: Array
@@ -75,20 +75,31 @@ class StackWeights(NamedTuple):
     settings: StackSettings
 
 
-FLOAT32_2D, FLOAT32_3D, FLOAT32_5D = (types.Array(types.float32, dims, "C") for dims in (2, 3, 5))
+PANEL_ROWS = 5
+"""The rows of a product whose sums the registers hold beside a weight in panels: as many as a beam usually has."""
+FLOAT32_2D, FLOAT32_3D, FLOAT32_4D, FLOAT32_5D = (types.Array(types.float32, dims, "C") for dims in (2, 3, 4, 5))
 IDS_TYPE, INT_TYPE, FLOAT_TYPE = types.Array(types.int64, 1, "C"), types.int64, types.float64
 HEADS_TYPE, SPECIAL_IDS_TYPE = types.UniTuple(INT_TYPE, 4), types.UniTuple(INT_TYPE, 3)
-LINEARS_TYPE, NORMS_TYPE = (
-    types.NamedTuple([FLOAT32_3D, FLOAT32_2D], LinearWeights),
-    types.NamedUniTuple(FLOAT32_2D, 2, NormWeights),
-)
-ATTENTION_TYPE, FEED_FORWARD_TYPE = (
-    types.NamedTuple([LINEARS_TYPE, LINEARS_TYPE, NORMS_TYPE], each) for each in (AttentionWeights, FeedForwardWeights)
-)
 SETTINGS_TYPE = types.NamedTuple([HEADS_TYPE, FLOAT_TYPE, FLOAT_TYPE, types.boolean, INT_TYPE], StackSettings)
-STACK_TYPE = types.NamedTuple(
-    [FLOAT32_2D, FLOAT32_2D, FLOAT32_3D, ATTENTION_TYPE, FEED_FORWARD_TYPE, NORMS_TYPE, SETTINGS_TYPE], StackWeights
+NORMS_TYPE = types.NamedUniTuple(FLOAT32_2D, 2, NormWeights)
+LINEARS_TYPE, PANELS_TYPE = (
+    types.NamedTuple([weight, FLOAT32_2D], LinearWeights) for weight in (FLOAT32_3D, FLOAT32_4D)
 )
+
+
+def _sublayer_type(linears: Any, kind: type) -> Any:
+    """The type of `AttentionWeights` or `FeedForwardWeights` of such linear layers."""
+    return types.NamedTuple([linears, linears, NORMS_TYPE], kind)
+
+
+def _stack_type(linears: Any) -> Any:
+    """The type of `StackWeights` of such linear layers."""
+    sublayers = (_sublayer_type(linears, kind) for kind in (AttentionWeights, FeedForwardWeights))
+    return types.NamedTuple([FLOAT32_2D, FLOAT32_2D, FLOAT32_3D, *sublayers, NORMS_TYPE, SETTINGS_TYPE], StackWeights)
+
+
+ATTENTION_TYPE, PANELS_ATTENTION_TYPE = (_sublayer_type(each, AttentionWeights) for each in (LINEARS_TYPE, PANELS_TYPE))
+STACK_TYPE, PANELS_STACK_TYPE = (_stack_type(each) for each in (LINEARS_TYPE, PANELS_TYPE))
 
 RELU, GELU, GELU_TANH = range(3)
 """Activations of a feed-forward layer."""
@@ -97,8 +108,36 @@ RELU, GELU, GELU_TANH = range(3)
 @helper_jit
 def apply_linear(linears, layer, x):  # type: ignore[no-untyped-def]
     """W x + b of each row: (N, in) -> (N, out)."""
-    weight, bias = linears.weight[layer], linears.bias[layer]
-    y, whole = np.empty((len(x), len(bias)), np.float32), len(x) // UNROLL_FACTOR * UNROLL_FACTOR
+    y = np.empty((len(x), linears.bias.shape[1]), np.float32)
+    multiply_rows(linears.weight[layer], linears.bias[layer], x, y)
+    return y
+
+
+@helper_jit
+def multiply_rows(weight, bias, x, y):  # type: ignore[no-untyped-def]
+    """Set y = W x + b of each row.
+
+    Args:
+        weight: (out, in), or in panels (out / LANES, in, LANES).
+        bias: (out,).
+        x: (N, in).
+        y: (N, out), written.
+    """
+    if weight.ndim == 2:
+        _multiply_plain(weight, bias, x, y)
+    elif len(x) >= PANEL_ROWS:
+        _multiply_panels(weight, bias, x, y)
+    else:
+        filled = np.zeros((PANEL_ROWS, x.shape[1]), np.float32), np.empty((PANEL_ROWS, y.shape[1]), np.float32)
+        filled[0][: len(x)] = x
+        _multiply_panels(weight, bias, filled[0], filled[1])
+        y[:] = filled[1][: len(x)]
+
+
+@helper_jit
+def _multiply_plain(weight, bias, x, y):  # type: ignore[no-untyped-def]
+    """Set y = W x + b of each row, by a weight (out, in)."""
+    whole = len(x) // UNROLL_FACTOR * UNROLL_FACTOR
     for o in range(len(bias)):
         for n in range(0, whole, UNROLL_FACTOR):
             y0 = y1 = y2 = y3 = np.float32(0.0)
@@ -114,7 +153,34 @@ def apply_linear(linears, layer, x):  # type: ignore[no-untyped-def]
             for i in range(weight.shape[1]):
                 total += weight[o, i] * x[n, i]
             y[n, o] = total + bias[o]
-    return y
+
+
+@helper_jit
+def _multiply_panels(weight, bias, x, y):  # type: ignore[no-untyped-def]
+    """Set y = W x + b of PANEL_ROWS rows or more, by a weight in panels.
+
+    Each number is one sum over the width, in one order, whichever rows are beside it.
+    """
+    (panels, dim, _), (rows, out) = weight.shape, y.shape
+    for p in range(panels):
+        first, column, count, n = p * dim * LANES, p * LANES, out - p * LANES, 0
+        while n < rows:
+            n = min(n, rows - PANEL_ROWS)  # the last ones with some that are done, which get the same again
+            place, to = n * dim, n * out + column
+            y0 = y1 = y2 = y3 = y4 = load_partial(bias, column, count, ZERO)
+            for i in range(dim):
+                w = load(weight, first + i * LANES)
+                y0 = y0 + splat(load_scalar(x, place + i)) * w
+                y1 = y1 + splat(load_scalar(x, place + dim + i)) * w
+                y2 = y2 + splat(load_scalar(x, place + 2 * dim + i)) * w
+                y3 = y3 + splat(load_scalar(x, place + 3 * dim + i)) * w
+                y4 = y4 + splat(load_scalar(x, place + 4 * dim + i)) * w
+            store_partial(y, to, count, y0)
+            store_partial(y, to + out, count, y1)
+            store_partial(y, to + 2 * out, count, y2)
+            store_partial(y, to + 3 * out, count, y3)
+            store_partial(y, to + 4 * out, count, y4)
+            n += PANEL_ROWS
 
 
 @helper_jit
@@ -193,3 +259,33 @@ def activate(rows, activation):  # type: ignore[no-untyped-def]
         else:
             x = vmax(x, splat(ZERO))
         store_partial(rows, i, rows.size - i, x)
+
+
+@helper_jit
+def rotate_heads(rows, turns, heads):  # type: ignore[no-untyped-def]
+    """Turn the first heads of rows, in place; rows beyond the first R stay.
+
+    Args:
+        rows: (N, heads K or more).
+        turns: (R, K / 2, 2): cosine and sine of the angle of each pair x_2i, x_2i+1 of a row; (R, 0, 2) turns nothing.
+        heads: number of heads to turn.
+    """
+    num_rows, pairs, _ = turns.shape
+    for n in range(num_rows):
+        for h in range(heads):
+            for i in range(pairs):
+                place = 2 * (h * pairs + i)
+                x, y, cos, sin = rows[n, place], rows[n, place + 1], turns[n, i, 0], turns[n, i, 1]
+                rows[n, place], rows[n, place + 1] = x * cos - y * sin, x * sin + y * cos
+
+
+@compile_function("void(f4[:,::1], f4[:,:,::1], i8)")
+def rotate_rows(rows, turns, heads):  # type: ignore[no-untyped-def]
+    """Turn the first heads of rows, in place: `rotate_heads` as a compiled loop.
+
+    Args:
+        rows: (N, heads K or more).
+        turns: (R, K / 2, 2).
+        heads: number of heads to turn.
+    """
+    rotate_heads(rows, turns, heads)

@@ -1,7 +1,7 @@
 """A few lines to translations or labels without torch, which takes longer to load than they take: by numpy."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from tfm.model.numpy_inference.weights import (
 )
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_sentence
 from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.label_sources import has_tags
@@ -40,6 +41,7 @@ MAX_LINES = 8
 """Lines that are translated sooner one by one than torch is loaded,"""
 MAX_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
+SentenceSearch = Callable[[Transformer, Sequence[int], DecodingConfig], list[Hypothesis]]
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,13 @@ class NumpyModel:
         network: the network.
         source_tokenizer: of the source.
         target_tokenizer: of the target.
+        search: finds the hypotheses of ids, end token included, with the network.
     """
 
     network: Transformer
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
+    search: SentenceSearch = search_sentence
 
     def translate(self, lines: list[str], config: DecodingConfig, cuts: SourceProblems) -> Iterator[list[Translation]]:
         """Translate lines with numpy alone.
@@ -82,7 +86,7 @@ class NumpyModel:
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
             with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
-                found = search_sentence(self.network, source, config)
+                found = self.search(self.network, source, config)
             texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
             told = zip(texts, found, strict=True)
             return [[Translation(join_to_one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]

@@ -23,7 +23,7 @@ from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import read_catalog
 from tfm.pipeline.serving.detection import find_detector
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
-from tfm.pipeline.serving.dispatch.worker_process import WorkerProcess
+from tfm.pipeline.serving.dispatch.worker_process import StartWorker
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.logs import Log
 
@@ -49,7 +49,6 @@ class ServerOptions:
         keys: file of the keys; None: everyone may ask.
         origins: of other sites whose pages may ask.
         beam: the beam of a request that names none.
-        numpy: whether small models are computed by numpy, without torch.
         grace: the most seconds in which requests are finished after SIGTERM.
         log_json: whether the log has JSON lines.
         log_texts: whether it has texts.
@@ -64,15 +63,18 @@ class ServerOptions:
     keys: Path | None = None
     origins: tuple[str, ...] = ()
     beam: int = 5
-    numpy: bool = False
     grace: float = 10.0
     log_json: bool = False
     log_texts: bool = False
     limits: Limits = field(default_factory=Limits)
 
 
-def serve(options: ServerOptions) -> None:
+def serve(options: ServerOptions, start: StartWorker) -> None:
     """Serve models until SIGTERM or Ctrl-C.
+
+    Args:
+        options: the settings.
+        start: starts a decoding process.
 
     Raises:
         TfmError: a model, the keys or the address cannot be used.
@@ -81,12 +83,11 @@ def serve(options: ServerOptions) -> None:
     keys = None if options.keys is None else read_keys(options.keys)
     log = Log(options.log_json, options.log_texts)
     with listen(options.host, options.port) as listener:
-        asyncio.run(_run(options, partial(_make_backend, options, catalog, keys, log), listener))
+        asyncio.run(_run(options, partial(_make_backend, options, start, catalog, keys, log), listener))
 
 
-def _make_backend(options: ServerOptions, catalog: Any, keys: Any, log: Log) -> Backend:
+def _make_backend(options: ServerOptions, start: StartWorker, catalog: Any, keys: Any, log: Log) -> Backend:
     limits = options.limits
-    start = partial(WorkerProcess, numpy=options.numpy)
     dispatcher = Dispatcher(start, options.workers, limits.sentences)
     detector = find_detector([*catalog.sources])
     access = Access(keys, limits.requests_per_minute)

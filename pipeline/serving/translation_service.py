@@ -15,7 +15,7 @@ from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.problems import bad_request, queue_full, server_fault, timed_out
 from tfm.pipeline.serving.text.glossary import Glossary
 from tfm.pipeline.serving.text.html_document import HtmlSegments, split_html
-from tfm.pipeline.serving.text.segments import Segments
+from tfm.pipeline.serving.text.segments import SegmentBorders, Segments
 from tfm.pipeline.serving.text.sentences import split_text
 
 MIN_CHARS_FOR_THREAD = 2_000
@@ -32,10 +32,12 @@ class Translated:
     Args:
         text: the best translation.
         alternatives: the others, the best first.
+        borders: of the sentences of a plain text, and of their best translations.
     """
 
     text: str
     alternatives: tuple[str, ...] = ()
+    borders: tuple[SegmentBorders, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,12 @@ class TranslationService:
         answers = await self.ask([each for some in asked for each in some])
         ranked = [_ranked_translations([answers[each] for each in some]) for some in asked]
         joined = [await self._join(one, some, direction) for one, some in zip(segments, ranked, strict=True)]
-        return [Translated(best, tuple(others)) for best, *others in map(dict.fromkeys, joined)]
+        found = []
+        for one, texts, translations in zip(segments, joined, ranked, strict=True):
+            best, *others = dict.fromkeys(texts)
+            borders = one.borders(translations[0]) if isinstance(one, Segments) and translations else ()
+            found.append(Translated(best, tuple(others), tuple(borders)))
+        return found
 
     async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
         """Ask each query once, as far as its answer is not known. Raises Problem where there is no answer."""

@@ -6,6 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from PIL import Image
@@ -305,3 +307,46 @@ def test_from_python_files_are_named() -> None:
         model.generate("x")
     with pytest.raises(DataError, match="reads images, not text"):
         model.score(["test/0.png"], ["rot"])
+
+
+def post_image(address: str, image: bytes, **fields: str) -> tuple[int, Any]:
+    """The answer of a server to a form with an image."""
+    border = "image-border"
+    parts = [
+        f'--{border}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{fields[name]}\r\n' for name in fields
+    ]
+    head = f'--{border}\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\n\r\n'
+    body = "".join(parts).encode() + head.encode() + image + f"\r\n--{border}--\r\n".encode()
+    request = Request(address, body, {"Content-Type": f"multipart/form-data; boundary={border}"})
+    try:
+        with urlopen(request, timeout=60) as response:
+            return response.status, json.load(response)
+    except HTTPError as error:
+        return error.code, json.load(error)
+
+
+@pytest.mark.slow
+def test_a_server_describes_and_classifies_images_as_translate_does(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn", reason="no uvicorn (extra: serve)")
+    from tests.serving import running_server
+
+    image = Path("test/0.png")
+    grey = tmp_path / "grey.png"
+    Image.open(image).convert("L").save(grey)
+    with running_server(Path("runs/captions").resolve(), Path("runs/labels").resolve(), folder=tmp_path) as server:
+        status, found = post_image(f"{server.url}/v1/caption", image.read_bytes(), beam="2", alternatives="1")
+        assert status == 200
+        assert found["model"] == "captions"
+        assert found["captions"][0]["text"] == tfm("translate", "runs/captions", image, "--beam", "2").out.rstrip("\n")
+        assert len(found["captions"]) <= 2
+        status, found = post_image(f"{server.url}/v1/classify", grey.read_bytes(), top="100")
+        assert status == 200
+        labels = found["results"][0]["labels"]
+        assert labels[0]["label"] == tfm("translate", "runs/labels", grey).out.rstrip("\n")
+        probabilities = [each["probability"] for each in labels]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert 0 < sum(probabilities) < 1.00001
+        for path in ("caption", "classify"):
+            status, found = post_image(f"{server.url}/v1/{path}", b"no image")
+            assert status == 400
+            assert "image" in found["error"]["message"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -90,7 +91,11 @@ class StandIn:
         for term, translation in body.get("glossary", {}).items():
             text = text.replace(term.upper(), translation)
         others = [f"{text} {number}" for number in range(body.get("alternatives", 0))]
-        return JSONResponse({"translatedText": text, **({"alternatives": others} if others else {})})
+        places = [[each.start(), each.end()] for each in re.finditer(r"\S[^.!?\n]*[.!?]*", body["q"])]
+        segments = [{"source": each, "target": each} for each in places if text[slice(*each)].strip()]
+        return JSONResponse(
+            {"translatedText": text, "segments": segments, **({"alternatives": others} if others else {})}
+        )
 
     async def attend(self, request: Request) -> Response:
         """Each word attends to the one in the same place, with half of its weight; with a digit it is unknown."""

@@ -1,15 +1,10 @@
-"""A decoding process as the server has it: started, written to, read from, and its end noticed."""
+"""A decoding process as the server has it: written to, read from, and its end noticed."""
 
 import asyncio
-import os
-import socket
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
-
-PROGRAM = "from tfm.pipeline.serving.engine.worker import main; main({descriptor}, {numpy})"
 
 
 class Worker(Protocol):
@@ -30,31 +25,20 @@ class WorkerProcess:
     """A process that decodes. It has a start of its own, so that nothing of the server's is in it.
 
     Args:
+        process: the process.
+        connection: to it.
         on_replies: called with replies as they come.
         on_end: called once, when the process has ended unasked.
-        numpy: whether small models are computed by numpy, without torch.
     """
 
     def __init__(
-        self, on_replies: Callable[[Sequence[Any]], None], on_end: Callable[[], None], *, numpy: bool = False
+        self,
+        process: "subprocess.Popen[bytes]",
+        connection: "Connection[Any, Any]",
+        on_replies: Callable[[Sequence[Any]], None],
+        on_end: Callable[[], None],
     ) -> None:
-        ours, theirs = socket.socketpair()
-        program = PROGRAM.format(descriptor=theirs.fileno(), numpy=numpy)
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "TOKENIZERS_PARALLELISM": "false",
-        }
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", program],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env=environment,
-            )
-        self._connection: Connection[Any, Any] = Connection(ours.detach())
+        self._process, self._connection = process, connection
         self._on_replies, self._on_end, self._is_open = on_replies, on_end, True
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._connection.fileno(), self._read)

@@ -1,6 +1,6 @@
 """Small models in numpy, which a process has loaded before it would have loaded torch."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,9 @@ from tfm.pipeline.inference.numpy_labels import NumpyLabeller
 from tfm.pipeline.inference.numpy_translation import NumpyModel, load_small_model
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
+from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, load_compiled_network
 from tfm.pipeline.serving.engine.completions import Completions
-from tfm.pipeline.serving.engine.work import Work, as_records
+from tfm.pipeline.serving.engine.work import Network, Work, as_records
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -57,12 +58,14 @@ class NumpyLanguageModel:
         return Completions(self.reader).parts(query)
 
 
-def load_light_network(version: ModelVersion, *, numpy: bool) -> NumpyNetwork | NumpyLanguageModel | None:
-    """Load a model in numpy, where it labels, or where all models are to be in numpy that can be.
+def load_light_network(
+    version: ModelVersion, load_torch: Callable[[ModelVersion], Network] | None
+) -> NumpyNetwork | NumpyLanguageModel | CompiledNetwork | None:
+    """Load a model without torch, where it labels, where its search is compiled, or where there is to be no torch.
 
     Args:
         version: of the model.
-        numpy: whether a model that writes is to be in numpy too.
+        load_torch: loads a model in torch; None: small models are computed by numpy alone.
 
     Returns:
         The model; None where torch is needed for it.
@@ -71,7 +74,11 @@ def load_light_network(version: ModelVersion, *, numpy: bool) -> NumpyNetwork | 
         DataError: there is no such model.
     """
     abilities = ABILITIES[version.task]
-    if version.reads_images or not (numpy or abilities.labels is not None) or version.has_languages:
+    if version.reads_images or version.has_languages:
+        return None
+    if abilities.translates and load_torch is not None:
+        return load_compiled_network(version, load_torch)
+    if load_torch is not None and abilities.labels is None:
         return None
     if abilities.generates:
         reader = load_small_language_model(version.folder, None)

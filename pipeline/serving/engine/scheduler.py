@@ -139,6 +139,8 @@ class Scheduler:
         except Exception as error:
             reply = _fault(number, error)
         else:
+            if part is None:
+                return []
             if isinstance(part, str):
                 return [Part(number, part)]
             reply = Answer(number, part)

@@ -28,7 +28,9 @@ class Sentence:
 
 
 Work = Sentence | Iterator[Any] | Callable[[], Any]
-"""A sentence, a text that comes in parts (the last item is the answer), or a function that computes the answer."""
+"""A sentence; the parts of a text or of the work (None: nothing to show yet), of which the last is the answer; or a
+function that computes the answer.
+"""
 
 
 class Network(Protocol):

@@ -5,10 +5,12 @@ It reads messages from a socket, and ends when that is closed, however the serve
 
 import gc
 import signal
+import sys
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from tfm.model.fused.compiled_transformer import load_search_loops
 from tfm.pipeline.serving.dispatch.messages import Load, ModelVersion
 from tfm.pipeline.serving.engine.light_networks import load_light_network
 from tfm.pipeline.serving.engine.scheduler import Scheduler
@@ -27,8 +29,22 @@ def main(descriptor: int, numpy: bool) -> None:
     connection: Connection[Any, Any] = Connection(descriptor)
     with ExitStack() as stack:
         loader = NetworkLoader(numpy, stack)
+        if not numpy:
+            load_loops_early()
         with suppress(EOFError, ConnectionError):
             answer_messages(connection, Scheduler(loader))
+
+
+def load_loops_early() -> None:
+    """Load the loops of the compiled search, while the server still reads its models.
+
+    numba looks for BLAS in scipy, which takes a fifth of a second to load, and which no loop uses: it is hidden
+    meanwhile.
+    """
+    is_hidden = sys.modules.setdefault("scipy", None) is None  # type: ignore[arg-type]
+    load_search_loops()
+    if is_hidden:
+        del sys.modules["scipy"]
 
 
 class NetworkLoader:
@@ -44,9 +60,10 @@ class NetworkLoader:
 
     def __call__(self, version: ModelVersion) -> Network:
         """Load a version. Raises DataError for one that cannot be."""
-        light = load_light_network(version, numpy=self._numpy)
-        if light is not None:
-            return light
+        light = load_light_network(version, None if self._numpy else self._load_by_torch)
+        return light or self._load_by_torch(version)
+
+    def _load_by_torch(self, version: ModelVersion) -> Network:
         from tfm.pipeline.serving.engine.networks import TorchNetwork
 
         if not self._is_ready:

@@ -1,33 +1,30 @@
 // What a word of a translation attends to, by the weights that the server gives for its sentence.
 
 import { post } from "./api.js";
-import { sentencesOf, wordsOf } from "./chunks.js";
+import { wordsOf } from "./chunks.js";
 import { element, find } from "./dom.js";
 
 const MAX_ATTENDED_CHARS = 1000;
 const MAX_WORDS_LISTED = 5;
 
-// The sentence of a translation in which a character stands, with its source.
-export function sentenceAt(source, translation, place, languages) {
-  const line = translation.slice(0, place).split("\n").length - 1;
-  const lines = translation.split("\n");
-  const begin = lines.slice(0, line).reduce((sum, each) => sum + each.length + 1, 0);
-  const texts = { source: source.split("\n")[line] ?? "", translation: lines[line] };
-  const sources = sentencesOf(texts.source, languages.source);
-  const translations = sentencesOf(texts.translation, languages.target);
-  let start = 0;
-  if (sources.length === translations.length) {
-    for (const [number, sentence] of translations.entries()) {
-      if (begin + start + sentence.length > place) return cut(sources[number], sentence, place - begin - start);
-      start += sentence.length;
+// The sentence of a translation in which a character stands, with its source, by the places that the server told.
+export function sentenceAt(source, translation, place, segments) {
+  const [from, to] = [unitPlaces(source), unitPlaces(translation)];
+  for (const { source: own, target } of segments) {
+    const [start, end] = target.map(to);
+    if (start <= place && place < end) {
+      return { source: source.slice(...own.map(from)), translation: translation.slice(start, end), place: place - start };
     }
   }
-  return cut(texts.source, texts.translation, place - begin);
+  return { source, translation, place };
 }
 
-function cut(source, translation, place) {
-  const lead = translation.length - translation.trimStart().length;
-  return { source: source.trim(), translation: translation.trim(), place: place - lead };
+// Characters are counted by code points, and by units of UTF-16 in strings here.
+function unitPlaces(text) {
+  if (!/[\uD800-\uDBFF]/.test(text)) return (place) => place;
+  const units = [0];
+  for (const character of text) units.push(units.at(-1) + character.length);
+  return (place) => units[place];
 }
 
 // The place of each token in its text. One that the text does not spell, such as an unknown piece, has a share of what

@@ -29,6 +29,7 @@ let statusTimer = 0;
 let wake = () => {}; // ends the wait before another attempt
 let chunks = [];
 let parts = [];
+let segments = []; // the places of the sentences of each part
 let shownRequest = ""; // of the translation that is shown
 
 export function startTranslation(known, languages) {
@@ -133,6 +134,7 @@ async function translate() {
   shownRequest = JSON.stringify(asked);
   chunks = splitChunks(text, request.source);
   parts = [];
+  segments = [];
   showBusy(true);
   try {
     for (const [number, chunk] of chunks.entries()) {
@@ -140,6 +142,7 @@ async function translate() {
       const answer = await answerOf({ ...request, q: chunk }, mine.signal);
       if (mine.signal.aborted) return;
       parts.push(answer.translatedText);
+      segments.push(answer.segments ?? []);
       showParts(parts, request.target, false);
       if (chunks.length === 1) showAlternatives(answer.alternatives ?? [], answer.detectedLanguage);
       else find("status").textContent = `Translating: ${number + 1} of ${chunks.length} parts`;
@@ -160,7 +163,7 @@ async function translate() {
 }
 
 function makeRequest(text) {
-  const request = { ...chosenLanguages(), format: "text" };
+  const request = { ...chosenLanguages(), format: "text", segments: true };
   const terms = glossaryTerms();
   if (Object.keys(terms).length) request.glossary = terms;
   if (find("model").value) request.model = find("model").value;
@@ -211,7 +214,7 @@ function showAlternatives(texts, detected) {
 
 function attend(word, number, start) {
   const languages = chosenLanguages();
-  const sentence = sentenceAt(chunks[number], parts[number], start, languages);
+  const sentence = sentenceAt(chunks[number], parts[number], start, segments[number]);
   const request = { source: languages.source, target: languages.target };
   if (find("model").value) request.model = find("model").value;
   showAttention(word, sentence, request);

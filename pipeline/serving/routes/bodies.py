@@ -22,6 +22,10 @@ FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 Body = TypeVar("Body", bound=BaseModel)
 
 
+class FormFields(dict[str, Any]):
+    """The fields of a form, whose numbers are texts; those of JSON have the types that the route describes."""
+
+
 async def read_body(request: Request, limits: Limits) -> bytes:
     """Read a body whole. Raises Problem where it is too long, or comes too slowly; ClientGone where it breaks off."""
     too_long = Problem(
@@ -88,7 +92,7 @@ async def _parse_form(request: Request, body: bytes) -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}
 
     again = Request(request.scope, receive)
-    found: dict[str, Any] = {}
+    found = FormFields()
     try:
         form = await again.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=len(body) + 1)
         for name, value in form.multi_items():
@@ -105,7 +109,7 @@ async def _parse_form(request: Request, body: bytes) -> dict[str, Any]:
 def check_fields(body: type[Body], fields: dict[str, Any]) -> Body:
     """Return the checked fields of a route. Raises Problem, which names the first that does not fit."""
     try:
-        return body.model_validate(fields)
+        return body.model_validate(fields, strict=not isinstance(fields, FormFields))
     except ValidationError as error:
         raise bad_request(validation_problem(error)) from None
 

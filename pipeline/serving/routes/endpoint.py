@@ -1,5 +1,6 @@
 """The frame of all routes: the caller is counted, the client is watched, and problems are said in the route's shape."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -51,7 +52,8 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
         response.headers[REQUEST_ID] = request.state.number
         seconds = time.monotonic() - began
         backend.metrics.count(route, response.status_code, seconds)
-        backend.log.request(
+        asyncio.get_running_loop().call_soon(  # when the response is sent: its client does not wait for the log
+            backend.log.request,
             request.state.number,
             request.method,
             route,

@@ -23,19 +23,18 @@ PROBLEMS = {
     "413": "The body is too long.",
     "429": "Too many requests a minute.",
     "500": "The server failed.",
-    "501": "The server lacks a library for this.",
     "503": "Too much is asked for at once, or the models are being loaded.",
     "504": "The answer took too long.",
 }
 
 
 class Described(NamedTuple):
-    """A route as the description has it: summary, fields of the body, and the types that a body may have."""
+    """A route as the description has it: summary, fields of the body, types of bodies, and of answers."""
 
     summary: str
     body: type[BaseModel] | None = None
     types: tuple[str, ...] = ()
-    answer: str = JSON
+    answers: tuple[str, ...] = (JSON,)
 
 
 ROUTES: Mapping[tuple[str, str], Described] = {
@@ -43,14 +42,16 @@ ROUTES: Mapping[tuple[str, str], Described] = {
     ("get", "/languages"): Described("Languages, and those that each is translated into"),
     ("post", "/detect"): Described("The language of a text", DetectBody, (JSON, FORM)),
     ("get", "/frontend/settings"): Described("Limits and models, as the page needs them"),
-    ("post", "/v1/completions"): Described("Text after a prompt, by a language model", CompletionBody, (JSON,)),
+    ("post", "/v1/completions"): Described(
+        "Text after a prompt, by a language model", CompletionBody, (JSON,), (JSON, "text/event-stream")
+    ),
     ("get", "/v1/models"): Described("All models"),
     ("post", "/v1/classify"): Described("Labels of a text or an image", LabelBody, (JSON, MULTIPART)),
     ("post", "/v1/tag"): Described("A tag for each word of a text", LabelBody, (JSON,)),
     ("post", "/v1/caption"): Described("Captions of an image", CaptionBody, (MULTIPART,)),
     ("post", "/v1/attend"): Described("The attention of a model that reads a text", AttendBody, (JSON,)),
     ("get", "/health"): Described("Whether the models are loaded"),
-    ("get", "/metrics"): Described("Figures for Prometheus", answer="text/plain"),
+    ("get", "/metrics"): Described("Figures for Prometheus", answers=("text/plain",)),
 }
 
 
@@ -59,6 +60,8 @@ def describe_routes(backend: Backend) -> dict[str, Any]:
     schemas: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     for (method, path), route in ROUTES.items():
+        if path == "/detect" and backend.detector is None:
+            continue
         paths.setdefault(path, {})[method] = _operation(route, schemas)
     schemas["Problem"] = {"type": "object", "required": ["error"], "properties": {"error": {}}}
     security = {"key": {"type": "http", "scheme": "bearer"}}
@@ -72,9 +75,9 @@ def describe_routes(backend: Backend) -> dict[str, Any]:
 
 
 def _operation(route: Described, schemas: dict[str, Any]) -> dict[str, Any]:
-    answer = {"description": "the answer", "content": {route.answer: {"schema": {}}}}
-    if route.answer == JSON:
-        answer["content"][JSON]["schema"] = {"type": ["object", "array"]}  # type: ignore[index]
+    kinds: dict[str, Any] = {JSON: {"type": ["object", "array"]}}
+    answers = {each: {"schema": kinds.get(each, {})} for each in route.answers}
+    answer = {"description": "the answer", "content": answers}
     problem = {JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     responses: dict[str, Any] = {"200": answer}
     responses |= {status: {"description": text, "content": problem} for status, text in PROBLEMS.items()}

@@ -16,10 +16,13 @@ from tfm.pipeline.serving.routes.bodies import check_fields, check_search, check
 from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, while_there
 from tfm.pipeline.serving.routes.language_names import language_name
 from tfm.pipeline.serving.text.glossary import glossary_problem
+from tfm.pipeline.serving.text.segments import SegmentBorders
 from tfm.pipeline.serving.translation_service import Direction, Translated
 
 AUTO = "auto"
-NO_DETECTOR_MESSAGE = "this server has no detector of languages (lingua-language-detector): name the source language"
+NO_DETECTOR_MESSAGE = (
+    "this server has no detector of languages (pip install 'tfm-toolkit[detect]'): name the source language"
+)
 
 
 def _from_json_text(value: object) -> object:
@@ -33,7 +36,7 @@ def _from_json_text(value: object) -> object:
 
 
 class TranslateBody(BaseModel):
-    """The fields of POST /translate; the last three are not LibreTranslate's."""
+    """The fields of POST /translate; the last four are not LibreTranslate's."""
 
     q: str | list[str] = Field(description="the text, or several")
     source: str = Field(description="language of the text, or auto")
@@ -46,6 +49,9 @@ class TranslateBody(BaseModel):
         default_factory=dict, description="target terms by source terms, which the translation must contain"
     )
     model: str | None = Field(None, description="name of a model, where several translate the pair")
+    segments: bool = Field(
+        False, description="whether the places of all sentences and of their translations come too (plain texts)"
+    )
 
 
 class DetectBody(BaseModel):
@@ -110,12 +116,14 @@ def list_languages(backend: Backend) -> list[dict[str, Any]]:
 
 
 def _check_numbers(backend: Backend, body: TranslateBody) -> None:
-    """Raise Problem for a number beyond its limit, or a glossary that is none."""
+    """Raise Problem for a number beyond its limit, a glossary that is none, or fields that exclude each other."""
     check_search(body.alternatives, body.beam, backend.limits)
     for term in (*body.glossary, *body.glossary.values()):
         check_text(term, "glossary")
     if (problem := glossary_problem(body.glossary)) is not None:
         raise bad_request(problem)
+    if body.segments and body.format == "html":
+        raise bad_request("segments: their places are told of plain texts: remove it, or send format text")
 
 
 async def _source_language(
@@ -131,9 +139,10 @@ async def _source_language(
     if backend.detector is None:
         raise bad_request(f"source: {NO_DETECTOR_MESSAGE}")
     found = await asyncio.to_thread(backend.detector, "\n".join(texts))
-    if not found:
-        raise bad_request("source: the language of the text is not told by it: name it")
-    code, share = found[0]
+    likely = [(code, share) for code, share in found if code in sources]
+    if not likely:
+        raise bad_request(f"source: the text tells none of {', '.join(sources)}: name its language")
+    code, share = likely[0]
     return code, {"language": code, "confidence": round(100 * share, 1)}
 
 
@@ -160,9 +169,18 @@ def _as_json(body: TranslateBody, found: list[Translated], detected: dict[str, A
     answer: dict[str, Any] = {"translatedText": texts[0] if one else texts}
     if body.alternatives:
         answer["alternatives"] = others[0] if one else others
+    if body.segments:
+        places = [[_segment_as_json(borders) for borders in each.borders] for each in found]
+        answer["segments"] = places[0] if one else places
     if detected is not None:
         answer["detectedLanguage"] = detected if one else [detected] * len(texts)
     return answer
+
+
+def _segment_as_json(borders: SegmentBorders) -> dict[str, list[int]]:
+    """A sentence as its first character and the one behind its last, in the text and in the translation."""
+    source_start, source_end, target_start, target_end = borders
+    return {"source": [source_start, source_end], "target": [target_start, target_end]}
 
 
 def _frontend_settings(backend: Backend) -> dict[str, Any]:

@@ -1,13 +1,23 @@
 """The sentences of a text and all that stands between them, so that translations of them take their places."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import regex
 
 from tfm.data.scripts import has_spaceless_script
 
 _ENDS_IN_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]$")
+
+
+class SegmentBorders(NamedTuple):
+    """The places of a sentence and of its translation in their texts, counted in characters."""
+
+    source_start: int
+    source_end: int
+    target_start: int
+    target_end: int
 
 
 @dataclass(frozen=True)
@@ -35,6 +45,22 @@ class Segments:
         The sentences themselves give the text again. Raises ValueError unless each has one translation.
         """
         texts = [self.separators[0]]
+        for text, separator in self._with_separators(translations):
+            texts += [text, separator]
+        return "".join(texts)
+
+    def borders(self, translations: Sequence[str]) -> list["SegmentBorders"]:
+        """Return where each sentence stands in the text, and its translation in what `join` returns."""
+        found, start, reached = [], len(self.separators[0]), len(self.separators[0])
+        rows = zip(self.sentences, self.separators[1:], self._with_separators(translations), strict=True)
+        for sentence, between, (text, separator) in rows:
+            end, until = start + len(sentence), reached + len(text)
+            found.append(SegmentBorders(start, end, reached, until))
+            start, reached = end + len(between), until + len(separator)
+        return found
+
+    def _with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Each translation, and what stands behind it."""
         pairs = list(zip(self.sentences, translations, strict=True))
         for place, (source, text) in enumerate(pairs):
             separator = self.separators[place + 1]
@@ -42,8 +68,7 @@ class Segments:
             is_changed = text != source or following[0] != following[1]
             if not separator and is_changed and needs_space(text, following[1]):
                 separator = " "
-            texts += [text, separator]
-        return "".join(texts)
+            yield text, separator
 
 
 def needs_space(text: str, following: str) -> bool:

@@ -1,6 +1,8 @@
 """The decoding process without its process: real models, and what a query is to each."""
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, ModelVersion, Part, Query, Unload
+from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, make_compiled_network
 from tfm.pipeline.serving.engine.light_networks import NumpyNetwork
 from tfm.pipeline.serving.engine.networks import TorchNetwork
 from tfm.pipeline.serving.engine.scheduler import Scheduler
@@ -34,8 +37,16 @@ def network(loaded: LoadedModel, version: ModelVersion = TRANSLATION) -> TorchNe
     return TorchNetwork(version, loaded, stepper, read) if fused else TorchNetwork(version, loaded, None)
 
 
-def scheduler_of(loaded: LoadedModel) -> Scheduler:
-    scheduler = Scheduler(lambda version: network(loaded, version))
+def compiled_network(loaded: LoadedModel) -> CompiledNetwork:
+    model = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
+    found = make_compiled_network(TRANSLATION, model, lambda version: network(loaded, version))
+    if found is None:
+        pytest.skip("no numba (extra: fast)")
+    return found
+
+
+def scheduler_of(loaded: LoadedModel, *, is_compiled: bool = False) -> Scheduler:
+    scheduler = Scheduler(lambda version: compiled_network(loaded) if is_compiled else network(loaded, version))
     assert scheduler.receive(Load(TRANSLATION))[0].problem is None  # type: ignore[union-attr]
     return scheduler
 
@@ -61,9 +72,9 @@ def random_queries(draw: random.Random, count: int) -> list[Query]:
     return queries
 
 
-def mixture_answers(loaded: LoadedModel, queries: list[Query], draw: random.Random) -> list[Any]:
+def mixture_answers(scheduler: Scheduler, queries: list[Query], draw: random.Random) -> list[Any]:
     """The answers to queries that come a few at a time, some of which are cancelled and asked again."""
-    scheduler, answers, waiting = scheduler_of(loaded), dict[int, Any](), list(enumerate(queries))
+    answers, waiting = dict[int, Any](), list(enumerate(queries))
     with use_compiled_kernels(True):
         while waiting or not scheduler.is_idle():
             some = tuple(waiting.pop() for _ in range(min(len(waiting), draw.choice([0, 0, 0, 1, 2, 7]))))
@@ -83,6 +94,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "sinusoids": {},
     "rotary": {"positions": "rotary"},
     "recurrent": {"architecture": "recurrent", "encoder": RECURRENT, "decoder": RECURRENT},
+    "compiled": {},
 }
 
 
@@ -94,21 +106,22 @@ NETWORKS: dict[str, dict[str, Any]] = {
 def test_an_answer_depends_on_its_query_alone(changes: str, num_queries: int, num_mixtures: int) -> None:
     """Bit by bit the same, whoever asks beside, in whichever order, however many: texts, scores, probabilities."""
     loaded = tiny_model(max_length=24, **NETWORKS[changes])
-    draw = random.Random(1)
+    draw, is_compiled = random.Random(1), changes == "compiled"
     queries = random_queries(draw, num_queries)
     alone = []
     for query in queries:
-        scheduler = scheduler_of(loaded)
+        scheduler = scheduler_of(loaded, is_compiled=is_compiled)
         alone.append(finish(scheduler, scheduler.receive(Ask(((7, query),))))[7].value)
     for _ in range(num_mixtures):
-        assert mixture_answers(loaded, queries, draw) == alone
+        assert mixture_answers(scheduler_of(loaded, is_compiled=is_compiled), queries, draw) == alone
 
 
-def test_a_beam_finds_what_tfm_translate_finds() -> None:
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_a_beam_finds_what_tfm_translate_finds(is_compiled: bool) -> None:
     loaded = tiny_model(max_length=24)
     texts = [" ".join(random.Random(n).choices(WORDS, k=n)) for n in (1, 2, 5, 9)]
     queries = [Query(TRANSLATION.key, "translate", text, beam=beam) for text in texts for beam in (1, 3)]
-    scheduler = scheduler_of(loaded)
+    scheduler = scheduler_of(loaded, is_compiled=is_compiled)
     answers = finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries)))))
     for number, query in enumerate(queries):
         (own,) = translate_lines(loaded, [query.text], DecodingConfig(beam=query.beam), reporter=NullReporter())
@@ -219,3 +232,45 @@ def test_a_small_model_in_numpy_gives_the_same_without_torch() -> None:
     assert ours.source_spans == theirs.source_spans
     assert ours.weights == pytest.approx(theirs.weights, abs=1e-4)
     assert "--numpy" in answers[0][3].problem
+
+
+def test_a_compiled_model_does_in_torch_what_needs_it() -> None:
+    loaded = tiny_model(max_length=24)
+    queries = [
+        Query(TRANSLATION.key, "attend", "a dog runs", beam=3),
+        Query(TRANSLATION.key, "translate", "a dog runs", beam=3, forced=("snow",)),
+        Query(TRANSLATION.key, "generate", "a dog"),
+    ]
+    answers = []
+    for is_compiled in (True, False):
+        scheduler = scheduler_of(loaded, is_compiled=is_compiled)
+        answers.append(finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries))))))
+    assert answers[0] == answers[1]
+    assert "snow" in answers[0][1].value[0][0]
+    assert "not a language model" in answers[0][2].problem
+
+
+def test_a_model_that_torch_cannot_load_is_a_fault_of_that_query_alone() -> None:
+    def load(version: ModelVersion) -> TorchNetwork:
+        raise DataError("was published anew", file=version.folder)
+
+    loaded = tiny_model(max_length=24)
+    model = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
+    light = make_compiled_network(TRANSLATION, model, load)
+    if light is None:
+        pytest.skip("no numba (extra: fast)")
+    scheduler = Scheduler(lambda _: light)
+    scheduler.receive(Load(TRANSLATION))
+    queries = [Query(TRANSLATION.key, kind, "a dog") for kind in ("attend", "translate", "attend")]  # type: ignore[arg-type]
+    answers = finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries)))))
+    assert [answers[number].is_fault for number in range(3)] == [True, False, True]
+
+
+def test_a_process_has_the_compiled_search_without_torch() -> None:
+    pytest.importorskip("numba", reason="no numba (extra: fast)")
+    program = (
+        "import sys\nfrom tfm.pipeline.serving.engine.worker import load_loops_early\nload_loops_early()\n"
+        "print('tfm.model.cpu_kernels.beam_search' in sys.modules, 'torch' in sys.modules, 'scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True False False\n"

@@ -156,6 +156,9 @@ def test_health_metrics_and_the_description_of_the_routes() -> None:
     assert 'tfm_requests_total{route="/translate",status="200"} 1.0' in metrics
     assert "tfm_cache_misses 1.0" in metrics
     assert described["openapi"].startswith("3.1")
+    assert "/detect" not in described["paths"]  # there is no detector
+    answer = described["paths"]["/v1/completions"]["post"]["responses"]["200"]["content"]
+    assert set(answer) == {"application/json", "text/event-stream"}
     body = described["paths"]["/translate"]["post"]["requestBody"]["content"]
     assert set(body) == {"application/json", "application/x-www-form-urlencoded"}
     assert "POST /translate" in page

@@ -83,6 +83,15 @@ def test_auto_asks_the_detector_where_there_are_several() -> None:
     assert ask(make_bench(), {"q": "a"}, "/detect")[0] == 501
 
 
+def test_auto_takes_the_likeliest_language_that_is_translated_into_the_target() -> None:
+    fields = {"q": "a", "source": "auto", "target": "fr"}
+    bench = make_bench(detector=lambda text: [("fr", 0.5), ("en", 0.3), ("de", 0.2)])
+    assert ask(bench, fields)[1]["detectedLanguage"] == {"language": "en", "confidence": 30.0}
+    bench = make_bench(detector=lambda text: [])
+    sentence = "source: the text tells none of de, en: name its language"
+    assert ask(bench, fields) == (400, {"error": sentence})
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -90,6 +99,9 @@ def test_auto_asks_the_detector_where_there_are_several() -> None:
         ({"alternatives": -1}, "alternatives"),
         ({"beam": 11}, "beam (11) may be 10 at most"),
         ({"beam": 0}, "beam"),
+        ({"beam": True}, "beam"),
+        ({"alternatives": "1"}, "alternatives"),
+        ({"segments": 1}, "segments"),
         ({"q": None}, "q"),
         ({"q": ["a"] * 201}, "q has 201 texts and may have 200"),
         ({"q": "a" * 50_001}, "q has 50,001 characters and may have 50,000"),
@@ -174,3 +186,17 @@ def test_html_keeps_its_tags_and_an_alignment_is_asked_where_there_are_any() -> 
     )
     aligned = [(query.text, query.target) for query in bench.asked if query.kind == "align"]
     assert aligned == [("A dog runs.", "A DOG RUNS.")]
+
+
+def test_the_places_of_sentences_are_told_where_they_are_asked_for() -> None:
+    text = "\U0001f415 runs. Two cats!\n\n a"
+    status, found = ask(make_bench(), {"q": [text, ""], "source": "en", "target": "de", "segments": True})
+    places = [[0, 7], [8, 17], [20, 21]]
+    assert status == 200
+    assert found["translatedText"] == ["\U0001f415 RUNS. TWO CATS!\n\n A", ""]
+    assert found["segments"] == [[{"source": each, "target": each} for each in places], []]
+    fields = {"q": text, "source": "en", "target": "de", "segments": True, "format": "html"}
+    assert ask(make_bench(), fields) == (
+        400,
+        {"error": "segments: their places are told of plain texts: remove it, or send format text"},
+    )

@@ -120,3 +120,12 @@ def test_five_thousand_words_without_a_full_stop_are_all_there_and_soon() -> Non
     assert " ".join(found.sentences) == text
     assert len(found.sentences) == 50
     assert asked < 30 * len(text)  # the work grows with the text, not with its square
+
+
+@given(TEXTS, st.sampled_from(LANGUAGES))
+def test_borders_are_those_of_the_sentences_and_of_their_translations(text: str, language: str | None) -> None:
+    found = split_text(text, language, fits=short)
+    translations = [f"<{number}>{'!' * (number % 3)}" for number in range(len(found.sentences))]
+    joined, borders = found.join(translations), found.borders(translations)
+    assert [text[each.source_start : each.source_end] for each in borders] == list(found.sentences)
+    assert [joined[each.target_start : each.target_end] for each in borders] == translations

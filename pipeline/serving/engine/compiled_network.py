@@ -1,0 +1,149 @@
+"""Small models whose beam search is compiled: a sentence at a time, without torch until a query needs it.
+
+A process has such a model ready long before it would have loaded torch, and holds a fraction of the memory. Which way a
+query takes depends on its model and on itself alone: plain translations take the compiled search, always; attention and
+glossaries take torch, which is loaded beside the others' answers when the first of them comes.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_transformer
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.search.compiled_beam_search import search_at_once, search_by_parts
+from tfm.pipeline.errors import TfmError
+from tfm.pipeline.inference.numpy_translation import NumpyModel, load_small_model
+from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, join_to_one_line
+from tfm.pipeline.model_io.numpy_model import WEIGHTS_FILE
+from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
+from tfm.pipeline.serving.engine.work import Network, Sentence, Work, as_records
+from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
+from tfm.tokenizer.special import EOS_ID
+
+MAX_COMPILED_BYTES = 1 << 24
+"""The most bytes of weights: more leave a processor's cache from step to step, and torch reads them once for many
+sentences.
+"""
+SECONDS_TO_JOIN = 0.002
+"""How long others wait at each turn while torch is loaded."""
+
+
+class TorchLoadError(Exception):
+    """The model could not be loaded in torch, as when another has been published in its place."""
+
+
+@dataclass
+class CompiledNetwork:
+    """A version of a small model.
+
+    Args:
+        version: of the model.
+        model: the model in numpy.
+        compiled: its compiled search.
+        load_torch: loads a version in torch.
+    """
+
+    version: ModelVersion
+    model: NumpyModel
+    compiled: CompiledTransformer
+    load_torch: Callable[[ModelVersion], Network]
+    stepper: None = None
+    read_source: None = None
+    _torch: Network | None = field(default=None, repr=False)
+    _loading: Thread | None = field(default=None, repr=False)
+
+    def work(self, query: Query) -> Work:
+        """Return the work that a query is."""
+        if query.kind == "align":
+            return lambda: align_by_numpy(self.model, query.text, query.target or "")
+        if query.kind != "translate" or query.forced:
+            return self._by_torch(query)
+        if query.n_best > 1:
+            config = DecodingConfig(beam=query.beam, n_best=query.n_best)
+            return lambda: as_records(next(iter(self.model.translate([query.text], config, SourceProblems()))))
+        return self._translate(query)
+
+    def _translate(self, query: Query) -> Iterator[Any]:
+        """The parts of a search; the last one is its record."""
+        ids = self.model.source_tokenizer.encode_batch([query.text])[0]
+        if not ids:
+            yield as_records([EMPTY_TRANSLATION])
+            return
+        source = [*ids[: self.compiled.max_length - 1], EOS_ID]
+        for found in search_by_parts(self.compiled, source, DecodingConfig(beam=query.beam)):
+            if found is None:
+                yield None
+            else:
+                (best,) = found
+                text = join_to_one_line(self.model.target_tokenizer.decode_batch([list(best.ids)])[0])
+                yield [(text, best.score, best.log_prob, best.num_tokens)]
+
+    def _by_torch(self, query: Query) -> Iterator[Any]:
+        """The parts of work that needs torch, which the first of its kind waits for."""
+        while self._torch is None:
+            if self._loading is None:
+                self._loading = Thread(target=self._load, daemon=True)
+                self._loading.start()
+            self._loading.join(SECONDS_TO_JOIN)
+            if self._torch is None and not self._loading.is_alive():
+                self._loading = None
+                raise TorchLoadError
+            yield None
+        work = self._torch.work(query)
+        assert not isinstance(work, Sentence)
+        if isinstance(work, Iterator):
+            yield from work
+        else:
+            yield work()
+
+    def _load(self) -> None:
+        with suppress(TfmError, OSError, RuntimeError, MemoryError):
+            self._torch = self.load_torch(self.version)
+
+
+def load_compiled_network(
+    version: ModelVersion, load_torch: Callable[[ModelVersion], Network]
+) -> CompiledNetwork | None:
+    """Load a model that translates texts, if its search is compiled.
+
+    Args:
+        version: of the model.
+        load_torch: loads a version in torch.
+
+    Returns:
+        The model; None where torch is needed for its translations.
+
+    Raises:
+        DataError: there is no such model.
+    """
+    if not _is_small(version.folder):
+        return None
+    model = load_small_model(version.folder, DecodingConfig(beam=5))
+    return make_compiled_network(version, model, load_torch) if isinstance(model, NumpyModel) else None
+
+
+def make_compiled_network(
+    version: ModelVersion, model: NumpyModel, load_torch: Callable[[ModelVersion], Network]
+) -> CompiledNetwork | None:
+    """Return a model in numpy with its compiled search; None where that lacks a part of it.
+
+    Args:
+        version: of the model.
+        model: the model.
+        load_torch: loads a version in torch.
+    """
+    compiled = compile_transformer(model.network)
+    if compiled is None:
+        return None
+    searching = replace(model, search=lambda _, source, config: search_at_once(compiled, source, config))
+    return CompiledNetwork(version, searching, compiled, load_torch)
+
+
+def _is_small(folder: Path) -> bool:
+    file = folder / WEIGHTS_FILE
+    return file.exists() and file.stat().st_size <= MAX_COMPILED_BYTES

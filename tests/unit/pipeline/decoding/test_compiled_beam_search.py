@@ -1,0 +1,107 @@
+"""The compiled beam search of a sentence finds what the search in numpy finds, in models of all parts that it knows."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tiny_model import STACK, numpy_of, tiny_model
+from tfm.data.errors import DataError
+from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_transformer
+from tfm.model.numpy_inference.transformer import Transformer
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.search.compiled_beam_search import search_at_once, search_by_parts
+from tfm.pipeline.decoding.search.numpy_beam_search import search_sentence
+from tfm.tokenizer.special import EOS_ID
+
+pytest.importorskip("numba", reason="no numba (extra: fast)", exc_type=ImportError)
+GROUPED = STACK.model_copy(update={"key_value_heads": 1, "key_dim": 6, "value_dim": 4})
+MODELS: dict[str, dict[str, Any]] = {
+    "learned positions, an output bias": {"positions": "learned", "output_bias": True},
+    "rotary positions, GELU, grouped heads": {
+        "positions": "rotary",
+        "activation": "gelu",
+        "encoder": GROUPED,
+        "decoder": GROUPED,
+    },
+    "sinusoids, post-norm, nothing tied": {"norm": "post", "tie": "none"},
+    "no positions, GELU by tanh": {"positions": "none", "activation": "gelu_tanh"},
+}
+
+
+def both_networks(changes: dict[str, Any]) -> tuple[Transformer, CompiledTransformer]:
+    """A tiny model in numpy, and compiled; its hypotheses end at different steps."""
+    loaded = tiny_model(**changes)
+    with torch.no_grad():
+        for parameter in loaded.model.parameters():
+            if parameter.dim() == 1:  # biases begin as zeros and gains as ones
+                parameter.add_(torch.linspace(-0.3, 0.4, len(parameter)))
+        if changes.get("output_bias"):
+            loaded.model.output.bias[EOS_ID] = 3.0
+    network = numpy_of(loaded)
+    compiled = compile_transformer(network)
+    assert compiled is not None
+    return network, compiled
+
+
+NETWORKS = {name: both_networks(changes) for name, changes in MODELS.items()}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_it_finds_the_hypotheses_of_numpy(name: str, data: st.DataObject) -> None:
+    network, compiled = NETWORKS[name]
+    beam = data.draw(st.integers(1, 11))
+    longest = data.draw(st.none() | st.integers(1, 20))
+    config = DecodingConfig(
+        beam=beam,
+        n_best=data.draw(st.integers(1, beam)),
+        length_norm=data.draw(st.sampled_from(["none", "average", "wu"])),
+        alpha=data.draw(st.sampled_from([0.0, 0.6, 1.7])),
+        min_length=data.draw(st.integers(0, longest or 6)),
+        max_length=longest,
+        max_ratio=data.draw(st.sampled_from([0.1, 1.0, 2.0])),
+    )
+    source = [*data.draw(st.lists(st.integers(4, 50), min_size=1, max_size=9)), EOS_ID]
+    found, expected = search_at_once(compiled, source, config), search_sentence(network, source, config)
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert math.isclose(ours.score, theirs.score, abs_tol=2e-4)
+        if ours.ids == theirs.ids:
+            assert math.isclose(ours.log_prob, theirs.log_prob, abs_tol=2e-4)
+    gaps = [abs(a.score - b.score) for a, b in zip(expected, expected[1:], strict=False)]
+    if min(gaps, default=1.0) > 1e-3:  # else the two may round to another order
+        assert [each.ids for each in found] == [each.ids for each in expected]
+
+
+def test_its_parts_end_with_the_hypotheses() -> None:
+    _, compiled = NETWORKS["sinusoids, post-norm, nothing tied"]
+    config = DecodingConfig(beam=3, min_length=20, max_length=25)
+    *parts, found = search_by_parts(compiled, [5, 6, EOS_ID], config)
+    assert parts == [None]
+    assert found == search_at_once(compiled, [5, 6, EOS_ID], config)
+
+
+def test_a_model_with_broken_weights_is_an_error() -> None:
+    loaded = tiny_model(output_bias=True)
+    with torch.no_grad():
+        loaded.model.output.bias.fill_(math.nan)
+    compiled = compile_transformer(numpy_of(loaded))
+    assert compiled is not None
+    with pytest.raises(DataError, match="no finite probabilities"):
+        search_at_once(compiled, [5, EOS_ID], DecodingConfig(beam=2))
+
+
+def test_a_network_with_a_part_that_the_loops_lack_is_not_compiled() -> None:
+    assert compile_transformer(numpy_of(tiny_model(activation="tanh"))) is None
+
+
+def test_a_piece_beyond_the_vocabulary_is_an_error() -> None:
+    _, compiled = NETWORKS["no positions, GELU by tanh"]
+    with pytest.raises(IndexError, match="vocabulary"):
+        compiled.encode(np.array([5000, EOS_ID]))
