@@ -161,7 +161,7 @@ class TrainState:
     def model_to_validate(self) -> Iterator[nn.Module]:
         """Yield the whole network with the weights that are validated and published: averaged ones where that is asked.
 
-        Of sharded weights it is another network, for as long as the body runs; all processes call this together.
+        With sharded weights it is another network, for as long as the body runs; all processes call this together.
         """
         with nullcontext() if self.ema is None else self.ema.use_ema_weights():
             if self.build is None:
