@@ -22,10 +22,10 @@ from tfm.cli.commands.clean import clean
 from tfm.cli.commands.compare import compare
 from tfm.cli.commands.embed import embed
 from tfm.cli.commands.evaluate import evaluate
-from tfm.cli.commands.export import export
+from tfm.cli.commands.exchange.export import export
+from tfm.cli.commands.exchange.hub import pull, push
+from tfm.cli.commands.exchange.import_model import import_model
 from tfm.cli.commands.generate import generate
-from tfm.cli.commands.hub import pull, push
-from tfm.cli.commands.import_model import import_model
 from tfm.cli.commands.inspect import inspect
 from tfm.cli.commands.judge.make import make
 from tfm.cli.commands.judge.score import score

@@ -24,7 +24,7 @@ ACTIVATIONS = {"attention": 6, "cross_attention": 5, "feed_forward": 4}
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the cost of an update depends on, beside the model.
+    """Quantities on which the cost of an update depends, beside the model.
 
     Args:
         source_tokens: real tokens of the sources in an update of all processes.

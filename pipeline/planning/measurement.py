@@ -19,7 +19,7 @@ NUM_UPDATES = 3
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a short training took.
+    """Time and memory that a short training took.
 
     Args:
         start_seconds: of the command before and after its updates.
@@ -37,7 +37,7 @@ class Measurement:
 
     @property
     def note(self) -> str:
-        """What the figures leave out."""
+        """Parts of the costs that the figures leave out."""
         return "translate and evaluate are not in the time"
 
     def stage_seconds(self, updates: int, validations: int) -> dict[str, float]:

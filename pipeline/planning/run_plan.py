@@ -1,4 +1,4 @@
-"""What a run will take, before it takes it: sizes of its data and model, memory, operations, time, disk, energy, money.
+"""Prediction of what a run takes: sizes of data and model, memory, operations, time, disk, energy, money.
 
 The number of updates is exact where the dataset is made: batches are counted as training counts them. Elsewhere rows
 and lengths are given, and padding is assumed.
@@ -21,6 +21,7 @@ from tfm.pipeline.planning.devices import ASSUMED_SHARE, Device
 from tfm.pipeline.planning.measurement import Measurement
 from tfm.pipeline.recipes.chain import get_run_paths
 from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.tasks.registry import task_of
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.num_updates import last_step
@@ -172,7 +173,7 @@ def make_plan(
     Raises:
         RecipeError: the model is too large for any machine, or reads images.
     """
-    if recipe.data.images is not None or recipe.model.task == "word_vectors":
+    if recipe.data.images is not None or ABILITIES[recipe.model.task].within_window:
         raise RecipeError("tfm plan counts models of texts: images and word vectors have other costs")
     config, model = recipe.training, recipe.model
     try:

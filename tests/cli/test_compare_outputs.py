@@ -44,6 +44,7 @@ def figures(*words: str | Path) -> dict[str, Any]:
     return {run["name"]: run["figures"] for run in content["runs"]}
 
 
+@pytest.mark.slow
 def test_figures_and_tests_are_sacrebleus(files: dict[str, list[str]]) -> None:
     systems = [(name, files[name]) for name in ("one", "two")]
     found = figures("--source", "src", "--reference", "ref", "A=one", "B=two", "--metric", "bleu", "--metric", "chrf")
@@ -72,6 +73,7 @@ def test_several_references_and_every_metric_of_evaluate(files: dict[str, list[s
     assert found["two"]["test.wer"]["versus"]["stands"]
 
 
+@pytest.mark.slow
 def test_folders_of_evaluate_are_compared_as_their_files_are(files: dict[str, list[str]]) -> None:
     for name in ("one", "two"):
         words = ("--hypotheses", name, "--source", "src", "--reference", "ref", "--metric", "bleu", "--metric", "ter")

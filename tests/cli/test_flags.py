@@ -37,5 +37,5 @@ def test_the_table_of_flags_is_right(number: int) -> None:
 
 def test_every_flag_of_decoding_is_in_the_table() -> None:
     ours = {*(flag for named, _ in rows() for flag in named)}
-    others = {"--recipe", "--step", "--jsonl", "--device", "--set", "--out"}
+    others = {"--recipe", "--step", "--jsonl", "--device", "--cluster", "--set", "--out"}
     assert flags_of("translate") - others - {"model", "file", "more"} == ours

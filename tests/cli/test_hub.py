@@ -136,16 +136,20 @@ def test_errors_say_what_to_do(hub: Hub, run: Path, tmp_path: Path, monkeypatch:
     done = tfm("push", run, "--to", "me/mine")
     assert done.code == 65
     assert "config.json" in done.err
-    with monkeypatch.context() as patch:
-        patch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-        patch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", "http://127.0.0.1:9/{repo_id}/resolve/{revision}/{filename}"
-        )
-        for words in (("pull", "me/mine", "--out", tmp_path / "out"), ("push", MODELS / "lstm", "--to", "me/mine")):
-            done = tfm(*words)
-            assert done.code == 74, done.err
-            assert "me/mine: http://127.0.0.1:9 cannot be reached" in done.err
     monkeypatch.setenv("HF_TOKEN", "wrong")
     done = tfm("push", MODELS / "lstm", "--to", "me/mine")
     assert done.code == 65
     assert "hf auth login" in done.err
+
+
+@pytest.mark.slow  # huggingface_hub tries again for half a minute
+def test_a_hub_that_does_not_answer_is_an_error_of_input_and_output(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = "http://127.0.0.1:9/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    for words in (("pull", "me/mine", "--out", tmp_path / "out"), ("push", MODELS / "lstm", "--to", "me/mine")):
+        done = tfm(*words)
+        assert done.code == 74, done.err
+        assert "me/mine: http://127.0.0.1:9 cannot be reached" in done.err

@@ -16,6 +16,8 @@ import pytest
 from tests.cli.user import TINY, Stages, tfm
 from tests.serving import Server, running_server, wait_until
 
+pytestmark = pytest.mark.slow  # its processes compile the search; tests/unit/pipeline/serving has what is quick
+
 FIELDS = {"q": "eins zwei drei\nvier", "source": "de", "target": "en"}
 
 
@@ -116,10 +118,10 @@ def _figure(server: Server, name: str) -> float:
 
 def test_what_a_killed_process_had_is_answered_all_the_same(served: Server) -> None:
     before = served.workers()
-    texts = [f"eins {'zwei ' * (n % 7)}drei" for n in range(150)]
+    texts = [f"eins {'zwei ' * (n % 10)}{'drei ' * (n // 10)}vier" for n in range(200)]
     found: list[tuple[int, Any]] = []
     asking = threading.Thread(
-        target=lambda: found.append(served.ask("/translate", {**FIELDS, "q": texts, "alternatives": 3}))
+        target=lambda: found.append(served.ask("/translate", {**FIELDS, "q": texts, "alternatives": 9}))
     )
     asking.start()
     wait_until(lambda: _figure(served, "tfm_pending_sentences") > 0)
@@ -127,13 +129,12 @@ def test_what_a_killed_process_had_is_answered_all_the_same(served: Server) -> N
     asking.join()
     (status, answer) = found[0]
     assert status == 200
-    assert len(answer["translatedText"]) == 150
+    assert len(answer["translatedText"]) == 200
     wait_until(lambda: len(served.workers()) == 2 and before[0] not in served.workers())
     wait_until(lambda: _figure(served, "tfm_worker_restarts") == 1)
-    assert served.ask("/translate", {**FIELDS, "q": texts})[1]["translatedText"] == answer["translatedText"]
+    assert served.ask("/translate", {**FIELDS, "q": texts, "alternatives": 9})[1] == answer
 
 
-@pytest.mark.slow
 def test_a_model_that_is_published_anew_is_taken_over_without_a_gap(stages: Stages, tmp_path: Path) -> None:
     run = tmp_path / "mine"
     shutil.copytree(stages.folder, run)
@@ -161,7 +162,6 @@ def test_a_model_that_is_published_anew_is_taken_over_without_a_gap(stages: Stag
     assert again == (200, {"translatedText": lines.rstrip("\n")})
 
 
-@pytest.mark.slow
 def test_a_server_that_is_asked_to_stop_answers_what_it_has_taken_and_leaves_nothing(
     stages: Stages, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ KEPT: dict[str, dict[str, Any]] = {
     "kept",
     [*(pytest.param(each, marks=pytest.mark.slow) for each in ("last", "mean of checkpoints")), "moving average"],
 )
+@pytest.mark.slow
 def test_resumed_it_is_the_same_to_the_bit(kept: str, dataset: Path, tmp_path: Path) -> None:
     config = training(**KEPT[kept])
     run(dataset, tmp_path / "straight", config, model=BATCH)

@@ -344,6 +344,7 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_of_all(seed, norm, alpha, lo
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
+@pytest.mark.slow
 def test_the_search_is_beam_search_as_written_on_paper(data):
     vocab = data.draw(st.integers(5, 90))
     seed, sharpness, coarse = data.draw(st.tuples(st.integers(0, 1000), st.floats(0.5, 12), st.booleans()))
@@ -447,6 +448,7 @@ def test_lengths_and_prefixes_are_kept(model, beam):
 @pytest.mark.parametrize(
     "cut", mostly_slow([{}, {"top_k": 9}, {"top_p": 0.9, "temperature": 0.7}], {"top_p": 0.9, "temperature": 0.7})
 )
+@pytest.mark.few(1)
 def test_a_sample_follows_from_its_sentence_and_its_number(kinds, cut):
     model, sources = kinds, draw_sources(8, seed=8)
     config = DecodingConfig(strategy="sample", n_best=3, batch_sentences=1, max_length=12, seed=5, **cut)
@@ -594,6 +596,7 @@ def test_an_ensemble_of_a_model_with_itself_is_the_model(make, how):
     assert_same(decode(Ensemble([model, model]), sources, config), decode(model, sources, config))
 
 
+@pytest.mark.slow
 def test_an_ensemble_says_the_mean_of_the_probabilities_step_by_step():
     members = [transformer(1), transformer(2, width=24), decoder_only(3), recurrent(4)]
     ensemble, sources = Ensemble(members), draw_sources(3, seed=13)

@@ -150,6 +150,7 @@ def test_a_search_finds_the_same(variant: str, beam: int, device: str, data: Dat
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "bf16"])
+@pytest.mark.few(2)
 def test_a_resumed_training_ends_with_the_same_bits(
     precision: str, layout: str, device: str, dataset: Path, tmp_path: Path
 ) -> None:

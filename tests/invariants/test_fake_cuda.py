@@ -208,7 +208,7 @@ def weights(trainer: Trainer) -> dict[str, list[float]]:
     return {f"{file}/{name}": x.flatten().tolist() for file, each in files.items() for name, x in each.items()}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "layout"),
     [
@@ -283,7 +283,7 @@ def assert_the_same(make: Any, searches: Sequence[str]) -> None:
             assert [score for _, score in ours] == pytest.approx([score for _, score in theirs], abs=1e-9), search
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TRANSLATES)
 def test_searches(name: str) -> None:
     """All of them by one model; a few by the others, whose states differ."""

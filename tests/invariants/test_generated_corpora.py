@@ -524,6 +524,7 @@ def check(name: str, folder: Path, num_cases: int) -> None:
 
 @pytest.mark.promise("bytes")
 @pytest.mark.parametrize("name", READERS)
+@pytest.mark.few(4)
 def test_a_reader_gives_what_a_file_was_made_of(name: str, tmp_path: Path) -> None:
     num_of_profile = settings.default.max_examples  # type: ignore[union-attr]
     check(name, tmp_path, NUM_QUICK if num_of_profile <= 50 else num_of_profile)

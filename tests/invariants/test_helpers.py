@@ -93,6 +93,7 @@ DRAWN: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.few(1)
 def test_what_is_drawn_for_a_text_does_not_depend_on_processes_or_batches(name: str, dataset: Path) -> None:
     """One batch an update, the same rows in batches of five, and each of these by three processes; rows occur twice."""
     settings, task = DRAWN[name]

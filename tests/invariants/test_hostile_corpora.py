@@ -219,6 +219,7 @@ def saved(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", LEADING_OUT)
+@pytest.mark.few(10)
 def test_no_name_of_a_saved_dataset_leads_out_of_it(name: str, tmp_path: Path, requests: list[object]) -> None:
     saved(tmp_path / "secret")
     folder = saved(tmp_path / "set")

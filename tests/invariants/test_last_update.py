@@ -69,7 +69,10 @@ def trained(config: TrainingConfig, task: PairTask, split: Split, budget: int, s
     optimizer = SimpleNamespace(param_groups=[{}])
     optimizer.step = lambda: rates.append(optimizer.param_groups[0]["lr"])
     state = SimpleNamespace(
-        progress=Progress(plan={}, settings=SETTINGS), optimizer=optimizer, ema=None, model=torch.nn.Identity()
+        progress=Progress(plan={}, settings=SETTINGS.model_copy(update={"world_size": size})),
+        optimizer=optimizer,
+        ema=None,
+        model=torch.nn.Identity(),
     )
     world, epochs = World(size=size), task.epochs(split, budget, 7)
     total = last_step(config, epochs.num_batches, size)
@@ -84,7 +87,7 @@ def trained(config: TrainingConfig, task: PairTask, split: Split, budget: int, s
     return total, rates
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     corpora(),
     st.integers(31, 120),

@@ -75,6 +75,7 @@ def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ..
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("positions", get_args(PositionsName))
+@pytest.mark.few(9)
 def test_cached_equals_uncached_through_any_reordering(norm: NormPlacement, positions: PositionsName) -> None:
     model = network(norm, positions)
     source, layout = tokens([4, 7, 1], 1)

@@ -42,7 +42,7 @@ def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dat
     for steps in (10, 15, 20):
         said = Listening()
         run(dataset, tmp_path, scheduled(name, max_steps=steps), reporter=said)
-    assert "training: resuming after step 15; its end changed: training.max_steps 15 -> 20" in said.lines
+    assert "training: resuming after step 15; changed: training.max_steps 15 -> 20" in said.lines
     run(dataset, tmp_path / "straight", scheduled(name, max_steps=20))
     assert result(tmp_path) == result(tmp_path / "straight")
     changes = ["after update 10: training.max_steps 10 -> 15", "after update 15: training.max_steps 15 -> 20"]

@@ -102,6 +102,7 @@ def assert_same(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.few(8)
 def test_validation_does_not_see_batches(name: str) -> None:
     loaded, task, split = made(name)
     expected = sums(loaded, task, split, 4096)
@@ -153,6 +154,7 @@ BY_PROBABILITY = [name for name in CASES if not ABILITIES[CASES[name]["task"]].g
 
 
 @pytest.mark.parametrize("name", BY_PROBABILITY)
+@pytest.mark.few(6)
 def test_scores_of_a_test_set_follow_from_its_texts(name: str) -> None:
     loaded, task, split = made(name)
     expected = score_likelihood(loaded, "main", split, 4096, NullReporter()).scores

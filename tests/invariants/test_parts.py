@@ -160,6 +160,7 @@ def test_a_sentence_does_not_see_its_batch(part: str) -> None:
 
 @pytest.mark.parametrize("architecture", CAUSAL)
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.few(40)
 def test_changing_a_token_changes_nothing_before_it(part: str, architecture: str) -> None:
     model = network(architecture, **PARTS[part])
     (source, sources), (target, targets) = tokens([5], 1), tokens([12], 2)

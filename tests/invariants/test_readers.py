@@ -331,6 +331,7 @@ def read_corpus(name: str, content: bytes, folder: Path, *, packed: str = "") ->
 
 @pytest.mark.promise("bytes")
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.few(5)
 def test_a_corpus_is_read_rightly_or_refused(name: str, tmp_path: Path, record_property: Any) -> None:
     draw = random.Random(name)
     for _ in range(150):

@@ -371,7 +371,7 @@ LIKE_OTHERS = (
 )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @thirds
 @pytest.mark.parametrize(
     "kind",

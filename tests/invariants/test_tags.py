@@ -100,6 +100,7 @@ def test_each_word_has_one_tag(which: tuple[Kind, Normalization], sentences: lis
 @pytest.mark.parametrize("which", TAGGERS, ids="-".join)
 @settings(max_examples=8)
 @given(sentences=SENTENCES)
+@pytest.mark.few(8)
 def test_the_loss_is_over_the_tags_of_all_words_and_no_others(
     which: tuple[Kind, Normalization], sentences: list[list[str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

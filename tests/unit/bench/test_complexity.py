@@ -43,6 +43,7 @@ def test_every_layer_has_its_figures(name: str) -> None:
     assert found["peak"] > 32 * 32 * 4  # the gradient of its rows at the least
 
 
+@pytest.mark.slow
 def test_memory_grows_as_theory_says() -> None:
     peaks = {name: [measure_peak(make_passes(config(name), length)) for length in (512, 1024)] for name in NAMES}
     assert peaks[WRITTEN_OUT] == [measure_peak(make_passes(config(WRITTEN_OUT), length)) for length in (512, 1024)]

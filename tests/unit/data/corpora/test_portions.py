@@ -246,6 +246,7 @@ def texts_of(splits: Splits) -> tuple[Counter[tuple[str, str]], Counter[tuple[st
 
 
 @pytest.mark.parametrize("format_", get_args(Format))
+@pytest.mark.few(6)
 def test_a_recipes_folds_are_of_what_it_trains_on_whatever_the_format(format_: Format, tmp_path: Path) -> None:
     corpus = CorpusConfig.model_validate({"format": format_, **write_all(format_, tmp_path)})
     images = {"images": SHAPE} if corpus.has_images else {}

@@ -54,6 +54,7 @@ NETWORKS = {name: both_networks(changes) for name, changes in MODELS.items()}
 @pytest.mark.parametrize("name", NETWORKS)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
+@pytest.mark.few(2)
 def test_it_finds_the_hypotheses_of_numpy(name: str, data: st.DataObject) -> None:
     network, compiled = NETWORKS[name]
     beam = data.draw(st.integers(1, 11))

@@ -81,6 +81,7 @@ def assert_same(found: dict[int, list[tuple[int, float]]], wanted: dict[int, lis
 
 @pytest.mark.parametrize("through_ends", [False, True])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.few(4)
 def test_texts_are_those_of_the_plain_modules(settings: dict[str, Any], through_ends: bool) -> None:
     loaded, config = make_model(**MODELS["rotary, GELU"]), DecodingConfig(**settings)
     how = {"through_ends": True, "context": 12, "longest": 33} if through_ends else {}

@@ -45,7 +45,7 @@ def steps(model: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("length_norm", [pytest.param("none", marks=pytest.mark.slow), "average", "wu"])
 @pytest.mark.parametrize("limits", [{}, {"min_length": 6}, {"max_length": 4}, {"max_ratio": 0.5}])
 def test_it_finds_what_the_model_finds_step_by_step(

@@ -70,6 +70,7 @@ def assert_same_texts(loaded: LoadedModel, config: DecodingConfig) -> list[int]:
 
 @pytest.mark.parametrize("loaded", [LINES, RUNNING], ids=["lines", "running text"])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.few(6)
 def test_texts_are_those_of_torch(settings: dict[str, Any], loaded: LoadedModel) -> None:
     config = DecodingConfig(**{"max_length": 40 if loaded is RUNNING else None} | settings)
     assert supports_decoding(config)

@@ -217,6 +217,7 @@ OPTIMIZERS = {
         for name, each in OPTIMIZERS.items()
     ],
 )
+@pytest.mark.slow
 def test_frozen_rows_stay_and_training_resumes(
     changes: dict[str, Any], dataset: Path, vectors: Path, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_the_largest_that_fits_is_found_to_an_eighth(limit: int, least: int, eno
     assert len(asked) < 30
 
 
+@pytest.mark.slow
 def test_no_batch_is_larger_than_fits_and_hardly_smaller(dataset: Path, tmp_path: Path, memory_for: Any) -> None:
     for seed in range(2):
         asked = memory_for(3000)

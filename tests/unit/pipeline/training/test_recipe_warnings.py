@@ -83,6 +83,7 @@ def test_no_recipe_of_ours_has_a_warm_up_longer_than_its_training(file: Path) ->
         assert not said(recipe.training.max_steps, **recipe.training.schedule.model_dump())
 
 
+@pytest.mark.slow
 def test_a_model_of_a_diverged_training_is_published_with_a_warning(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "dataset")
     warnings = []

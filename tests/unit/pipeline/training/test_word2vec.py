@@ -78,7 +78,7 @@ class ReporterSpy(NullReporter):
 # The steps
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @BOTH
 @pytest.mark.parametrize("words", [WHOLE, DRAWN], ids=["whole", "drawn"])
 def test_words_and_windows_are_those_of_a_whole_gradient(architecture: str, words: Any, dataset: Path) -> None:
@@ -119,6 +119,7 @@ def test_draws_follow_from_seed_step_and_row(dataset: Path) -> None:
 
 
 @BOTH
+@pytest.mark.few(1)
 def test_a_training_learns_and_resumes_as_if_it_never_stopped(architecture: str, dataset: Path, tmp_path: Path) -> None:
     config, heard = model_of(architecture), ReporterSpy()
     schedule = {"name": "constant", "peak": 0.2, "warmup_steps": 2}

@@ -33,6 +33,7 @@ def urls(folder: Path) -> list[str | None]:
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["journal", "database"])
+@pytest.mark.few(1)
 def test_a_trial_belongs_to_one_worker_until_it_ends(which: int, tmp_path: Path) -> None:
     url = urls(tmp_path)[which]
     one, other = opened(tmp_path / "s", url), opened(tmp_path / "s", url)
@@ -230,6 +231,7 @@ TURNED = {key: SPACE[key] for key in ("c", "d", "b", "a")}
 
 @pytest.mark.parametrize("which", [0, 1], ids=["journal", "database"])
 @pytest.mark.parametrize("method", ["random", "tpe"])
+@pytest.mark.few(2)
 def test_draws_do_not_depend_on_the_order_of_the_keys(which: int, method: str, tmp_path: Path) -> None:
     """A file whose keys are in another order, also since a while ago, has the same trials."""
     one, other, third = (

@@ -76,6 +76,7 @@ def script_in(readme: Path, name: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["post-norm, untied, GELU", "GPT-2 that translates"])
+@pytest.mark.few(1)
 def test_the_script_translates_as_we_do(kind: str, tmp_path: Path) -> None:
     """The script of README.md, without tfm and torch: 200 lines, and some that are strange."""
     ours = published(tmp_path / "model", **KINDS[kind][1])

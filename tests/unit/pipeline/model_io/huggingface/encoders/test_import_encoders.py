@@ -115,6 +115,7 @@ def test_hidden_pieces_are_predicted_as_there(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["BertForSequenceClassification", "RobertaForSequenceClassification"])
+@pytest.mark.few(1)
 def test_labels_are_theirs(name: str, tmp_path: Path) -> None:
     model, tokenizer = made(tmp_path / "theirs", name)
     ours, lines = taken(tmp_path / "theirs"), lines_of(200)
