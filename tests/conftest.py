@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -36,6 +37,20 @@ def _no_wait_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_compiled_search(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that are not slow search and generate step by step, as they do without numba: to compile the loops of whole
+    searches takes longer than a third of the quick suite.
+    """
+    if request.node.get_closest_marker("slow") is None:
+        from tfm.model.fused import compiled_transformer, greedy_search, text_generation
+
+        none = SimpleNamespace(are_kernels_enabled=lambda: False)
+        monkeypatch.setattr(greedy_search, "dispatch", none)
+        monkeypatch.setattr(text_generation, "dispatch", none)
+        monkeypatch.setattr(compiled_transformer, "load_search_loops", lambda: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,6 +21,8 @@ from tfm.model.layers.linear import inference_precision
 from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
+pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
+
 pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
 
 PAD, BEGIN, END = SPECIAL = 0, 2, 3

@@ -18,6 +18,8 @@ from tfm.pipeline.decoding.search.compiled_beam_search import search_at_once, se
 from tfm.pipeline.decoding.search.numpy_beam_search import search_sentence
 from tfm.tokenizer.special import EOS_ID
 
+pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
+
 pytest.importorskip("numba", reason="no numba (extra: fast)", exc_type=ImportError)
 GROUPED = STACK.model_copy(update={"key_value_heads": 1, "key_dim": 6, "value_dim": 4})
 MODELS: dict[str, dict[str, Any]] = {

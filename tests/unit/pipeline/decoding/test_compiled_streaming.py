@@ -21,6 +21,8 @@ from tfm.pipeline.decoding.streaming import prefill
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
+pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
+
 pytest.importorskip("tfm.model.cpu_kernels.library", reason="no numba (extra: fast)", exc_type=ImportError)
 
 WIDE = StackConfig(layers=2, dim=32, heads=2, feed_forward_dim=48)

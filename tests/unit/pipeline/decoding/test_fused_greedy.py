@@ -21,6 +21,8 @@ from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 
+pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
+
 pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
 
 SOURCES = [[5, 9, 7], [], [8], [4, 5, 6, 7, 8, 9, 10], list(range(4, 34))]

@@ -26,6 +26,8 @@ from tfm.pipeline.serving.engine.light_networks import NumpyNetwork
 from tfm.pipeline.serving.engine.networks import TorchNetwork
 from tfm.pipeline.serving.engine.scheduler import Scheduler
 
+pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
+
 WORDS = "a dog runs through the snow two dogs and cat sit by sea asleep is cold".split()
 TRANSLATION = ModelVersion("tiny", Path("nowhere"), "1", "translation")
 
