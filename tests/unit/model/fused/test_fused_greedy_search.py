@@ -23,7 +23,7 @@ from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
 
-pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
+pytest.importorskip("numba", reason="no numba (extra: fast)")
 
 PAD, BEGIN, END = SPECIAL = 0, 2, 3
 LESS = StackConfig(layers=1, dim=24, heads=2, feed_forward_dim=20)

@@ -23,7 +23,7 @@ from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 
 pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
 
-pytest.importorskip("tfm.model.cpu_kernels.greedy_search", reason="no numba (extra: fast)", exc_type=ImportError)
+pytest.importorskip("numba", reason="no numba (extra: fast)")
 
 SOURCES = [[5, 9, 7], [], [8], [4, 5, 6, 7, 8, 9, 10], list(range(4, 34))]
 
