@@ -1,6 +1,7 @@
 """The compiled beam search of a sentence finds what the search in numpy finds, in models of all parts that it knows."""
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,10 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def both_networks(changes: dict[str, Any]) -> tuple[Transformer, CompiledTransformer]:
+@cache
+def both_networks(name: str) -> tuple[Transformer, CompiledTransformer]:
     """A tiny model in numpy, and compiled; its hypotheses end at different steps."""
+    changes = MODELS[name]
     loaded = tiny_model(**changes)
     with torch.no_grad():
         for parameter in loaded.model.parameters():
@@ -50,15 +53,12 @@ def both_networks(changes: dict[str, Any]) -> tuple[Transformer, CompiledTransfo
     return network, compiled
 
 
-NETWORKS = {name: both_networks(changes) for name, changes in MODELS.items()}
-
-
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", MODELS)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 @pytest.mark.few(2)
 def test_it_finds_the_hypotheses_of_numpy(name: str, data: st.DataObject) -> None:
-    network, compiled = NETWORKS[name]
+    network, compiled = both_networks(name)
     beam = data.draw(st.integers(1, 11))
     longest = data.draw(st.none() | st.integers(1, 20))
     config = DecodingConfig(
@@ -83,7 +83,7 @@ def test_it_finds_the_hypotheses_of_numpy(name: str, data: st.DataObject) -> Non
 
 
 def test_its_parts_end_with_the_hypotheses() -> None:
-    _, compiled = NETWORKS["sinusoids, post-norm, nothing tied"]
+    _, compiled = both_networks("sinusoids, post-norm, nothing tied")
     config = DecodingConfig(beam=3, min_length=20, max_length=25)
     *parts, found = search_by_parts(compiled, [5, 6, EOS_ID], config)
     assert parts == [None]
@@ -105,6 +105,6 @@ def test_a_network_with_a_part_that_the_loops_lack_is_not_compiled() -> None:
 
 
 def test_a_piece_beyond_the_vocabulary_is_an_error() -> None:
-    _, compiled = NETWORKS["no positions, GELU by tanh"]
+    _, compiled = both_networks("no positions, GELU by tanh")
     with pytest.raises(IndexError, match="vocabulary"):
         compiled.encode(np.array([5000, EOS_ID]))
