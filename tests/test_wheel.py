@@ -94,6 +94,7 @@ def test_every_package_has_a_link() -> None:
     assert links == {package: Path("..", package) for package in PACKAGES}
 
 
+@pytest.mark.slow
 def test_console_script_of_the_installed_wheel(home: Path, tmp_path: Path) -> None:
     assert run(home / "bin" / "tfm", "--version", cwd=tmp_path).strip() == "tfm 0.1.0"
     assert "properties" in run(home / "bin" / "tfm", "recipe", "--schema", cwd=tmp_path)

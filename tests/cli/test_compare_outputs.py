@@ -86,6 +86,7 @@ def test_folders_of_evaluate_are_compared_as_their_files_are(files: dict[str, li
     assert again["A"]["test.bleu"]["value"] != of_files["A"]["test.bleu"]["value"]
 
 
+@pytest.mark.slow
 def test_the_page_latex_markdown_and_the_ledger(files: dict[str, list[str]]) -> None:
     words = ("--source", "src", "--reference", "ref", "A=one", "B=two", "--metric", "bleu", "--baseline", "B")
     done = compared(*words, "--html", "page.html")

@@ -61,6 +61,7 @@ def test_a_model_that_translates_needs_a_source(stages: Stages, corpora: Path) -
     assert "evaluation.stride = 2 is for the texts of a language model" in refused.err
 
 
+@pytest.mark.slow
 def test_hypotheses_are_those_of_translate(
     stages: Stages, corpora: Path, tmp_path: Path, searches: dict[str, tuple[str | Path, ...]]
 ) -> None:
@@ -85,6 +86,7 @@ def test_hypotheses_are_those_of_translate(
     assert "config changed: " in changed.err
 
 
+@pytest.mark.slow
 def test_perplexity_of_an_ensemble_is_of_the_mean_of_probabilities(
     stages: Stages, corpora: Path, other: Path, tmp_path: Path
 ) -> None:
@@ -103,6 +105,7 @@ def test_perplexity_of_an_ensemble_is_of_the_mean_of_probabilities(
     assert both != pytest.approx(one, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_noise_is_made_in_the_source_and_every_score_says_so(stages: Stages, corpora: Path, tmp_path: Path) -> None:
     texts = ("--model", stages.folder, "--source", corpora / "test.de", "--reference", corpora / "test.en", *CPU)
     out = tmp_path / "noisy"

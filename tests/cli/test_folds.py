@@ -118,6 +118,7 @@ folds = 2
 """
 
 
+@pytest.mark.slow
 def test_a_search_chooses_by_the_mean_over_folds_and_its_final_is_trained_on_all(recipe: Path) -> None:
     Path("s.toml").write_text(SEARCH.format(more=""), encoding="utf-8")
     done = tfm("search", "s.toml", *QUICK, "--json")

@@ -68,6 +68,7 @@ def said_there(name: str, lines: list[str]) -> list[str]:
         return [NAMES[number] for number in model(**read).logits.argmax(-1).tolist()]
 
 
+@pytest.mark.slow
 def test_a_classifier_labels_as_there_and_is_scored() -> None:
     name = "RobertaForSequenceClassification"
     made(Path("theirs"), name)
@@ -120,6 +121,7 @@ def test_an_encoder_starts_a_training_of_another_task(name: str) -> None:
     assert report["metrics"]["accuracy"]["score"] == 100.0
 
 
+@pytest.mark.slow
 def test_a_masked_language_model_goes_out_and_comes_back() -> None:
     recipe = RECIPE.replace('"classification"', '"masked_language_model"' + BERT).replace('"labels"', '"masked"')
     Path("masked.toml").write_text(recipe, encoding="utf-8")

@@ -112,6 +112,7 @@ def test_validation_is_by_direction_and_in_the_mean(run: tuple[Path, Result]) ->
     assert last["loss"] == pytest.approx((last["eng-deu/loss"] + last["eng-hin/loss"]) / 2)
 
 
+@pytest.mark.slow
 def test_runs_that_are_not_to_see_their_tests_are_chosen_by_the_mean(run: tuple[Path, Result]) -> None:
     folder, _ = run
     with pytest.MonkeyPatch.context() as patch:

@@ -75,6 +75,7 @@ def plant(artifact: Path, metric: dict[str, object]) -> None:
     rewritten(artifact, config={**manifest["config"], "evaluation": {**evaluation, "external": [metric]}})
 
 
+@pytest.mark.slow
 def test_final_runs_the_commands_of_a_received_run_only_if_allowed(here: Path, sentinel: Path) -> None:
     metric = metric_of(sentinel)
     plant(here / "runs/tiny/scores-valid", metric)

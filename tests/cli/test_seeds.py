@@ -58,6 +58,7 @@ def test_recipes_that_differ_in_their_seed_share_tokenizer_and_dataset(
         assert ", seed" not in tfm("inspect", one).out
 
 
+@pytest.mark.slow
 def test_runs_of_several_seeds_compare_in_every_figure(recipe: Path) -> None:
     other = recipe.with_name("other.toml")
     other.write_text('extends = "tiny.toml"\nseed = 2\n', encoding="utf-8")

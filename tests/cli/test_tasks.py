@@ -287,6 +287,7 @@ def asked_of_masks() -> None:
         assert "this model predicts what [MASK] hides" in " ".join(refused.err.split())
 
 
+@pytest.mark.slow
 def test_an_encoder_is_trained_on_masked_texts_and_then_on_labels() -> None:
     masked = run("masked", (*MASKED, "tokenizer.target_kind=word"))
     assert masked.code == 0, masked.err

@@ -41,6 +41,7 @@ def test_a_command_whose_place_another_process_writes_names_it_and_works_once_th
         assert tfm(*words).code == 0
 
 
+@pytest.mark.slow
 def test_of_two_commands_at_once_one_is_done_and_the_other_says_who_was_first(base: Path) -> None:
     pairs = (base / "train.de", base / "train.en")
     for pair in pairs:

@@ -323,6 +323,7 @@ def test_forced_log_probs_are_those_of_the_search():
     longest=st.integers(1, 4),
     shortest=st.integers(0, 4),
 )
+@pytest.mark.slow
 def test_a_beam_as_wide_as_the_space_finds_the_best_of_all(seed, norm, alpha, longest, shortest):
     model, sources = HashModel(6, seed, sharpness=4), draw_sources(3, seed=seed, vocab=6)
     free, shortest = (1, 4, 5), min(shortest, longest)

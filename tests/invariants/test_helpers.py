@@ -264,6 +264,7 @@ def test_it_goes_on_by_threads_where_that_is_asked_for(dataset: Path, tmp_path: 
     ]
 
 
+@pytest.mark.slow
 def test_it_goes_on_by_threads_where_no_process_can_be_forked(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

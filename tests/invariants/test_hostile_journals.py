@@ -150,6 +150,7 @@ def test_a_configuration_that_is_none_of_the_search(tmp_path: Path, configuratio
         trials.all()
 
 
+@pytest.mark.slow
 def test_a_database_is_checked_as_a_journal_is(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/trials.db"
     trials = searched(tmp_path / "s", url)

@@ -103,6 +103,7 @@ def test_nasty_text_comes_back(kind: Kind, text: str, normalization: Normalizati
 @given(text=any_text, normalization=forms, lowercase=st.booleans())
 @example(text=" \x1c", normalization="nfkc", lowercase=False)
 @example(text="é\u0301\ud800 \u0301", normalization="nfd", lowercase=True)
+@pytest.mark.few(3)
 def test_any_text_comes_back_from_a_vocabulary_that_covers_it(
     kind: Kind, text: str, normalization: Normalization, lowercase: bool
 ) -> None:

@@ -65,6 +65,7 @@ def test_the_pages_are_those_of_the_file(version: str) -> None:
             assert 0 < headers < 200 * len(found)
 
 
+@pytest.mark.slow
 def test_a_text_that_a_dictionary_repeats_is_decoded_few_rows_at_a_time() -> None:
     repeated = pa.DictionaryArray.from_arrays(pa.array(np.zeros(400), pa.int32()), pa.array(["x" * 10**6]))
     table = pa.table({"text": repeated})

@@ -82,6 +82,7 @@ class FewNouns(Draw):
         return super().one(options[:3] if isinstance(options[0], Noun | str) else options)
 
 
+@pytest.mark.slow
 def test_an_english_sentence_has_one_german_sentence() -> None:
     draw, known, num_again = FewNouns("function"), dict[str, Sentence](), 0
     for construction, _ in grammar.CONSTRUCTIONS:

@@ -32,6 +32,11 @@ ROWS = [
 
 
 @pytest.fixture(autouse=True)
+def _no_compiled_search() -> None:
+    """Which code decodes is asked here without compiling it: the fixture of this name in conftest.py is replaced."""
+
+
+@pytest.fixture(autouse=True)
 def _compiled_without_gradients() -> Iterator[None]:
     with torch.no_grad(), dispatch.use_compiled_kernels(True):
         yield

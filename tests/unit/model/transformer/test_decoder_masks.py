@@ -97,6 +97,7 @@ def train_on_random_texts(mask: str, updates: int = 140) -> tuple[float, Any]:
     return float(loss.detach()), model.eval()
 
 
+@pytest.mark.slow
 def test_without_a_mask_a_decoder_cheats() -> None:
     """Pieces drawn evenly from eight cost ln 8 = 2.08 nats each; a row that sees the next piece says it for less.
 

@@ -160,6 +160,7 @@ def writers(folder: Path) -> Iterator[Writers]:
 
 
 @pytest.mark.promise("writers")
+@pytest.mark.slow
 def test_of_three_processes_one_writes_and_the_others_are_told_who(
     folder: Path, writers: Writers, record_property: Callable[[str, object], None]
 ) -> None:

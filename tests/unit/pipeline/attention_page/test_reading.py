@@ -298,6 +298,7 @@ def test_the_page_needs_nothing_else_and_runs_its_own_script_alone() -> None:
 
 
 @given(texts, texts, texts, texts)
+@pytest.mark.slow
 def test_text_on_the_page_is_text(title: str, source: str, target: str, piece: str) -> None:
     plain = Page(render_page("t", handmade(), None, None))
     text = render_page(title, handmade(text=piece, source=source, target=target), None, None)

@@ -365,6 +365,7 @@ def test_scores_that_are_none_of_ours_are_an_error(tmp_path: Path) -> None:
         compare_runs([run])
 
 
+@pytest.mark.slow
 def test_the_plot_has_both_clocks_and_every_run_with_a_curve(tmp_path: Path) -> None:
     runs = [read_run(make_run(tmp_path / name), name) for name in ("first", "second")]
     runs.append(read_run(make_run(tmp_path / "third", metrics=[]), "third"))

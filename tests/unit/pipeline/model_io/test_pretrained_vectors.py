@@ -188,6 +188,7 @@ NOTHING_IS_LEARNED = {"max_steps": 1, "schedule": {"name": "constant", "peak": 1
 
 
 @pytest.mark.parametrize(("model", "key", "name"), TABLES.values(), ids=TABLES)
+@pytest.mark.few(2)
 def test_rows_start_from_the_file(
     model: ModelConfig, key: str, name: str, dataset: Path, vectors: Path, tmp_path: Path
 ) -> None:

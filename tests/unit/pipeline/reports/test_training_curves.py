@@ -45,6 +45,7 @@ def test_the_picture_names_its_panels_and_lines(tmp_path: Path) -> None:
     assert "no figures yet" not in text
 
 
+@pytest.mark.slow
 def test_the_same_metrics_give_the_same_bytes() -> None:
     assert curves_svg(METRICS) == curves_svg(METRICS)
     assert curves_svg(METRICS) != curves_svg(METRICS[:3])
@@ -54,6 +55,7 @@ def test_nothing_yet_is_said_in_every_panel() -> None:
     assert curves_svg([]).count("no figures yet") == 4
 
 
+@pytest.mark.slow
 def test_only_what_validation_finds_has_a_panel() -> None:
     def titles(*missing: str) -> set[str]:
         lines = [{key: value for key, value in line.items() if key not in missing} for line in METRICS]

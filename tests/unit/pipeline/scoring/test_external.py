@@ -81,6 +81,7 @@ def test_what_is_not_a_finite_number_is_refused(text: str) -> None:
     assert len(said) < 130
 
 
+@pytest.mark.slow
 def test_large_inputs_and_outputs_fill_no_pipe() -> None:
     """More in, out and on stderr than pipes hold, in any order: reading all first, or answering at once and loudly."""
     texts = [f"{number} " + "x" * 20 for number in range(100_000)]

@@ -106,6 +106,7 @@ def _in_float64() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_in_float64")
+@pytest.mark.slow
 def test_flat_batches_train_as_padded_ones_do(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})
     losses, num_paddings = [], []
