@@ -16,6 +16,7 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_alignments_of_given_pairs(stages: Stages, texts: Path) -> None:
     made = tfm("align", stages.folder, "some.de", "some.en")
     assert made.code == 0, made.err

@@ -99,6 +99,7 @@ def check_end(words: list[str]) -> None:
 @example(next(each for each in EVERY if (each.command, each.name) == ("translate", "file")), "\udcff")
 @example(next(each for each in EVERY if (each.command, each.name) == ("export", "language")), "\udcff")
 @settings(max_examples=20)
+@pytest.mark.slow
 def test_bytes_that_are_not_utf8_are_refused_before_anything_is_done(parameter: Parameter, value: str) -> None:
     words = words_with(parameter, value)
     done = tfm(*words)

@@ -62,6 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_all_stages_take_characters_and_keep_no_table_of_them() -> None:
     made = tfm("run", "spelled.toml", "--device", "cpu", "--set", "training.max_steps=3")
     assert made.code == 0, made.err

@@ -118,6 +118,7 @@ def spoiled(name: str, every: int, *, seed: int = 1, norm: str = "pre") -> str:
     return str(add_texts(run, {"test": Segments("test", LINES, said, [LINES])}, metrics=["bleu", "exact_match"]))
 
 
+@pytest.mark.slow
 def test_as_json_has_the_tests_of_sacrebleu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     runs = [spoiled("base", 2), spoiled("better", 6, norm="post")]

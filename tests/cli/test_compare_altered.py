@@ -150,5 +150,6 @@ def test_a_folder_that_was_changed_is_refused(folder: Path, change: Change, file
         assert not is_signed or file in line
 
 
+@pytest.mark.slow
 def test_a_folder_as_it_was_written_is_compared(folder: Path) -> None:
     assert tfm("compare", f"A={folder / 'two'}", f"B={folder / 'one'}").code == 0

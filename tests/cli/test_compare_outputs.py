@@ -62,6 +62,7 @@ def test_figures_and_tests_are_sacrebleus(files: dict[str, list[str]]) -> None:
             assert versus[key] == pytest.approx(results[1].p_value, abs=2e-3), key
 
 
+@pytest.mark.slow
 def test_several_references_and_every_metric_of_evaluate(files: dict[str, list[str]]) -> None:
     metrics = [word for name in ("bleu", "wer", "cer", "rouge1", "exact_match", "ter") for word in ("--metric", name)]
     given = ("--reference", "ref", "--reference", "ref2", *metrics)

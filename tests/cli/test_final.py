@@ -45,6 +45,7 @@ def perplexities(run: Path, folder: str) -> float:
     return float(json.loads((run / folder / "scores.json").read_text("utf-8"))["metrics"]["perplexity"]["score"])
 
 
+@pytest.mark.slow
 def test_a_run_scores_its_validation_split_and_touches_no_test(here: Path, corpora: Path) -> None:
     run = here / "long"
     assert not {each.name for each in run.iterdir()} & {"translations", "scores"}

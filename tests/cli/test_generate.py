@@ -69,6 +69,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: root / "runs" / name for name in ("lines", "running")}
 
 
+@pytest.mark.slow
 def test_each_prompt_is_gone_on_with(models: dict[str, Path]) -> None:
     done = tfm("generate", models["lines"], "--device", "cpu", stdin="the owl\n\nthe bee is\n")
     assert done.code == 0, done.err
@@ -202,6 +203,7 @@ def test_an_ensemble_writes(models: dict[str, Path]) -> None:
     assert "one of them was trained on running text" in refused.err
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_the_text_as_it_is_written(models: dict[str, Path]) -> None:
     ours, theirs = os.openpty()
     words = ("generate", models["running"], "--device", "cpu", "--prompt", "the owl", "--max-tokens", "600")

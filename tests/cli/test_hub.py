@@ -62,6 +62,7 @@ def test_what_is_pulled_is_what_was_pushed(hub: Hub, run: Path, tmp_path: Path) 
     assert ok("inspect", tmp_path / "pulled0").out
 
 
+@pytest.mark.slow
 def test_a_later_model_replaces_the_earlier_one_and_branches_are_apart(hub: Hub, run: Path, tmp_path: Path) -> None:
     ok("push", run, "--to", "me/mine")
     ok("push", MODELS / "rotary" / "model", "--to", "me/mine")

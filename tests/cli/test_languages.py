@@ -65,6 +65,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     return folder / "runs" / "three", done
 
 
+@pytest.mark.slow
 def test_scores_are_by_direction_and_in_the_mean(run: tuple[Path, Result]) -> None:
     folder, said = run
     content = json.loads((folder / "scores" / "scores.json").read_text("utf-8"))

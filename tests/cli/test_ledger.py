@@ -30,6 +30,7 @@ def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return Path("runs")
 
 
+@pytest.mark.slow
 def test_every_scoring_is_a_look_and_a_fresh_one_is_none(here: Path, corpora: Path) -> None:
     texts = ("--source", corpora / "test.de", "--reference", corpora / "test.en")
     assert "nothing to do" in tfm("run", "tiny.toml").err

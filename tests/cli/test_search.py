@@ -34,6 +34,7 @@ def trials_of(name: str) -> list[dict[str, object]]:
     return trials
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_where_it_stopped_and_shares_what_it_can(recipe: Path) -> None:
     file = search(Path("some.toml"), 'method = "random"\ntrials = 2\nkeep = 2')
     done = tfm("search", file, *QUICK)
@@ -75,6 +76,7 @@ def test_the_same_seed_gives_the_same_trials(recipe: Path) -> None:
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.slow
 def test_a_search_looks_at_a_score_of_texts_over_tokenizers(recipe: Path) -> None:
     space = '[search.space]\n"tokenizer.kind" = { choices = ["word", "char"] }\n'
     refused = tfm("search", search(Path("texts.toml"), 'method = "grid"', space), *QUICK)
@@ -90,6 +92,7 @@ def test_a_search_looks_at_a_score_of_texts_over_tokenizers(recipe: Path) -> Non
         assert validation["scores"]["wer"]["score"] == each["value"]  # type: ignore[index,call-overload]
 
 
+@pytest.mark.slow
 def test_a_grid_tries_everything_and_what_is_impossible_is_a_result(recipe: Path) -> None:
     space = '[search.space]\n"model.encoder.heads" = { values = [1, 2, 3] }\n'
     done = tfm("search", search(Path("grid.toml"), 'method = "grid"', space), *QUICK)

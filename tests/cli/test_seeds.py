@@ -76,6 +76,7 @@ def test_runs_of_several_seeds_compare_in_every_figure(recipe: Path) -> None:
     assert "seed changed: 1 -> 3" in again.err
 
 
+@pytest.mark.slow
 def test_one_command_runs_several_seeds_and_again_continues(recipe: Path) -> None:
     words = ("run", recipe, "--seeds", "1,2", "--set", "training.max_steps=2")
     done = tfm(*words)

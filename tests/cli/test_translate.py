@@ -82,6 +82,7 @@ def test_what_does_not_go_with_a_step_is_refused(stages: Stages, words: tuple[st
     assert tfm("translate", stages.folder, "eins zwei", *words).code == 2
 
 
+@pytest.mark.slow
 def test_a_checkpoint_with_a_moving_average_gives_that_and_needs_no_dataset(
     stages: Stages, corpora: Path, tmp_path: Path
 ) -> None:

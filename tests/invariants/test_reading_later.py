@@ -158,6 +158,7 @@ def test_training_ends_where_nothing_is_finite_any_more(ways: Ways) -> None:
     assert ways.lines("later") == ways.lines("at-once")
 
 
+@pytest.mark.slow
 def test_memory_that_runs_out(ways: Ways) -> None:
     """All that went before is logged, and the same command goes on."""
 

@@ -43,6 +43,7 @@ def figures(run: Path) -> tuple[tuple[float, str], tuple[float, str]]:
     return (found["bleu"], found["bleu_signature"]), (scores["score"], scores["signature"])
 
 
+@pytest.mark.slow
 def test_of_the_same_texts_both_say_the_same(recipe: Path, here: Path) -> None:
     lowercase = ("--set", "evaluation.lowercase=true")
     done = tfm("run", recipe, *lowercase)

@@ -65,6 +65,7 @@ def test_the_tables_show_theory_beside_what_was_found() -> None:
     assert memory[0][-1] == "0.05"
 
 
+@pytest.mark.slow
 def test_the_plot_has_every_layer_with_its_exponent_and_is_the_same_each_time(tmp_path: Path) -> None:
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for file in files:

@@ -34,6 +34,7 @@ def test_is_a_pure_function_of_its_arguments_and_a_longer_run_begins_alike() -> 
     assert list(grammar.generate("valid", 100, seed=2)) != once
 
 
+@pytest.mark.slow
 def test_splits_share_no_sentence_and_repeat_none(train: list[Sentence]) -> None:
     seen = {sentence.english for sentence in train}
     assert len(seen) == len(train)

@@ -113,6 +113,7 @@ def test_the_loss_is_that_of_all_probabilities(number: int) -> None:
     assert_gradients_agree(total, want, [hidden, *output.parameters()])  # zeros, not none, of a tail without rows
 
 
+@pytest.mark.slow
 def test_gradients_are_the_slopes() -> None:
     output, (hidden, targets) = layer((12, 20)), rows(4)
     parameters = list(output.parameters())

@@ -158,6 +158,7 @@ def test_an_error_leaves_nothing_half_made() -> None:
     assert kept.get_or_make([weight], lambda: 2) == 2
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_is_freed_and_made_anew() -> None:
     kept, weight = DerivedWeights[torch.Tensor](), torch.zeros(3)
     made = weakref.ref(kept.get_or_make([weight], lambda: weight + 1))

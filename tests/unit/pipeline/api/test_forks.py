@@ -86,6 +86,7 @@ def in_fork(work: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.usefixtures("two_threads")
+@pytest.mark.slow
 def test_a_forked_process_finds_the_same(wide: Model) -> None:
     texts = list(TEXTS) * 4
     wanted = wide.translate(texts, batch_sentences=12, **FAST)

@@ -58,6 +58,7 @@ def mapped(made: Manifest) -> list[np.memmap]:
     return [np.memmap(made.folder / name, np.int64, "r") for name in NAMES]
 
 
+@pytest.mark.slow
 def test_what_is_read_and_what_is_mapped_is_of_one_version(folder: Path, publisher: subprocess.Popen[bytes]) -> None:
     seen: set[int] = set()
     kept = []
@@ -71,6 +72,7 @@ def test_what_is_read_and_what_is_mapped_is_of_one_version(folder: Path, publish
             assert {int(value) for array in arrays for value in (array[0], array[-1])} == {then}
 
 
+@pytest.mark.slow
 def test_at_every_moment_the_name_gives_a_whole_artifact(folder: Path, publisher: subprocess.Popen[bytes]) -> None:
     """A plain reader, which knows nothing of tfm: the name is always there, and a folder opened by it is whole."""
     seen = set()

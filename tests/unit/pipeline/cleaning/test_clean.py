@@ -208,6 +208,7 @@ def test_killed_it_goes_on_where_it_was_and_ends_with_the_same_bytes(
     assert sum(seen) == (210 - 4 * 20 if moment == "measuring" else 0)
 
 
+@pytest.mark.slow
 def test_work_of_another_plan_or_damaged_begins_again(data: DataConfig, tmp_path: Path) -> None:
     run(data, tmp_path / "whole")
     place = tmp_path / ".clean.work"

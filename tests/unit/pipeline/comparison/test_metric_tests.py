@@ -73,6 +73,7 @@ def versus_of(found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: measured.versus for name, measured in found.items() if measured.versus is not None}
 
 
+@pytest.mark.slow
 def test_chrf_is_tested_as_sacrebleu_tests_it_and_of_many_segments_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

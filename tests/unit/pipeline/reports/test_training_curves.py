@@ -29,6 +29,7 @@ def _drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_curves, "curves_svg", curves_svg)  # other tests have something quicker in its place
 
 
+@pytest.mark.slow
 def test_a_training_draws_what_its_metrics_say(tmp_path: Path) -> None:
     run(write_dataset(tmp_path / "dataset"), tmp_path / "run", training(max_steps=5, validation={"bleu": False}))
     folder = tmp_path / "run" / "training"

@@ -60,6 +60,7 @@ def test_what_is_computed_is_the_same_to_the_bit(two_threads: None) -> None:
         assert all(torch.equal(one, other) for one, other in zip(found[0], each, strict=True))
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_object() -> None:
     before = threading.active_count()
     waits = PassiveWaiting()

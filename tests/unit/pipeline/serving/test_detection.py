@@ -13,6 +13,7 @@ SENTENCES = {
 }
 
 
+@pytest.mark.slow
 def test_each_language_is_found() -> None:
     detect = find_detector([*SENTENCES, "und"])
     assert detect is not None

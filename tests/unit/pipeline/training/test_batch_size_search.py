@@ -110,6 +110,7 @@ def test_one_batch_of_all_is_enough(seed: int, dataset: Path, tmp_path: Path, me
     assert len(asked) < 60
 
 
+@pytest.mark.slow
 def test_a_flat_layout_is_as_wide_as_what_was_found(dataset: Path, tmp_path: Path, memory_for: Any) -> None:
     memory_for(3000)
     run(dataset, tmp_path / "auto", training(batch_tokens="auto", max_steps=4, layout="flat"))

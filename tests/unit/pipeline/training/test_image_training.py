@@ -221,6 +221,7 @@ def test_validation_has_an_image_once_with_all_its_captions(data: Dataset) -> No
     assert [list(each) for each in zip(*columns, strict=True)] == [captions[row : row + 2] for row in range(0, 12, 2)]
 
 
+@pytest.mark.slow
 def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
     """Of 20 images the colour is told right of nearly all; by chance it would be of 7."""
     plain = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0)})

@@ -73,6 +73,7 @@ def test_the_model_beside_the_adapter_is_the_one_it_began_with(first, adapted):
     assert changed == {f"{name.rpartition('.')[0]}.weight" for name in adapter}
 
 
+@pytest.mark.slow
 def test_merged_it_is_adapter_and_model_to_1e_12_in_float64(dataset, tmp_path):
     """Two trainings to the same bits, published in both ways; the sum is computed here once more, by itself."""
     with in_float64():

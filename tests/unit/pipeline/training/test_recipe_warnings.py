@@ -58,6 +58,7 @@ def test_a_model_too_large_for_the_data_is_doubted() -> None:
     assert not said(parameters=44_000_000, tokens=400_000)
 
 
+@pytest.mark.slow
 def test_it_is_said_once_before_the_first_update(tmp_path: Path) -> None:
     dataset, reporter = write_dataset(tmp_path / "dataset"), Listening()
     schedule = {"name": "linear", "peak": 1e-3, "warmup_steps": 4000}

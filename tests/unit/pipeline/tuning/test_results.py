@@ -169,6 +169,7 @@ def test_the_paragraph_claims_no_test_where_nothing_was_compared(others: tuple[T
     assert text.endswith("No other trial has the figures for a test of whether it is worse.")
 
 
+@pytest.mark.slow
 def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:
     found = search_page(CONFIG, make_parameters(CONFIG.space), some_results())
     assert "<b>not finite" not in found

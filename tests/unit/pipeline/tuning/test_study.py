@@ -52,6 +52,7 @@ def test_a_trial_belongs_to_one_worker_until_it_ends(which: int, tmp_path: Path)
     assert one.stop_reason() == "3 trials"
 
 
+@pytest.mark.slow
 def test_a_trial_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
     url = urls(tmp_path)[1]
     here, there = opened(tmp_path / "here", url), opened(tmp_path / "there", url)

@@ -39,6 +39,7 @@ VECTORS = st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size
 
 @settings(max_examples=60)
 @given(VECTORS, st.integers(2, 3))
+@pytest.mark.slow
 def test_each_language_is_nearest_to_its_own_cluster(rows: list[list[int]], count: int) -> None:
     """What k-means ends in: each language is nearest to the mean of its own cluster, and it is no worse than its start.
     Of every clustering there is none tighter than the least that is possible."""
