@@ -57,6 +57,7 @@ def loaded(folder: Path, **changes: Any) -> LoadedModel:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.few(3)
 def test_it_translates_and_scores_as_here(kind: str, tmp_path: Path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2", reason="needs the extra `export`")
     ours = loaded(tmp_path, **KINDS[kind])

@@ -108,6 +108,7 @@ def spoiled(files: dict[str, bytes], how: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("how", ["weights", "cut", "missing", "no model", "outside", "absolute", "huge", "no object"])
+@pytest.mark.few(4)
 def test_what_is_not_what_its_manifest_says_is_refused(hub: Hub, run: Path, tmp_path: Path, how: str) -> None:
     ok("push", run, "--to", "me/mine")
     ok("pull", "me/mine", "--out", tmp_path / "out")

@@ -195,6 +195,7 @@ def corpus_in(folder: Path, about: dict[str, Any]) -> CorpusConfig:
 
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.few(23)
 def test_a_corpus_is_its_contents(name: str, in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfm.data.safe_files.MIN_FILE_AGE_NS", -(10**18))  # as if all files were old
     write, about = CORPORA[name]

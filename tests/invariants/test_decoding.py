@@ -270,6 +270,7 @@ def test_a_hypothesis_does_not_depend_on_its_batch(model, beam):
 
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.few(2)
 def test_the_cache_changes_nothing(seed, beam):
     model, sources = transformer(seed), draw_sources(16, seed=seed)
     config = DecodingConfig(beam=beam, n_best=beam)

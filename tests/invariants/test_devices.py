@@ -95,6 +95,7 @@ def gradients(model: Model, data: Dataset, layout: str, device: str) -> tuple[fl
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.few(24)
 def test_the_loss_and_its_gradient_are_those_of_float64(
     variant: str, dtype: torch.dtype, layout: str, device: str, data: Dataset
 ) -> None:

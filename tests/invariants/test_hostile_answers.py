@@ -137,6 +137,7 @@ def test_logs_of_pearmut(judged: Judged, tmp_path: Path, every: int) -> None:
 
 @EVERY
 @pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.few(4)
 def test_tables(judged: Judged, tmp_path: Path, separator: str, every: int) -> None:
     campaign, _ = judged
     head, *rows = csv.reader(

@@ -144,6 +144,7 @@ def test_the_cache_changes_nothing_in_beam_search(part: str, architecture: str) 
 
 
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.few(23)
 def test_a_sentence_does_not_see_its_batch(part: str) -> None:
     model = network(**PARTS[part])
     (source, sources), (target, targets) = tokens([5, 2, 9], 1), tokens([3, 8, 2], 2)
@@ -263,6 +264,7 @@ def test_with_anything_else_it_does(part: str) -> None:
 
 @pytest.mark.parametrize("architecture", CAUSAL)
 @pytest.mark.parametrize("part", PARTS)
+@pytest.mark.few(46)
 def test_the_shapes_of_a_model_are_those_of_what_is_saved(part: str, architecture: str) -> None:
     config, model = configured(architecture, **PARTS[part]), network(architecture, **PARTS[part])
     found = shapes_of(config, source_vocab=V, target_vocab=V)

@@ -89,6 +89,7 @@ def split_of(sentences: list[list[str]], source: Tokenizer, target: Tokenizer, f
 @pytest.mark.parametrize("which", TAGGERS, ids="-".join)
 @settings(max_examples=15)
 @given(sentences=SENTENCES)
+@pytest.mark.few(10)
 def test_each_word_has_one_tag(which: tuple[Kind, Normalization], sentences: list[list[str]]) -> None:
     found = [
         best for (best,) in label_texts(TAGGERS[which], [" ".join(words) for words in sentences], SourceProblems())

@@ -31,6 +31,7 @@ def noisy(script: Script, seed: int) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.few(10)
 def test_plain_metrics_are_those_of_the_libraries(script: Script, seed: int) -> None:
     hypotheses, references = noisy(script, seed)
     others = noisy(script, seed)[1][::-1]

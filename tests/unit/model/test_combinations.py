@@ -56,6 +56,7 @@ def test_what_goes_together_has_weights() -> None:
 
 
 @pytest.mark.parametrize("choice", COVERING, ids=in_words)
+@pytest.mark.few(39)
 def test_what_goes_together_can_be_trained(choice: Choice) -> None:
     model: Any = build(configured(choice), source_vocab=9, target_vocab=9, seed=1)
     source, target = Layout.from_lengths(torch.tensor([3, 1, 5])), Layout.from_lengths(torch.tensor([2, 6, 1]))

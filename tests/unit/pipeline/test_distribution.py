@@ -31,5 +31,6 @@ def test_an_install_command_names_an_extra_that_exists() -> None:
 
 
 @pytest.mark.parametrize("file", TOLD, ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.few(293)
 def test_nobody_is_told_to_install_another_project(file: Path) -> None:
     assert not re.findall(r"""install\s+(?:-\S+\s+)*["'`]?tfm(?![-\w])|["'`]tfm\[""", file.read_text("utf-8"))

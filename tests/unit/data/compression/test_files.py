@@ -49,6 +49,7 @@ TEXT = "".join(f"Zeile {number} über\u2028{random.Random(number).random()}\n" f
 
 @pytest.mark.parametrize("name", ["text.en{}", "text.en"])
 @pytest.mark.parametrize("ending", COMPRESSION_ENDINGS)
+@pytest.mark.few(5)
 def test_lines_are_the_same_by_ending_and_by_content(ending: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / name.format(ending)
     file.write_bytes(PACK[ending](TEXT))

@@ -37,6 +37,7 @@ def there(ours: Tokenizer, ids: list[int]) -> list[int | None]:
 
 @pytest.mark.parametrize("as_before", [False, True])
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.few(5)
 def test_pieces_and_ids_are_those_of_the_original_in_ten_scripts(name: str, as_before: bool, tmp_path: Path) -> None:
     theirs = KINDS[name]()
     document = document_of(theirs)

@@ -124,6 +124,7 @@ def put_a_folder_there(file: Path) -> None:
 
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])
 @pytest.mark.parametrize("damage", [empty, cut, fill_with_zeros, change_a_bit, put_a_folder_there])
+@pytest.mark.few(5)
 def test_whatever_the_cache_holds_a_loop_is_compiled(kept: Any, damage: Any, ending: str) -> None:
     kept.make()
     files = [file for file in kept.folder.rglob("*") if file.suffix == ending]

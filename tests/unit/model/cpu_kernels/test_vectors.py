@@ -25,6 +25,7 @@ def bits(numbers: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("count", [-(2**40), -1, 0, 1, 7, SIDE - 1, SIDE, SIDE + 1, 2**40])
 @pytest.mark.parametrize("is_low", [False, True])
+@pytest.mark.few(9)
 def test_the_first_numbers_are_read_and_written_and_no_others(count: int, is_low: bool) -> None:
     @njit
     def copy(read, written, count):

@@ -83,6 +83,7 @@ def reference(
 
 @pytest.mark.parametrize("how", [(2, False, 3, 0.1), (4, True, 5, 0.3), (30, True, 1, 0.05), (1, False, 8, 0.2)])
 @pytest.mark.parametrize("architecture", ["skip_gram", "cbow"])
+@pytest.mark.few(4)
 def test_a_loop_takes_the_steps_of_plain_numpy(architecture: str, how: Any) -> None:
     texts = texts_of((9, 1, 14, 2, 25, 6))
     keep, table = np.array([0.0] * SPECIALS + [0.4, 0.7] + [1.0] * 8), alias_table(SHARES)

@@ -43,6 +43,7 @@ def _compiled_without_gradients() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("keys", "plain", "step", "search", "in_numpy"), ROWS, ids=[row[0] for row in ROWS])
+@pytest.mark.few(23)
 def test_the_table_of_docs_says_which_code_decodes(
     keys: str, plain: str, step: str, search: str, in_numpy: str
 ) -> None:

@@ -133,6 +133,7 @@ def test_an_image_reads_the_same_in_every_batch() -> None:
 
 @pytest.mark.parametrize("channels", [1, 2, 4, 12])
 @pytest.mark.parametrize("kernel", [1, 3])
+@pytest.mark.few(4)
 def test_a_strided_convolution_is_that_of_torch_in_fp32(kernel: int, channels: int) -> None:
     """Forward and backward, many times: a write past a buffer (oneDNN's, on AVX2) ends the process or changes these."""
     conv = SamePaddingConv2d(channels, 8, kernel, stride=2)

@@ -45,6 +45,7 @@ def test_cached_decoding_equals_teacher_forcing_through_reordering(encoder: str,
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), BOTH)
+@pytest.mark.few(4)
 def test_gradients_reach_everything(encoder: str, decoder: str) -> None:
     model = network(encoder, DECODERS[decoder]).train()
     for seed in range(3):

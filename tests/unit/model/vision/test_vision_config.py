@@ -41,6 +41,7 @@ def test_each_scheme_of_positions_is_another(encoder: str) -> None:
 
 @pytest.mark.parametrize("sizes", [{"channels": (4,)}, {"channels": (4, 4, 4)}, {"stride": 3}, {"stride": 2}])
 @pytest.mark.parametrize("encoder", ["patches", "convolution"])
+@pytest.mark.few(4)
 def test_the_number_of_tokens_is_known_without_the_network(encoder: str, sizes: dict[str, Any]) -> None:
     config = config_of(encoder, CLASSIFIER, vision=sizes)
     assert config.vision is not None

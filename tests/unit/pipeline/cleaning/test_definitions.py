@@ -113,6 +113,7 @@ PLAIN: dict[str, tuple[Callable[[PairBatch], np.ndarray], Callable[[str, str], o
 
 @pytest.mark.parametrize("name", PLAIN)
 @given(PAIRS)
+@pytest.mark.few(4)
 def test_scores_are_those_of_the_definition(name: str, pairs: list[Pair]) -> None:
     measure, plain = PLAIN[name]
     expected = [np.atleast_1d(np.asarray(plain(*each), np.float64)) for each in pairs]

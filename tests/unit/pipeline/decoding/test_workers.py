@@ -30,6 +30,7 @@ def square(number: int, on_done: Tell) -> int:
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 @pytest.mark.parametrize("count", [0, 1, 7])
+@pytest.mark.few(4)
 def test_every_share_is_searched_once_and_progress_is_told(count: int, workers: int) -> None:
     told: list[int] = []
     assert dict(search_all(square, count, workers, told.append)) == {number: number**2 for number in range(count)}

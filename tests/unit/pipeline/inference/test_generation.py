@@ -107,6 +107,7 @@ def test_to_read_is_to_begin_and_step(make, prompt):
 @pytest.mark.parametrize("make", [HashText, decoder_only, lambda: Ensemble([decoder_only(1), decoder_only(2)])])
 @pytest.mark.parametrize("prompt", [[], PROMPT])
 @pytest.mark.parametrize("config", [SAMPLE, DecodingConfig(beam=1)], ids=["sample", "greedy"])
+@pytest.mark.few(6)
 def test_what_is_written_is_what_decoding_finds(make, prompt, config):
     model = make()
     config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})

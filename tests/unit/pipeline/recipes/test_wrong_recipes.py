@@ -59,6 +59,7 @@ def kinds(annotation: Any) -> set[Any]:
 
 @pytest.mark.promise("recipe")
 @pytest.mark.parametrize("key", FIELDS)
+@pytest.mark.few(114)
 def test_a_value_of_the_wrong_type_names_its_key(tmp_path: Path, key: str, record_property: Any) -> None:
     allowed = set().union(*(RIGHT.get(kind, set()) for kind in kinds(FIELDS[key].annotation)))
     wrong = WRONG.keys() - allowed
@@ -93,6 +94,7 @@ def test_a_name_that_is_none_of_the_table_lists_the_table(tmp_path: Path, key: s
 
 @pytest.mark.promise("recipe")
 @pytest.mark.parametrize("key", FIELDS)
+@pytest.mark.few(114)
 def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path, key: str, record_property: Any) -> None:
     above, _, name = key.rpartition(".")
     misspelt = f"{above}.{name}e" if above else f"{name}e"

@@ -43,6 +43,7 @@ def after(*names: str, ignored: tuple[signal.Signals, ...] = ()) -> tuple[int, s
         (["SIGINT", "SIGTERM"], (128 + signal.SIGTERM, "")),
     ],
 )
+@pytest.mark.few(2)
 def test_a_closed_terminal_is_a_wish_and_never_an_order(names: list[str], wanted: tuple[int, str]) -> None:
     assert after(*names) == wanted
 

@@ -93,6 +93,7 @@ def ids_of(loaded: LoadedModel, lines: list[str]) -> list[list[int]]:
         (2, {"adaptive": {"cutoffs": [20]}}),
     ],
 )
+@pytest.mark.few(7)
 def test_windows_say_what_a_plain_loop_says(stride: int, block: int | None, extra: Any, tmp_path: Path) -> None:
     loaded = tiny_model(dtype=torch.float64, max_length=8 if block is None else 20, block=block, **TEXT_MODEL, **extra)
     lines = ids_of(loaded, LINES)

@@ -137,6 +137,7 @@ IDENTITY = {"normalization_rule_name": "identity"}
         {"control_symbols": ["<mask>"], "unk_piece": "[UNK]", "pad_id": 3, "bos_id": 0, "unk_id": 1, "eos_id": 2},
     ],
 )
+@pytest.mark.few(5)
 def test_ids_of_a_whole_model_are_its_own_in_ten_scripts(settings: dict[str, Any]) -> None:
     data, theirs = trained(lines_of(800, seed=1), **({"vocab_size": 700, "character_coverage": 0.999} | settings))
     document = build_model_json(read_model(data))

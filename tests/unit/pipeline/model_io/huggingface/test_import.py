@@ -168,6 +168,7 @@ MADE: dict[str, Callable[[Path], Any]] = {"marian": marian, "pegasus": pegasus, 
 
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 @pytest.mark.parametrize("name", MADE)
+@pytest.mark.few(2)
 def test_ids_logits_and_greedy_output_are_theirs(name: str, tmp_path: Path) -> None:
     transformers.utils.logging.disable_progress_bar()
     (folder := tmp_path / "theirs").mkdir()
@@ -231,6 +232,7 @@ def rows_of(folder: Path, ours: LoadedModel, model: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", [kind for kind, (name, _) in KINDS.items() if "Classification" not in name])
+@pytest.mark.few(9)
 def test_what_was_exported_comes_back(kind: str, tmp_path: Path) -> None:
     ours = published(tmp_path / "model", **KINDS[kind][1])
     (folder := tmp_path / "theirs").mkdir()

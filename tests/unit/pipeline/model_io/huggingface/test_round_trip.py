@@ -79,6 +79,7 @@ def test_export_import_export_gives_the_same_files(kind: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("pieces", ["bpe", "char", "byte", "wordpiece", "unigram", "word"])
 @pytest.mark.parametrize("several", [False, True])
+@pytest.mark.few(6)
 def test_hostile_texts_have_our_ids_there_and_after_they_came_back(pieces: Kind, several: bool, tmp_path: Path) -> None:
     transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
     size = 270 if pieces == "byte" else 60
@@ -99,6 +100,7 @@ def test_hostile_texts_have_our_ids_there_and_after_they_came_back(pieces: Kind,
 
 
 @pytest.mark.parametrize("kind", quick(*QUICK, "GPT-2, learned, that translates", all_kinds=WRITERS))
+@pytest.mark.few(2)
 def test_a_text_ends_there_where_it_ends_here(kind: str, tmp_path: Path) -> None:
     """Ends come as late as they may."""
     length = {} if "running" in kind else {"max_length": 12}
