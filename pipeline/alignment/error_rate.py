@@ -24,7 +24,7 @@ class LinkCounts:
     in_possible: int = 0
 
     @classmethod
-    def of_pair(
+    def from_links(
         cls,
         links: Collection[tuple[int, int]],
         sure: Collection[tuple[int, int]],

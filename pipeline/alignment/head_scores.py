@@ -63,7 +63,7 @@ def score_heads(
         some = slice(first, first + CHUNK_PAIRS)
         for found, wanted in zip(aligner.align(pairs[some], heads, first + 1), gold[some], strict=True):
             counts = [
-                so_far + LinkCounts.of_pair(links, wanted.sure, wanted.possible)
+                so_far + LinkCounts.from_links(links, wanted.sure, wanted.possible)
                 for so_far, links in zip(counts, found, strict=True)
             ]
     scored = [HeadScores(head, total.scores()) for head, total in zip(heads, counts, strict=True)]

@@ -63,11 +63,11 @@ class ScoreTable:
         late = self._late.get(name)
         return self._work.scores(name, first, count) if late is None else late[first : first + count]
 
-    def of_rule(self, number: int, row: int) -> dict[str, float | None]:
+    def select_row_scores(self, number: int, row: int) -> dict[str, float | None]:
         """The scores of a pair by one rule."""
         return {name: _rounded(float(self.read(name, row, 1)[0])) for name in self.rules[number].columns}
 
-    def of_dropped(self, fates: Fates, first: int) -> dict[int, dict[str, float | None]]:
+    def select_dropped_scores(self, fates: Fates, first: int) -> dict[int, dict[str, float | None]]:
         """The scores of dropped pairs by the rule that dropped each, by number.
 
         Args:
@@ -128,7 +128,7 @@ def write_clean_text(
                         side[number - row][:MAX_EXAMPLE_CHARACTERS] for side in (chunk.sources, chunk.targets)
                     )
                     place = chunk.corpus, before + number - row + 1
-                    example = Example(*place, source, target, table.of_rule(rule, number))
+                    example = Example(*place, source, target, table.select_row_scores(rule, number))
                     made.examples[table.rules[rule].name].append(example)
             made.read[chunk.corpus] += len(chunk)
             made.kept[chunk.corpus] += int((fates == 0).sum())
@@ -158,7 +158,7 @@ class _Writer:
         for file, texts, is_there in zip(self._texts[chunk.corpus], sides, (chunk.has_source, True), strict=True):
             if is_there:
                 file.write(as_lines([texts[each] for each in kept], is_first=is_first))
-        for each, scores in self._table.of_dropped(fates, row).items():
+        for each, scores in self._table.select_dropped_scores(fates, row).items():
             number = int(fates[each]) - 1
             entry = {
                 "corpus": chunk.corpus,

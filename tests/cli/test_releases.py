@@ -1,4 +1,4 @@
-"""What an earlier release made is opened by this one: verified, computed with, and up to date where it was."""
+"""Artifacts of earlier releases are opened by this one: verified, and computed with."""
 
 import json
 import shutil

@@ -113,7 +113,7 @@ NUMBERS: Mapping[str, Callable[[Any], list[float]]] = {
     "word-vectors": lambda model: [float(x) for x in model.embed(["one", "six"]).ravel()],
     "captions": image_scores,
 }
-"""What each kind of model computes of given inputs."""
+"""The numbers that each kind of model computes of given inputs."""
 
 
 def make(name: str, folder: Path) -> None:

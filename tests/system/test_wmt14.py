@@ -14,7 +14,7 @@ from tests.cli.user import ROOT, start, write_lines
 NUM_WORDS = 120_000
 SIZES = {"train": 12_000, "valid": 40, "test": 12}
 MEAN_WORDS, DEVIATION = 3.0, 0.6
-"""Of the logarithm of a sentence's length: a mean of 24 words, as in WMT 2014."""
+"""Mean and deviation of the logarithm of a sentence's length: a mean of 24 words, as in WMT 2014."""
 UPDATES = 50
 
 

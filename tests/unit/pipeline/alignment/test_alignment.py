@@ -56,7 +56,7 @@ def plain_weights(loaded: LoadedModel, pair: Pair, head: AlignmentHead) -> np.nd
 
 @pytest.mark.parametrize("name", MODELS)
 def test_attention_between_words_is_the_sum_over_pieces(name: str) -> None:
-    """Of a batch, what plain loops give for each sentence alone, for every head and both rows."""
+    """Plain loops over each sentence of a batch alone, for every head and both rows."""
     loaded = tiny_model(dtype=float64, **MODELS[name])
     aligner = WordAligner(loaded)
     heads = aligner.heads()
@@ -107,14 +107,14 @@ def test_attention_between_words_of_some_pieces() -> None:
 def test_error_rate_is_that_of_its_equation() -> None:
     """Against sets counted by hand, and random links counted one by one."""
     links, gold = {(0, 0), (1, 1), (2, 3), (5, 5)}, parse_gold_links("0-0 1-1 4-4 2p3")
-    scores = LinkCounts.of_pair(links, gold.sure, gold.possible).scores()
+    scores = LinkCounts.from_links(links, gold.sure, gold.possible).scores()
     assert scores["aer"].score == pytest.approx(100 * (1 - (2 + 3) / (4 + 3)))
     assert (scores["precision"].score, scores["recall"].score) == (75, pytest.approx(200 / 3))
     draw = random.Random(5)
     total, counts = LinkCounts(), [0, 0, 0, 0]
     for _ in range(50):
         some = [{(draw.randrange(3), draw.randrange(3)) for _ in range(4)} for _ in range(3)]
-        total += LinkCounts.of_pair(*some)
+        total += LinkCounts.from_links(*some)
         for place in [(row, column) for row in range(3) for column in range(3)]:
             counts[0] += place in some[0]
             counts[1] += place in some[1]
