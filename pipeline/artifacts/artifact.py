@@ -153,19 +153,10 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
         CannotWrite: another process writes the same place, or something is there that is not ours to replace.
     """
     began = time.monotonic() - seconds_before
-    with _prepare_folders(plan) as (place, version):
-        try:
-            with add_path_to_errors(plan.folder):
-                draft = Draft(version)
-                yield draft
-                _write_manifest(plan, draft, command, began)
-                _refuse_foreign_folder(plan, place)  # much may have been put there since the work began
-                replace_atomically(version, place)
-        except BaseException:
-            shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
-            raise
-        with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
-            remove_leftovers(place)
+    with _replace_by_filled_folder(plan) as version:
+        draft = Draft(version)
+        yield draft
+        _write_manifest(plan, draft, command, began)
 
 
 @contextmanager
@@ -182,22 +173,29 @@ def install(folder: Path, stage: str) -> Iterator[Path]:
         DataError: the artifact is not what its manifest says, or is of another stage.
     """
     plan = Plan(stage, folder, {}, {}, None)
+    with _replace_by_filled_folder(plan) as version:
+        yield version
+        open_artifact(version, stage)
+        found, folders = walk_tree(version)
+        for name in found:
+            sha256_and_sync(version / name)
+        for each in [*folders, version.parent]:
+            sync_folder(each)
+
+
+@contextmanager
+def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
+    """Lock the place of an artifact, let the body fill a folder beside it, and put that folder in its place."""
     with _prepare_folders(plan) as (place, version):
         try:
-            with add_path_to_errors(folder):
+            with add_path_to_errors(plan.folder):
                 yield version
-                open_artifact(version, stage)
-                found, folders = walk_tree(version)
-                for name in found:
-                    sha256_and_sync(version / name)
-                for each in [*folders, version.parent]:
-                    sync_folder(each)
-                _refuse_foreign_folder(plan, place)
+                _refuse_foreign_folder(plan, place)  # much may have been put there since the work began
                 replace_atomically(version, place)
         except BaseException:
-            shutil.rmtree(version, ignore_errors=True)
+            shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
             raise
-        with suppress(OSError):
+        with suppress(OSError):  # the new one stands; the next publisher finds what could not be removed
             remove_leftovers(place)
 
 
