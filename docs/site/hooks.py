@@ -7,6 +7,9 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pymdownx.slugs import slugify
 
+from docs.site.command_pages import command_pages
+from docs.site.python_pages import python_page
+from docs.site.recipe_pages import recipe_pages
 from docs.site.repository_links import RepositoryPages
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +24,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    for path, text in REPOSITORY.pages().items():
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    generated = REPOSITORY.pages() | recipe_pages(changelog) | command_pages() | python_page()
+    for path, text in generated.items():
         files.append(File.generated(config, path, content=text))
     return files
 
