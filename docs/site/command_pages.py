@@ -18,9 +18,9 @@ def command_pages() -> dict[str, str]:
     lines = [
         "# Commands\n",
         f"{top.help}\n",
-        "Data goes to stdout, everything else to stderr. Exit codes: 0 done, 2 usage, 65 bad data, 73 cannot write there,",
-        "74 I/O; 75 stopped, and the same command resumes; 130 stopped, and the same command begins again. `tfm --debug`",
-        "before a command shows the traceback of an error.\n",
+        "Data goes to stdout, everything else to stderr. Exit codes: 0 done, 2 usage, 65 bad data, 73 cannot write",
+        "there, 74 I/O; 75 stopped, and the same command resumes; 130 stopped, and the same command begins again.",
+        "`tfm --debug` before a command shows the traceback of an error.\n",
         "| command | |",
         "|---|---|",
         *(f"| [`tfm {name}`]({_file(name)}) | {_summary(command)} |" for name, command in commands.items()),

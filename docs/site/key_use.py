@@ -29,7 +29,7 @@ def tasks_of(key: str) -> tuple[str, ...]:
 
 def idle_reasons(key: str) -> list[str]:
     """The other keys whose values may leave a key without effect, each with the reason."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for rule in _rules_of(key):
         others = [each for each in rule.where if each not in KIND and each not in {key, "model.vision", "model.canine"}]
         if others:
@@ -38,16 +38,12 @@ def idle_reasons(key: str) -> list[str]:
 
 
 def since(key: str, changelog: str) -> str:
-    """The version that the key came with: the first whose part of the changelog says that it was added, else the first
-    of all.
-    """
+    """The version that a key came with: that of the changelog's entry that begins with the key, else the first."""
     parts = re.split(r"^## \[", changelog, flags=re.MULTILINE)[1:]
-    for part in reversed(parts):
-        version = part.partition("]")[0]
-        additions = re.search(r"^### Added\n(.*?)(?=^### |\Z)", part, re.MULTILINE | re.DOTALL)
-        is_later = version not in (FIRST_VERSION, "Unreleased")
-        if is_later and additions is not None and re.search(rf"`(\[?){re.escape(key)}\b", additions[1]):
-            return version
+    for part in parts[:-1]:  # the last one is the first version: all that it has is as old
+        additions = part.partition("### Added\n")[2].partition("\n### ")[0]
+        if re.search(rf"^- `{re.escape(key)}\b", additions, re.MULTILINE):
+            return part.partition("]")[0].lower()
     return FIRST_VERSION
 
 
@@ -69,7 +65,7 @@ def _reader(key: str, task: str) -> Any:
 
     def reads(architecture: str) -> bool:
         kind = {"model.architecture": architecture, "model.task": task}
-        decided = (rule for rule in _rules_of(key) if KIND >= rule.where.keys())
+        decided = (rule for rule in _rules_of(key) if rule.where.keys() <= KIND)
         return not any(all(test(kind[name]) for name, test in rule.where.items()) for rule in decided)
 
     return reads

@@ -20,9 +20,8 @@ OPTIONS = """
 def python_page() -> dict[str, str]:
     """The page by its path in the site; mkdocstrings fills it."""
     names = "".join(f"::: {_place(name)}{OPTIONS}\n" for name in tfm.__all__)
-    return {
-        PATH: f"# `import tfm`\n\nEverything below is a name of the module `tfm`: `tfm.load`, `tfm.Model`.\n\n{names}"
-    }
+    head = "# `import tfm`\n\nEverything below is a name of the module `tfm`: `tfm.load`, `tfm.Model`.\n\n"
+    return {PATH: head + names}
 
 
 def _place(name: str) -> str:

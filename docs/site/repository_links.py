@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from os.path import normpath, relpath
 from pathlib import Path, PurePosixPath
 
-from docs.site.dialect import parts
+from docs.site.prose import parts
 
 LINK = re.compile(r"(\]\()(?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?(?=[)\s])")
 FOLDER = "repository"
