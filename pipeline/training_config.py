@@ -36,7 +36,9 @@ class OptimizerConfig(BaseModel):
     betas: tuple[Beta, Beta] = Field(
         (0.9, 0.98), description="adam, adamw, muon: decay of the means of gradients and of their squares"
     )
-    eps: float = Field(1e-9, gt=0, description="adam, adamw, adagrad, muon: what is added to the root that divides a step")
+    eps: float = Field(
+        1e-9, gt=0, description="adam, adamw, adagrad, muon: what is added to the root that divides a step"
+    )
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd, and muon's matrices")
     weight_decay: float = Field(0.0, ge=0, description="adamw, muon: decoupled; the others: L2, as in torch")
 

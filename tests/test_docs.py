@@ -215,8 +215,8 @@ def project() -> Mapping[str, Any]:
 
 
 def test_the_map_has_every_folder() -> None:
-    """The tree of the README, each line's place read from its indentation."""
-    tree = (ROOT / "README.md").read_text("utf-8").partition("## The map")[2].split("```")[1]
+    """The tree of CONTRIBUTING.md, each line's place read from its indentation."""
+    tree = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## The map")[2].split("```")[1]
     places: list[str] = []
     named = set()
     for line in tree.strip().splitlines():
@@ -283,14 +283,14 @@ def test_what_costs_nothing_runs(monkeypatch: pytest.MonkeyPatch, command: str) 
 
 @pytest.mark.slow
 def test_the_five_commands_run_on_files_of_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the README has them, but for the size of the model and the number of updates."""
+    """As docs/start.md has them, but for the size of the model and the number of updates."""
     monkeypatch.chdir(tmp_path)
     write_corpora(tmp_path)
     smaller = {"tokenize": {"10000": "40"}, "train": {"5000": "20"}}
-    begin = [each for page, each in TFM if page == "README.md"].index(
+    begin = [each for page, each in TFM if page == "start.md"].index(
         "tfm tokenize train.en train.de --kind bpe --vocab-size 10000 --out run/tokenizer"
     )
-    for command in [each for page, each in TFM if page == "README.md"][begin : begin + 5]:
+    for command in [each for page, each in TFM if page == "start.md"][begin : begin + 5]:
         _, name, *words = words_of(command)
         words = [smaller.get(name, {}).get(word, word) for word in words]
         words += TINY if name == "train" else ()

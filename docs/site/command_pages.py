@@ -54,7 +54,7 @@ def _command_page(name: str, command: Any) -> str:
         records = [each.get_help_record(context) for each in command.params if each.param_type_name == kind]
         rows = [f"| `{_cell(record[0])}` | {_cell(_escape(record[1]))} |" for record in records if record is not None]
         if rows:
-            lines += [f"## {title}\n", "| | |", "|---|---|", *rows, ""]
+            lines += [f"## {title}\n", f"| {title.removesuffix('s').lower()} | |", "|---|---|", *rows, ""]
     return "\n".join(lines)
 
 

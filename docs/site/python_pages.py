@@ -10,6 +10,7 @@ OPTIONS = """
       show_root_full_path: false
       show_source: false
       members_order: source
+      filters: ["!^_"]
       show_signature_annotations: true
       separate_signature: true
       line_length: 100
@@ -19,7 +20,9 @@ OPTIONS = """
 def python_page() -> dict[str, str]:
     """The page by its path in the site; mkdocstrings fills it."""
     names = "".join(f"::: {_place(name)}{OPTIONS}\n" for name in tfm.__all__)
-    return {PATH: f"# `import tfm`\n\nEverything below is a name of the module `tfm`: `tfm.load`, `tfm.Model`.\n\n{names}"}
+    return {
+        PATH: f"# `import tfm`\n\nEverything below is a name of the module `tfm`: `tfm.load`, `tfm.Model`.\n\n{names}"
+    }
 
 
 def _place(name: str) -> str:

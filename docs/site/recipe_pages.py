@@ -38,7 +38,7 @@ def _index_page(tables: dict[str, list[RecipeTable]], changelog: str) -> str:
         "effect with the other values of a recipe is refused, with the reason. `tfm recipe FILE` prints a recipe with",
         "every default filled in, `tfm recipe --schema` the JSON schema that these pages are generated from.\n",
         "With a task that is not among the *tasks* of a key, the key is refused. Other values may exclude it too; the",
-        "error then names them. `none` in a recipe is the text `\"none\"`.\n",
+        'error then names them. `none` in a recipe is the text `"none"`.\n',
         "| part | | keys |",
         "|---|---|---|",
     ]

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from os.path import normpath, relpath
 from pathlib import Path, PurePosixPath
 
+from docs.site.dialect import parts
+
 LINK = re.compile(r"(\]\()(?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?(?=[)\s])")
-BLOCK = re.compile(r"^(`{3,})[^\0]*?^\1$|^ {4}.*$", re.MULTILINE)
 FOLDER = "repository"
 LANGUAGES = {".toml": "toml", ".py": "python", ".sh": "bash", ".yml": "yaml", ".json": "json"}
 
@@ -40,17 +41,14 @@ class RepositoryPages:
                 return link[0]
             return f"{link[1]}{relpath(self._path_of(file), PurePosixPath(path).parent)}{link[3] or ''}"
 
-        def as_here(prose: str) -> str:
-            return LINK.sub(inside, prose).replace("] [", "] \\[")  # two brackets in a formula are no link by reference
-
-        return "".join(as_here(part) if is_prose else part for part, is_prose in _parts(text))
+        return "".join(LINK.sub(inside, part) if is_prose else part for part, is_prose in parts(text))
 
     def _linked(self, page: Path) -> Iterator[Path]:
         """The files and folders outside docs/ that a page links to; those in a folder."""
         if page.is_dir():
             yield from (file for file in _shown(page) if self._path_of(file).startswith(FOLDER))
         elif page.suffix == ".md":
-            for part, is_prose in _parts(page.read_text("utf-8")):
+            for part, is_prose in parts(page.read_text("utf-8")):
                 for link in LINK.finditer(part) if is_prose else ():
                     file = self._target(page, link[2])
                     if file is not None and self._path_of(file).startswith(FOLDER):
@@ -83,16 +81,6 @@ def _shown(folder: Path) -> list[Path]:
 
 def _is_in(file: Path, folder: Path) -> bool:
     return file.is_relative_to(folder)
-
-
-def _parts(text: str) -> Iterator[tuple[str, bool]]:
-    """The parts of a page, each with whether it is prose (not a block of code)."""
-    end = 0
-    for block in BLOCK.finditer(text):
-        yield text[end : block.start()], True
-        yield block[0], False
-        end = block.end()
-    yield text[end:], True
 
 
 def _page_text(file: Path, root: Path) -> str:
