@@ -83,7 +83,7 @@ def tracked() -> set[str]:
 
 def test_there_is_something_to_hold() -> None:
     assert len(TFM) > 40
-    assert {name for name, _ in TFM} > {"README.md", "recipes.md", "models.md", "decoding.md"}
+    assert {name for name, _ in TFM} > {"README.md", "recipes.md", "models/images.md", "decoding/generation.md"}
 
 
 @pytest.mark.parametrize(("page", "command"), TFM, ids=[f"{page}: {command}" for page, command in TFM])
@@ -157,14 +157,26 @@ def test_keys_that_a_page_names_are_keys_of_recipes(page: Path) -> None:
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     ours = [f"/{each}" for each in tracked()]
     for file in re.findall(r"(?<![\w./-])[\w./-]+\.py\b", page.read_text("utf-8")):
-        is_ours = any(each.endswith(f"/{file.removeprefix('../')}") for each in ours)
+        is_ours = any(each.endswith(f"/{file.lstrip('./')}") for each in ours)
         assert is_ours or file.removeprefix("out/") in WRITTEN, f"{name_of(page)}: {file}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=name_of)
+def anchors_of(page: Path) -> set[str]:
+    """What a link can name within a page: its headings, as code hosts and the site write them."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```[^\0]*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE), re.MULTILINE
+    )
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "") for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md", ROOT / "bench" / "README.md"], ids=name_of)
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
-    for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text("utf-8")):
-        assert (page.parent / link).exists(), f"{name_of(page)}: {link}"
+    for link, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text("utf-8")):
+        target = page.parent / link if link else page
+        assert target.exists() or re.match(r"(\.\./)*reference/", link), f"{name_of(page)}: {link}"
+        if anchor and target.suffix == ".md" and target.exists():
+            assert anchor in anchors_of(target), f"{name_of(page)}: {link}#{anchor}"
 
 
 def test_what_contributing_says_to_copy_and_to_change_is_there() -> None:
