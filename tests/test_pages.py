@@ -10,23 +10,6 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MAX_WORDS = 1500
 MAX_README_LINES = 150
-LONG_PAGES = {
-    "attend.md",
-    "cleaning.md",
-    "decoding.md",
-    "exchange.md",
-    "judging.md",
-    "model.md",
-    "models.md",
-    "performance.md",
-    "recipes.md",
-    "reliability.md",
-    "scores.md",
-    "serving.md",
-    "tokenizers.md",
-    "tuning.md",
-}
-"""Pages that are still to be cut."""
 
 
 def named_pages(nav: list[Any]) -> Iterator[str]:
@@ -42,8 +25,7 @@ def test_the_readme_is_a_page_that_one_reads() -> None:
 
 def test_no_page_is_too_long_to_be_read_at_once() -> None:
     counts = {str(page.relative_to(DOCS)): len(page.read_text("utf-8").split()) for page in DOCS.rglob("*.md")}
-    assert {name: count for name, count in counts.items() if count > MAX_WORDS and name not in LONG_PAGES} == {}
-    assert {name for name in LONG_PAGES if counts[name] <= MAX_WORDS} == set(), "remove them from LONG_PAGES"
+    assert {name: count for name, count in counts.items() if count > MAX_WORDS} == {}
 
 
 def test_every_page_has_one_place_in_the_menu() -> None:

@@ -76,13 +76,8 @@ def test_a_default_is_written_as_in_a_recipe() -> None:
 
 
 def test_the_version_of_a_key_is_the_release_that_added_it() -> None:
-    found = {key: since(key, CHANGELOG) for key in ("data.limits.max_ratio", "training.ema", "seed", "data.shuffle")}
-    assert found == {
-        "data.limits.max_ratio": "0.2.0",
-        "training.ema": "0.2.0",
-        "seed": "0.1.0",
-        "data.shuffle": "0.1.0",
-    }
+    keys = ("data.limits.max_ratio", "training.ema", "seed", "data.shuffle")
+    assert [since(key, CHANGELOG) for key in keys] == ["0.2.0", "0.1.0", "0.1.0", "unreleased"]
 
 
 def test_a_key_names_the_tasks_that_do_not_refuse_it() -> None:
