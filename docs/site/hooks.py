@@ -8,6 +8,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from pymdownx.slugs import slugify
 
+from docs.site.command_notes import note_of
 from docs.site.command_pages import command_pages
 from docs.site.dialect import as_in_mkdocs
 from docs.site.python_pages import python_page
@@ -36,10 +37,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links out of docs/ lead to the generated page of the file, in the Markdown of mkdocs."""
-    if page.file.src_uri == REFERENCE:
+    """Say whether a test runs the commands, and let links out of docs/ lead to pages, in the Markdown of mkdocs."""
+    path = page.file.src_uri
+    if not path.startswith(("reference/", "repository/")):
+        markdown += note_of(path, markdown)
+    if path == REFERENCE:
         markdown = re.sub(r"`reference/(\S+?)/?`", _link_to_generated, markdown)
-    return as_in_mkdocs(REPOSITORY.with_links_inside(markdown, page.file.src_uri))
+    return as_in_mkdocs(REPOSITORY.with_links_inside(markdown, path))
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Give the search its name, for those who hear the page."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return output.replace(dialog, f'{dialog} aria-label="Search"')
 
 
 def _link_to_generated(place: re.Match[str]) -> str:
