@@ -1,6 +1,7 @@
 """What README.md and docs/ say and can be tried: commands parse, recipes, options and keys exist, snippets are recipes,
 and errors read as they are shown."""
 
+import json
 import re
 import shlex
 import tomllib
@@ -193,7 +194,7 @@ def test_what_github_runs_is_there() -> None:
     text = (ROOT / ".github" / "workflows" / "check.yml").read_text("utf-8")
     suites = re.findall(r"suite: \[(.*)\]", text)[0].split(", ")
     goals = {*re.findall(r"make ([\w-]+)", text), *suites}
-    assert goals == {"check", "test", "test-slow", "test-faults", "test-meaning", "test-random"}
+    assert goals == {"check", "docs", "test", "test-slow", "test-faults", "test-meaning", "test-random"}
     assert goals <= goals_of_make()
     oldest = re.findall(r'python: \["([\d.]+)"', text)[0]
     assert project()["requires-python"] == f">={oldest}"
@@ -206,6 +207,11 @@ def test_the_citation_is_of_this_version() -> None:
     assert [lines["title"]] == list(project()["scripts"])
     assert (lines["version"], lines["license"]) == (project()["version"], project()["license"])
     assert lines["abstract"] == project()["description"]
+    archived = json.loads((ROOT / ".zenodo.json").read_text("utf-8"))
+    assert (archived["version"], archived["license"]) == (lines["version"], lines["license"])
+    assert archived["description"] == lines["abstract"]
+    assert [each["name"] for each in archived["creators"]] == [lines["  - name"]]
+    assert archived["keywords"] == re.findall(r"^  - (?!name)(.*)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
 
 
 def project() -> Mapping[str, Any]:

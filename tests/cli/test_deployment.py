@@ -129,6 +129,22 @@ def test_the_steps_of_the_container_are_commands_that_are_there() -> None:
     assert all(word in done.stdout for word in command if word.startswith("--"))
 
 
+@pytest.mark.parametrize(("accelerator", "version", "code"), [("cpu", None, 0), ("cuda", "12.8", 0), ("cuda", None, 1)])
+def test_the_container_is_built_for_cuda_alone_by_a_torch_for_cuda(
+    tmp_path: Path, accelerator: str, version: str | None, code: int
+) -> None:
+    """The last part of the step that installs, with a torch of the test's."""
+    text = (DEPLOY / "Containerfile").read_text("utf-8")
+    check = re.search(r"&& (\{ \[ .*\})$", text, re.MULTILINE)[1]  # type: ignore[index]
+    (tmp_path / "torch.py").write_text(f"class version:\n    cuda = {version!r}\n", "utf-8")
+    done = subprocess.run(
+        ["sh", "-c", check.replace("/opt/tfm/bin/python", sys.executable)],
+        env={"ACCELERATOR": accelerator, "PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    assert done.returncode == code
+
+
 def test_the_service_is_valid_for_systemd(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("no systemd-analyze")

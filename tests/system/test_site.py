@@ -26,7 +26,7 @@ TROUBLE = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalle
 ELSEWHERE = (
     "performance.getEntriesByType('resource').map(each => each.name).filter(name => !name.startsWith(location.origin))"
 )
-# The theme lets the keyboard reach what scrolls where a pointer can hover, which it cannot in a browser without a window.
+# The theme lets the keyboard reach what scrolls if a pointer can hover, as in a browser with a window.
 AXE_OPTIONS = "{rules: {'scrollable-region-focusable': {enabled: false}}}"
 
 
