@@ -38,6 +38,7 @@ from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.scores import inputs_of
+from tfm.pipeline.stages.remote_corpora import download_corpora
 
 REPORT_PAGE = "report.html"
 
@@ -99,6 +100,7 @@ def clean(
         DataError: a corpus is not in order, or no pair is left.
         RecipeError: a rule needs a package that is not installed.
     """
+    download_corpora(data, reporter)
     plan = plan_clean(config, data, out, whole=whole)
     if is_fresh(plan, reporter):
         return

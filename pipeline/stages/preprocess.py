@@ -49,6 +49,7 @@ from tfm.pipeline.reports.dataset_report import (
     report_tables,
 )
 from tfm.pipeline.runtime.progress import Bar, Reporter
+from tfm.pipeline.stages.remote_corpora import download_corpora
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
 TOKENIZER_MAKERS = ("tokenize", "train")
@@ -107,6 +108,7 @@ def preprocess(
         DataError: a corpus is not in order, before any work; or a training pair that was not dropped exceeds
             `data.batch_tokens`.
     """
+    download_corpora(data, reporter)
     stage_plan = plan_dataset(data, tokenizer, out, clean)
     if is_fresh(stage_plan, reporter):
         return

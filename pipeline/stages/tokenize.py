@@ -29,6 +29,7 @@ from tfm.pipeline.reports.tokenizer_report import (
     tokenizer_statistics,
 )
 from tfm.pipeline.runtime.progress import Reporter, run_with_elapsed_time
+from tfm.pipeline.stages.remote_corpora import download_corpora
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIAL_TOKENS
@@ -95,6 +96,7 @@ def tokenize(
     Raises:
         DataError: nothing can be learned.
     """
+    download_corpora(data, reporter)
     stage_plan = plan_tokenizer(config, data, out, clean)
     if is_fresh(stage_plan, reporter):
         return
