@@ -29,7 +29,7 @@ VARIANTS := $(filter-out base,$(basename $(notdir $(wildcard recipes/variants/*.
 
 PYTEST := OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help demo all test test-slow test-faults test-meaning test-random test-cluster bench variants claims check dist clean
+.PHONY: help demo all test test-slow test-faults test-meaning test-random test-cluster bench variants claims check docs dist clean
 # An artifact is complete at every moment: make must not delete one when it is interrupted.
 .PRECIOUS: $(TOKENIZER) $(DATASET) $(MODEL) $(TRANSLATIONS) $(SCORES)
 
@@ -46,6 +46,7 @@ help:
 	@echo 'make variants                    every part a recipe can name, trained at equal budget and compared'
 	@echo 'make claims                      what the lectures say, measured and drawn: docs/images/claims'
 	@echo 'make check                       lint, format, strict types'
+	@echo 'make docs                        the documentation as a site: build/site/index.html'
 	@echo 'make dist                        sdist and wheel in dist/, checked by twine'
 	@echo 'make clean                       remove caches and builds; runs/ and .venv stay'
 
@@ -127,6 +128,10 @@ check: $(INSTALLED)
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/codespell cli pipeline data model tokenizer bench docs recipes *.md
+
+docs: $(INSTALLED)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(VENV)/bin/python -m mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 dist: $(INSTALLED)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt build twine

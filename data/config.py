@@ -41,7 +41,7 @@ class LimitsConfig(BaseModel):
         "translated after training",
     )
     max_ratio: float | None = Field(None, gt=1, description="longer side over shorter side, in pieces; none: no limit")
-    duplicates: Literal["keep", "drop"] = "keep"
+    duplicates: Literal["keep", "drop"] = Field("keep", description="pairs that occurred before")
     empty: Literal["keep", "drop"] = Field(
         "drop", description="pairs with an empty side; keep: as in running text, where an empty line is a line break"
     )

@@ -65,12 +65,14 @@ class CorpusConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Format = "text"
-    path: str | None = None
+    format: Format = Field("text", description="what the files are; generated: a built-in corpus")
+    path: str | None = Field(
+        None, description="the file, folder or dataset; a glob names several files; a built-in corpus by its name"
+    )
     source: str | None = Field(
         "source", description="file or column; none: texts without a source, for language models"
     )
-    target: str = "target"
+    target: str = Field("target", description="file or column of the texts that are learned, or of labels")
     image: str | None = Field(None, description="huggingface: the column of images, which are then the sources")
     classes: tuple[str, ...] = Field(
         (),
@@ -109,7 +111,7 @@ class CorpusConfig(BaseModel):
     inline_tags: bool | None = Field(
         None, description="tmx, xliff: whether tags within segments are text; else they and their codes are left out"
     )
-    split: str | None = None
+    split: str | None = Field(None, description="huggingface, generated: which of its splits; other formats have none")
     size: int | None = Field(None, ge=1, description="maximum number of pairs, from the beginning")
     skip: int = Field(0, ge=0, description="number of pairs to skip at the beginning")
     source_language: str | None = Field(

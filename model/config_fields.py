@@ -83,7 +83,7 @@ class ModelFields(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    architecture: Architecture = "transformer"
+    architecture: Architecture = Field("transformer", description="which networks the model is made of")
     task: Task = Field("translation", description="what the model learns")
     embedding_dim: int | None = Field(
         None, ge=1, le=2**20, description="width of embeddings; none: as wide as each stack"
@@ -122,7 +122,7 @@ class ModelFields(BaseModel):
     feed_forward: FeedForwardLayer = Field(
         "position_wise", description="two matrices after attention, or no such layer"
     )
-    score: AttentionScore = "scaled_dot"
+    score: AttentionScore = Field("scaled_dot", description="how attention compares a query with a key")
     lookup: LookupKind = Field(
         "soft",
         description="attention weights: the softmax of the scores; hard: 1 of the best key, 0 of the others, and the "

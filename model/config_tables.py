@@ -18,7 +18,7 @@ class StackConfig(BaseModel):
 
     layers: int = Field(6, ge=0, le=1000, description="0: only of an image's encoder, after a convolution")
     dim: int = Field(512, ge=1, le=2**20, description="width D of the stack")
-    heads: int = Field(8, ge=1, le=2**20)
+    heads: int = Field(8, ge=1, le=2**20, description="attention heads of each layer")
     key_value_heads: int | None = Field(
         None, ge=1, description="heads of keys and values, each shared by a group of heads; none: as many as heads"
     )

@@ -80,7 +80,9 @@ class DecodingConfig(BaseModel):
         ge=1,
         description="maximum number of pieces; none: max_ratio times the source + 20, and 256 for generated text",
     )
-    max_ratio: float = Field(2.0, gt=0)
+    max_ratio: float = Field(
+        2.0, gt=0, description="pieces that a translation may have for each piece of its source, beside 20 more"
+    )
     no_repeat_ngram: int | None = Field(None, ge=1, description="n-gram blocking: no n pieces in a row occur twice")
     forbidden: tuple[str, ...] = Field((), description="words and phrases that must not occur")
     forced: tuple[str, ...] = Field((), description="words and phrases that must occur; needs a beam of 2 or more")
@@ -154,17 +156,12 @@ class EvaluationConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    metrics: tuple[EvaluationMetric, ...] = (
-        "bleu",
-        "chrf",
-        "chrf++",
-        "ter",
-        "rouge1",
-        "rouge2",
-        "rougeL",
-        "rougeLsum",
-        "exact_match",
-        "perplexity",
+    metrics: tuple[EvaluationMetric, ...] = Field(
+        (
+            *("bleu", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum"),
+            *("exact_match", "perplexity"),
+        ),
+        description="scores of a test set; those that do not apply to its texts are left out, with the reason",
     )
     lowercase: bool = Field(
         False, description="of BLEU, chrF, exact match and error rates; TER and ROUGE ignore case anyway, labels never"

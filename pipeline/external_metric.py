@@ -42,7 +42,7 @@ class ExternalMetric(BaseModel):
         AfterValidator(_check_command),
     ] = Field(description="a list of words, or one text that is split as in a shell; no shell runs it")
     limit: float = Field(3600.0, gt=0, description="seconds that it may take for one test set")
-    higher_is_better: bool = True
+    higher_is_better: bool = Field(True, description="whether the better system has the higher score")
 
 
 def check_names(metrics: Sequence[ExternalMetric], taken: Sequence[str]) -> None:

@@ -32,9 +32,13 @@ class OptimizerConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    name: Optimizer = "adam"
-    betas: tuple[Beta, Beta] = (0.9, 0.98)
-    eps: float = Field(1e-9, gt=0)
+    name: Optimizer = Field("adam", description="the rule by which gradients change weights")
+    betas: tuple[Beta, Beta] = Field(
+        (0.9, 0.98), description="adam, adamw, muon: decay of the means of gradients and of their squares"
+    )
+    eps: float = Field(
+        1e-9, gt=0, description="adam, adamw, adagrad, muon: what is added to the root that divides a step"
+    )
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd, and muon's matrices")
     weight_decay: float = Field(0.0, ge=0, description="adamw, muon: decoupled; the others: L2, as in torch")
 
@@ -46,9 +50,9 @@ class ScheduleConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    name: Schedule = "inverse_sqrt"
+    name: Schedule = Field("inverse_sqrt", description="the formula of the learning rate")
     peak: float = Field(5e-4, gt=0, description="largest learning rate (noam: the factor before the paper's formula)")
-    warmup_steps: int = Field(4000, ge=0)
+    warmup_steps: int = Field(4000, ge=0, description="updates in which the learning rate rises")
     final: float = Field(0.0, ge=0, description="learning rate at the end (cosine, linear, warmup_stable_decay)")
     decay_steps: int = Field(
         1000, ge=1, description="step: interval in steps; warmup_stable_decay: length of the decay"
@@ -65,7 +69,7 @@ class ValidationConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    every_steps: int | None = Field(None, ge=1)
+    every_steps: int | None = Field(None, ge=1, description="updates between validations; instead of every_epochs")
     every_epochs: int | None = Field(None, ge=1, description="default if neither is given: 1")
     bleu: bool = Field(True, description="translate the validation source, as `tfm translate` does, and score it")
     metrics: tuple[ValidationScore, ...] | None = Field(
@@ -87,7 +91,7 @@ class EarlyStoppingConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    metric: Metric = "loss"
+    metric: Metric = Field("loss", description="the figure of validation that says which model is the best")
     patience: int | None = Field(None, ge=1, description="none: never stop early")
 
 
@@ -96,8 +100,8 @@ class KeepConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    last: int = Field(1, ge=1)
-    best: int = Field(1, ge=1, description="by early_stopping.metric")
+    last: int = Field(1, ge=1, description="newest checkpoints")
+    best: int = Field(1, ge=1, description="best checkpoints, by early_stopping.metric")
     average: Literal["none", "last", "best"] = Field(
         "none", description="publish the mean of the last or best kept checkpoints"
     )
@@ -155,7 +159,7 @@ class TrainingConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    max_steps: int | None = Field(None, ge=1)
+    max_steps: int | None = Field(None, ge=1, description="updates after which the training ends")
     max_epochs: int | None = Field(
         None,
         ge=1,
@@ -169,7 +173,9 @@ class TrainingConfig(BaseModel):
     batch_growth: BatchGrowthConfig | None = Field(
         None, description="increase accumulate during training, instead of decaying the learning rate; none: constant"
     )
-    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    label_smoothing: float = Field(
+        0.1, ge=0, lt=1, description="share of the target's probability that is spread over all pieces"
+    )
     r_drop: float | None = Field(
         None,
         gt=0,

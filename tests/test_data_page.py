@@ -1,4 +1,4 @@
-"""docs/data.md: each line of a recipe that it shows reads the files that are named in front of it."""
+"""docs/data/README.md: each line of a recipe that it shows reads the files that are named in front of it."""
 
 import json
 import lzma
@@ -15,7 +15,7 @@ from tests.cli.user import ROOT
 from tfm.data.corpora.sources import read_pairs, resolve_splits
 from tfm.pipeline.recipes.recipe import load_recipe
 
-PAGE = ROOT / "docs" / "data.md"
+PAGE = ROOT / "docs" / "data" / "README.md"
 PAIRS = [("a dog sleeps", "ein Hund schläft"), ("two cats", "zwei Katzen"), ("the sea", "das Meer")]
 LABELS = [("a dog sleeps", "positive"), ("two cats", "negative"), ("the sea", "positive")]
 TAGGED = [("a dog sleeps", "DET NOUN VERB"), ("two cats", "NUM NOUN"), ("the sea", "DET NOUN")]

@@ -83,7 +83,7 @@ def tracked() -> set[str]:
 
 def test_there_is_something_to_hold() -> None:
     assert len(TFM) > 40
-    assert {name for name, _ in TFM} > {"README.md", "recipes.md", "models.md", "decoding.md"}
+    assert {name for name, _ in TFM} > {"README.md", "recipes.md", "models/images.md", "decoding/generation.md"}
 
 
 @pytest.mark.parametrize(("page", "command"), TFM, ids=[f"{page}: {command}" for page, command in TFM])
@@ -157,14 +157,26 @@ def test_keys_that_a_page_names_are_keys_of_recipes(page: Path) -> None:
 def test_files_that_a_page_names_are_there(page: Path) -> None:
     ours = [f"/{each}" for each in tracked()]
     for file in re.findall(r"(?<![\w./-])[\w./-]+\.py\b", page.read_text("utf-8")):
-        is_ours = any(each.endswith(f"/{file.removeprefix('../')}") for each in ours)
+        is_ours = any(each.endswith(f"/{file.lstrip('./')}") for each in ours)
         assert is_ours or file.removeprefix("out/") in WRITTEN, f"{name_of(page)}: {file}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=name_of)
+def anchors_of(page: Path) -> set[str]:
+    """What a link can name within a page: its headings, as code hosts and the site write them."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```[^\0]*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE), re.MULTILINE
+    )
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "") for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md", ROOT / "bench" / "README.md"], ids=name_of)
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
-    for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text("utf-8")):
-        assert (page.parent / link).exists(), f"{name_of(page)}: {link}"
+    for link, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text("utf-8")):
+        target = page.parent / link if link else page
+        assert target.exists() or re.match(r"(\.\./)*reference/", link), f"{name_of(page)}: {link}"
+        if anchor and target.suffix == ".md" and target.exists():
+            assert anchor in anchors_of(target), f"{name_of(page)}: {link}#{anchor}"
 
 
 def test_what_contributing_says_to_copy_and_to_change_is_there() -> None:
@@ -203,8 +215,8 @@ def project() -> Mapping[str, Any]:
 
 
 def test_the_map_has_every_folder() -> None:
-    """The tree of the README, each line's place read from its indentation."""
-    tree = (ROOT / "README.md").read_text("utf-8").partition("## The map")[2].split("```")[1]
+    """The tree of CONTRIBUTING.md, each line's place read from its indentation."""
+    tree = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## The map")[2].split("```")[1]
     places: list[str] = []
     named = set()
     for line in tree.strip().splitlines():
@@ -271,14 +283,14 @@ def test_what_costs_nothing_runs(monkeypatch: pytest.MonkeyPatch, command: str) 
 
 @pytest.mark.slow
 def test_the_five_commands_run_on_files_of_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the README has them, but for the size of the model and the number of updates."""
+    """As docs/start.md has them, but for the size of the model and the number of updates."""
     monkeypatch.chdir(tmp_path)
     write_corpora(tmp_path)
     smaller = {"tokenize": {"10000": "40"}, "train": {"5000": "20"}}
-    begin = [each for page, each in TFM if page == "README.md"].index(
+    begin = [each for page, each in TFM if page == "start.md"].index(
         "tfm tokenize train.en train.de --kind bpe --vocab-size 10000 --out run/tokenizer"
     )
-    for command in [each for page, each in TFM if page == "README.md"][begin : begin + 5]:
+    for command in [each for page, each in TFM if page == "start.md"][begin : begin + 5]:
         _, name, *words = words_of(command)
         words = [smaller.get(name, {}).get(word, word) for word in words]
         words += TINY if name == "train" else ()

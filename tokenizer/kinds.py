@@ -1,7 +1,7 @@
 """The kinds of tokenizer: for each, how text is split into words, how pieces are learned and joined again.
 
 A word includes the space before it (" cat"), so joined pieces are the text, and no character has to be reserved to mark
-spaces. docs/tokenizers.md describes the algorithm of each kind.
+spaces. docs/tokenizers/kinds.md describes the algorithm of each kind.
 """
 
 from collections.abc import Callable, Mapping

@@ -81,7 +81,7 @@ class ServeOptions:
 def serve(options: ServeOptions) -> None:
     """Answer requests over HTTP with trained models, and show a page to type at.
 
-    Routes are those of LibreTranslate and, for language models, of OpenAI; docs/serving.md has examples.
+    Routes are those of LibreTranslate and, for language models, of OpenAI; docs/serving/README.md has examples.
     """
     from tfm.pipeline.errors import RecipeError
 

@@ -1,6 +1,6 @@
 """A tokenizer that another program made, taken over: its file or folder, in any form that is known, to a `Tokenizer`.
 
-docs/tokenizers.md lists the forms. Which one a file has, its content says, not its name.
+docs/tokenizers/foreign.md lists the forms. Which one a file has, its content says, not its name.
 """
 
 import json

@@ -1,6 +1,6 @@
 """BERTScore (Zhang et al. 2020) for [[evaluation.external]]: reads segments as JSON lines, prints an F1 for each.
 
-Needs an environment of its own with bert-score: see "Other metrics" in docs/scores.md.
+Needs an environment of its own with bert-score: see docs/scores/external.md.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """COMET (Rei et al. 2020) for [[evaluation.external]]: reads segments as JSON lines, prints a score for each.
 
-Needs an environment of its own with unbabel-comet 2: see "Other metrics" in docs/scores.md.
+Needs an environment of its own with unbabel-comet 2: see docs/scores/external.md.
 """
 
 import argparse

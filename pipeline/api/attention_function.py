@@ -29,7 +29,7 @@ PARAMETER_FREE_SCORES = ("scaled_dot", "dot", "distance")
 class AttentionOutput(NamedTuple):
     """The result of attention.
 
-    Args:
+    Attributes:
         values: (T, V) the mixture that each query gets.
         weights: (T, S) the share of each key in it; each row sums to 1.
     """
@@ -50,11 +50,12 @@ def attention(
 
     Three weather stations stand at 0, 10 and 30 km of a road. How warm is it at 9 km? The nearest tells most:
 
-    >>> found = attention([[9.0]], [[0.0], [10.0], [30.0]], [[12.0], [14.0], [20.0]], score="distance")
-    >>> found.weights.round(3).tolist()
-    [[0.229, 0.557, 0.215]]
-    >>> found.values.round(2).tolist()
-    [[14.83]]
+    Examples:
+        >>> found = attention([[9.0]], [[0.0], [10.0], [30.0]], [[12.0], [14.0], [20.0]], score="distance")
+        >>> found.weights.round(3).tolist()
+        [[0.229, 0.557, 0.215]]
+        >>> found.values.round(2).tolist()
+        [[14.83]]
 
     Args:
         query: (T, K), or (K,) of one query, whose results have no T either.

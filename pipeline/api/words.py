@@ -13,9 +13,10 @@ __all__ = ["WordVectors", "concordance", "count_vectors"]
 def concordance(texts: str | Iterable[str], word: str, window: int = DEFAULT_WINDOW) -> list[Occurrence]:
     """Find a word in texts, with the words around it.
 
-    >>> found, = concordance("a dog runs in the snow", "runs", window=2)
-    >>> found.left, found.right
-    (('a', 'dog'), ('in', 'the'))
+    Examples:
+        >>> found, = concordance("a dog runs in the snow", "runs", window=2)
+        >>> found.left, found.right
+        (('a', 'dog'), ('in', 'the'))
 
     Args:
         texts: the texts, or one; their words are what spaces separate.
@@ -34,9 +35,10 @@ def count_vectors(
 ) -> WordVectors:
     """Return vectors of the words of texts: how often each other word stands near.
 
-    >>> known = count_vectors(["the dog runs", "the car runs"], window=2)
-    >>> [(each.word, round(each.cosine, 2)) for each in known.nearest(known["dog"], 1, beside=("dog",))]
-    [('car', 1.0)]
+    Examples:
+        >>> known = count_vectors(["the dog runs", "the car runs"], window=2)
+        >>> [(each.word, round(each.cosine, 2)) for each in known.nearest(known["dog"], 1, beside=("dog",))]
+        [('car', 1.0)]
 
     Args:
         texts: the texts, or one.

@@ -1,4 +1,4 @@
-"""The table of flags in docs/decoding.md says what the commands take."""
+"""The table of flags in docs/decoding/README.md says what the commands take."""
 
 import re
 
@@ -18,7 +18,7 @@ def flags_of(command: str) -> set[str]:
 
 def rows() -> list[tuple[list[str], list[str]]]:
     """The flags of each row, and what it says of each command."""
-    text = (ROOT / "docs" / "decoding.md").read_text("utf-8")
+    text = (ROOT / "docs" / "decoding" / "README.md").read_text("utf-8")
     (table,) = re.findall(r"^\| \| `tfm translate` \| .*\n\|---.*\n((?:\|.*\n)+)", text, re.MULTILINE)
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
     return [(re.findall(r"--[a-z-]+", first), said) for first, *said in lines]

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 NEAR = 1e-4
 MOST_LOST = 1.0
-"""BLEU that 8 bits may cost; it was between -0.4 and 0.1 where it was measured (docs/exchange.md)."""
+"""BLEU that 8 bits may cost; it was between -0.4 and 0.1 where it was measured (docs/exchange/to-onnx.md)."""
 
 
 def test_greedy_translations_are_the_same_and_8_bits_lose_little(

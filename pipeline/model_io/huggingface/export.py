@@ -45,7 +45,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
     held_by = find_export_class(config)
     if held_by is None:
         problem = f"no class of transformers holds this model: {unsupported_reason(config)}"
-        raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange.md has what each class holds")
+        raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange/to-transformers.md has what each class holds")
     source, target = loaded.source_tokenizer, loaded.target_tokenizer
     two = config.architecture == "transformer" and source is not target
     if two and not (held_by.name == MARIAN.name and are_marian_tokenizers(source, target)):

@@ -45,7 +45,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
 
     loaded.check_reads_text("graphs are written of models of text alone")
     if (part := unsupported_reason(loaded.config)) is not None:
-        problem = f"a model with {part} is not written as ONNX. docs/exchange.md says which models are"
+        problem = f"a model with {part} is not written as ONNX. docs/exchange/to-onnx.md says which models are"
         raise RecipeError(f"{loaded.folder}: {problem}")
     if loaded.source_tokenizer.names_texts:
         problem = "a model whose sources begin with two languages, the target's and their own, is not written as ONNX"

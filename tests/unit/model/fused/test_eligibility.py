@@ -1,4 +1,4 @@
-"""Which code decodes which model: as docs/decoding.md says, and a part without a row goes by the plain modules."""
+"""Which code decodes which model: as docs/decoding/loops.md says, and a part without a row goes by the plain modules."""
 
 import copy
 import re
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[4]
 SPECIAL = (PAD_ID, BOS_ID, EOS_ID)
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (ROOT / "docs" / "decoding.md").read_text(encoding="utf-8").splitlines()
+    for line in (ROOT / "docs" / "decoding" / "loops.md").read_text(encoding="utf-8").splitlines()
     if re.match(r"\|.*(\| (yes|no) ){4}\|", line)
 ]
 
