@@ -19,6 +19,7 @@ from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, corpus_settings
 from tfm.pipeline.artifacts.files import check_parent_folder, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import remove_path_below
+from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.cleaner import Cleaner
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
@@ -38,7 +39,6 @@ from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.scores import inputs_of
-from tfm.pipeline.stages.remote_corpora import download_corpora
 
 REPORT_PAGE = "report.html"
 

@@ -36,6 +36,7 @@ from tfm.data.images.store import ImageWriter, load_images
 from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.cluster.encoding import ClusterEncoder
 from tfm.pipeline.cluster.session import connect
@@ -49,7 +50,6 @@ from tfm.pipeline.reports.dataset_report import (
     report_tables,
 )
 from tfm.pipeline.runtime.progress import Bar, Reporter
-from tfm.pipeline.stages.remote_corpora import download_corpora
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
 TOKENIZER_MAKERS = ("tokenize", "train")

@@ -16,6 +16,7 @@ from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_settings
+from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import (
@@ -29,7 +30,6 @@ from tfm.pipeline.reports.tokenizer_report import (
     tokenizer_statistics,
 )
 from tfm.pipeline.runtime.progress import Reporter, run_with_elapsed_time
-from tfm.pipeline.stages.remote_corpora import download_corpora
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIAL_TOKENS

@@ -111,7 +111,7 @@ def _place_of(url: str) -> Path:
 
 
 def _read_record(file: Path) -> Mapping[str, Any] | None:
-    """What is known of a whole copy; None where there is none, or it was changed."""
+    """The record of a whole copy; None where there is none, or it was changed."""
     try:
         record = parse_json(file.with_name(file.name + RECORD_SUFFIX).read_bytes())
         with file.open("rb") as opened:
