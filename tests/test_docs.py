@@ -1,5 +1,5 @@
 """What README.md and docs/ say and can be tried: commands parse, recipes, options and keys exist, snippets are recipes,
-errors read as they are shown, and the commands from files of one's own run."""
+and errors read as they are shown."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from tests.cli.user import TINY, tfm, write_corpora
+from tests.cli.user import tfm
 from tfm.cli.app import app
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import field_at
@@ -279,24 +279,6 @@ def test_what_costs_nothing_runs(monkeypatch: pytest.MonkeyPatch, command: str) 
     assert command in [each for _, each in TFM]
     monkeypatch.chdir(ROOT)
     assert tfm(*words_of(command)[1:]).code == 0
-
-
-@pytest.mark.slow
-def test_the_five_commands_run_on_files_of_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As docs/start.md has them, but for the size of the model and the number of updates."""
-    monkeypatch.chdir(tmp_path)
-    write_corpora(tmp_path)
-    smaller = {"tokenize": {"10000": "40"}, "train": {"5000": "20"}}
-    begin = [each for page, each in TFM if page == "start.md"].index(
-        "tfm tokenize train.en train.de --kind bpe --vocab-size 10000 --out run/tokenizer"
-    )
-    for command in [each for page, each in TFM if page == "start.md"][begin : begin + 5]:
-        _, name, *words = words_of(command)
-        words = [smaller.get(name, {}).get(word, word) for word in words]
-        words += TINY if name == "train" else ()
-        done = tfm(name, *words, stdin="one two\n")
-        assert done.code == 0, f"{command}\n{done.err}"
-        assert (name == "translate") == bool(done.out) or name == "evaluate"
 
 
 def test_each_recipe_has_its_line_in_the_readme_of_recipes() -> None:
