@@ -105,7 +105,7 @@ test-random: $(INSTALLED)
 
 test-cluster: $(INSTALLED)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[cluster]'
-	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m 'slow or not slow' tests/system/test_cluster.py
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -m 'slow or not slow' tests/system/test_cluster.py tests/system/test_cluster_runs.py
 
 # Peers that are installed elsewhere are added by hand: .venv/bin/python -m bench train --help
 bench: $(INSTALLED)

@@ -116,7 +116,10 @@ class DataConfig(BaseModel):
         description="training pairs (of running text, windows) above which an epoch is a permutation of shards of so "
         "many, each batched by itself",
     )
-    online: bool = Field(False, description="allow `datasets` to download; otherwise only local data is used")
+    online: bool = Field(
+        False,
+        description="allow downloads (Hugging Face datasets, files behind URLs); else only local data is used",
+    )
 
     @model_validator(mode="after")
     def _check_path_or_corpora(self) -> "DataConfig":

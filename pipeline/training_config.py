@@ -219,6 +219,9 @@ class TrainingConfig(BaseModel):
         False, description="layers keep their input alone, and are computed again in the backward pass: less memory"
     )
     elastic: bool = Field(False, description="a training may go on with another number of processes")
+    restarts: int = Field(
+        3, ge=0, description="--cluster: how often a training goes on by itself that lost a process or a node"
+    )
     log_every: int = Field(50, ge=1, description="steps between lines of metrics.jsonl")
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; also at every validation")
     validation: ValidationConfig = ValidationConfig()

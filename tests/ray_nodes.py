@@ -17,8 +17,11 @@ import pytest
 ROOT = Path(__file__).parents[1]
 NODE_MEMORY_BYTES = 200_000_000
 PATIENCE_MS = 200_000
-TASKS = ("ray::compute", "ray::encode_columns", "ray::translate_chunk")
-"""How the title of a process begins that computes a chunk; agents of Ray are titled ray:: too."""
+TASKS = (
+    *("ray::compute", "ray::encode_columns", "ray::translate_chunk"),
+    *("ray::_run_piece", "ray::RayTrainWorker"),
+)
+"""How the title of a process begins that computes a chunk, or is a run or a rank; Ray's agents are ray:: too."""
 
 
 class Nodes:

@@ -57,7 +57,7 @@ def noisy(
     ] = None,
     json: Json = None,
 ) -> None:
-    """Cost of noise for a model, and the part of it that cleaning wins back.
+    """Cost of noise, and the part that cleaning wins back.
 
     For each seed: a model of the clean pairs, one of the noisy corpus, one of the opposite direction of the same
     corpus; these two score it for the dual cross-entropy, which has seen no clean pair by itself; and a model of what

@@ -1,11 +1,14 @@
 """`tfm train`: a dataset to a model."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tfm.cli.options import (
+    ClusterAddress,
     Device,
     RecipeFile,
     Seed,
@@ -14,7 +17,6 @@ from tfm.cli.options import (
     config_section,
     reject_flags,
     require_flag,
-    run_recipe_stage,
     seed_or_default,
 )
 from tfm.pipeline.model_io.model_folder import model_folder
@@ -34,6 +36,17 @@ def train(
     init_from: Annotated[
         Path | None, typer.Option("--init-from", metavar="MODEL", help="Start from the weights of this model.")
     ] = None,
+    cluster: ClusterAddress = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            "--ranks",
+            metavar="N",
+            min=1,
+            max=100_000,
+            help="With --cluster: processes that train together (Ray Train).",
+        ),
+    ] = None,
     device: Device = None,
     seed: Seed = None,
     sets: Sets = None,
@@ -43,32 +56,49 @@ def train(
     ] = None,
 ) -> None:
     """Train a model; the same command resumes a stopped training."""
+    if (cluster is None) != (ranks is None):
+        raise typer.BadParameter("give --cluster and --ranks together, or neither", param_hint="--ranks")
     flags = {
         "training.max_steps": max_steps,
         "training.max_epochs": max_epochs,
         "training.device": device,
         "training.init_from": None if init_from is None else str(model_folder(init_from)),
     }
-    if recipe is not None:
-        reject_flags({"--data": data}, "not allowed with --recipe, which names it")
-        run_recipe_stage("train", recipe, sets, {**flags, "seed": seed}, out)
-        return
-    dataset, folder = require_flag(data, "--data"), require_flag(out, "--out")
     from tfm.cli.console import make_reporter
-    from tfm.model.config import ModelConfig
-    from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-    from tfm.pipeline.stages.train import train as train_stage
     from tfm.pipeline.training_config import TrainingConfig
 
-    parts = ("training", "model", "decoding", "evaluation")
-    train_stage(
-        config_section(TrainingConfig, sets, flags, beside=parts),
-        config_section(ModelConfig, sets, {}, beside=parts),
-        config_section(DecodingConfig, sets, {}, beside=parts),
-        dataset,
-        folder,
-        seed=seed_or_default(seed),
-        evaluation=config_section(EvaluationConfig, sets, {}, beside=parts),
-        command=command_line(),
-        reporter=make_reporter(),
-    )
+    work: Callable[..., object]
+    if recipe is not None:
+        reject_flags({"--data": data}, "not allowed with --recipe, which names it")
+        from tfm.pipeline.recipes.chain import run_stage
+        from tfm.pipeline.recipes.recipe import load_recipe
+
+        resolved = load_recipe(recipe, sets or (), {**flags, "seed": seed})
+        work, config = partial(run_stage, resolved, "train", out=out, command=command_line()), resolved.training
+    else:
+        from tfm.model.config import ModelConfig
+        from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+        from tfm.pipeline.stages.train import train as train_stage
+
+        dataset, folder = require_flag(data, "--data"), require_flag(out, "--out")
+        parts = ("training", "model", "decoding", "evaluation")
+        config = config_section(TrainingConfig, sets, flags, beside=parts)
+        work = partial(
+            train_stage,
+            config,
+            config_section(ModelConfig, sets, {}, beside=parts),
+            config_section(DecodingConfig, sets, {}, beside=parts),
+            dataset,
+            folder,
+            seed=seed_or_default(seed),
+            evaluation=config_section(EvaluationConfig, sets, {}, beside=parts),
+            command=command_line(),
+        )
+    if cluster is None or ranks is None:
+        work(reporter=make_reporter())
+        return
+    from tfm.pipeline.cluster.ranks import train_on_ranks
+    from tfm.pipeline.cluster.session import connect
+
+    with connect(cluster) as session:
+        train_on_ranks(session, work, ranks, config.device, config.restarts, make_reporter())

@@ -57,7 +57,7 @@ def _count_all_rows(corpus: CorpusConfig, online: bool) -> int | None:
     if corpus.format == "huggingface":
         split = huggingface.open_split(str(corpus.path), corpus.split, online=online)
         return None if isinstance(split, DataFiles) else len(split)
-    files = sources.corpus_files(corpus) if corpus.format in LINE_BASED_FORMATS else []
+    files = sources.corpus_files(corpus, online=online) if corpus.format in LINE_BASED_FORMATS else []
     lines = {path: count_lines(path) for path in files}
     if corpus.format != "text":
         return None

@@ -13,12 +13,14 @@ from typing import BinaryIO, TypeAlias, cast
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
+from tfm.data.corpora.paths.remote_files import is_url, local_copy
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpus_config import CorpusConfig
+from tfm.data.credentials import mask_credentials
 from tfm.data.errors import DataError, format_count
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
@@ -110,7 +112,7 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
                     huggingface.hash_dataset(split, top_level_columns(corpus, split.column_names)),
                 )
             ]
-    return [(str(path), path, _sha256(path)) for path in corpus_files(corpus)]
+    return [(label, path, _sha256(path)) for label, path in _labelled_files(corpus, online=online)]
 
 
 def keep_tags_in_words(corpus: Corpus) -> Corpus:
@@ -139,21 +141,38 @@ def describe_corpus(corpus: Corpus) -> str:
     return " ".join(part for part in parts if part is not None)
 
 
-def corpus_files(corpus: CorpusConfig) -> list[Path]:
+def corpus_files(corpus: CorpusConfig, *, online: bool = False) -> list[Path]:
     """The files of a corpus, in the order they are read; none for those that are not files.
+
+    Args:
+        corpus: the corpus.
+        online: whether files behind URLs may be downloaded.
 
     Raises:
         DataError: there is none, or it is a pipe or device.
     """
+    return [path for _, path in _labelled_files(corpus, online=online)]
+
+
+def _labelled_files(corpus: CorpusConfig, *, online: bool) -> list[tuple[str, Path]]:
+    """The files of a corpus, each with its name in messages: its path, or the URL of which it is a copy."""
+    found: list[tuple[str, Path]] = []
+    for place in remote_or_local_places(corpus):
+        if is_url(place):
+            found.append((mask_credentials(place), local_copy(place, online=online)))
+            continue
+        paths = [place] if corpus.format == "text" or os.path.exists(place) else sorted(glob.glob(place))
+        if not paths:
+            raise DataError("no such file", file=place)
+        found += [(each, check_is_file(Path(each))) for each in paths]
+    return found
+
+
+def remote_or_local_places(corpus: CorpusConfig) -> list[str]:
+    """The paths, patterns and URLs of the files of a corpus; none for those that are not files."""
     if corpus.format == "text":
-        return [check_is_file(Path(each)) for each in column_names(corpus) if each is not None]
-    if corpus.format in ("generated", "huggingface"):
-        return []
-    path = _required_path(corpus)
-    found = [path] if os.path.exists(path) else sorted(glob.glob(path))
-    if not found:
-        raise DataError("no such file", file=path)
-    return [check_is_file(Path(each)) for each in found]
+        return [each for each in column_names(corpus) if each is not None]
+    return [] if corpus.format in ("generated", "huggingface") else [_required_path(corpus)]
 
 
 def line_count_error(counts: Mapping[Path, int]) -> DataError:
@@ -166,17 +185,17 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
 
 def _read_text(corpus: CorpusConfig, online: bool) -> Rows:
     if corpus.source is None:
-        yield from (("", line) for file in corpus_files(corpus) for line in open_lines(file))
+        yield from (("", line) for file in corpus_files(corpus, online=online) for line in open_lines(file))
         return
     try:
-        yield from zip(*map(open_lines, corpus_files(corpus)), strict=True)
+        yield from zip(*map(open_lines, corpus_files(corpus, online=online)), strict=True)
     except ValueError:
-        raise line_count_error({file: count_lines(file) for file in corpus_files(corpus)}) from None
+        raise line_count_error({file: count_lines(file) for file in corpus_files(corpus, online=online)}) from None
 
 
-def _read_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, _: bool) -> Rows:
+def _read_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, online: bool) -> Rows:
     """The rows of a format that is read file by file."""
-    for path in corpus_files(corpus):
+    for path in corpus_files(corpus, online=online):
         yield from read(path, corpus)
 
 
@@ -216,11 +235,11 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> Rows:
 
 
 def _read_columns(
-    read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, _: bool
+    read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool
 ) -> Pairs:
     """The pairs of a format whose reader gives the columns it is asked for."""
     columns = [each for each in (corpus.source, corpus.target) if each is not None]
-    for path in corpus_files(corpus):
+    for path in corpus_files(corpus, online=online):
         for row in read(path, columns):
             yield "" if corpus.source is None else row[0], row[-1]
 

@@ -21,7 +21,12 @@ address=$(srun --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" hostname --ip-addre
 # --overlap: the command at the end runs beside these steps. --block: a step ends when its part of Ray does.
 srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" \
     ray start --head --node-ip-address="$address" --port="$port" --num-cpus="$cpus" --include-dashboard=false --block &
+head=$!
 until srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" ray health-check --address "$address:$port" 2> /dev/null; do
+    if ! kill -0 "$head" 2> /dev/null; then
+        echo "Ray did not start on ${nodes[0]}; submit the job again" >&2
+        exit 1
+    fi
     sleep 2
 done
 for node in "${nodes[@]:1}"; do

@@ -17,8 +17,8 @@ recipe=$1
 shift
 processes=${TFM_PROCESSES_PER_NODE:-${SLURM_GPUS_ON_NODE:-1}}
 port=${TFM_PORT:-29500}
-head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-address=$(srun --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | cut -d ' ' -f 1)
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+address=$(srun --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" hostname --ip-address | cut -d ' ' -f 1)
 threads=$((${SLURM_CPUS_PER_TASK:-1} / processes))
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((threads > 0 ? threads : 1))}
 

@@ -85,7 +85,7 @@ class ClusterSession:
             while following not in results:
                 for done in self.ray.wait(list(running), num_returns=1)[0]:
                     number = running.pop(done)
-                    results[number] = self._result(done)
+                    results[number] = self.result(done)
                     if self.store is not None:
                         self.store.write(asked[number][1], results[number])
                 most = self._max_pending()
@@ -95,16 +95,21 @@ class ClusterSession:
         """The most chunks that may be under way: nodes come and go."""
         return max(2, int(CHUNKS_PER_CPU * self.ray.cluster_resources().get("CPU", 1)))
 
-    def _result(self, reference: Any) -> bytes:
-        """The result of a task. Raises its error, as the task raised it."""
+    def result(self, reference: Any) -> Any:
+        """Return the result of a task.
+
+        Raises:
+            TfmError, OSError: the error that the task raised.
+            Stopped: the task lost its process MAX_RETRIES times, or the node of this process was lost.
+        """
         try:
-            found: bytes = self.ray.get(reference)
+            found: Any = self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, TfmError):
+            if isinstance(error.cause, (TfmError, OSError)):
                 raise error.cause from None
             raise
         except self.ray.exceptions.RayError as error:
-            lost = f"the cluster was lost ({type(error).__name__}), or it lost a chunk {MAX_RETRIES} times"
+            lost = f"the cluster was lost ({type(error).__name__}), or it lost a process {MAX_RETRIES} times"
             remedy = "the same command goes on; if memory ran out, give each processor of a node more of it"
             raise Stopped(f"{lost}: {remedy}") from error
         return found
@@ -131,21 +136,31 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
         raise RecipeError(f"--cluster needs ray: {install_command('cluster')}") from None
     if address != AUTO:
         _check_answers(address)
-    try:
-        ray.init(
-            address="local" if address == AUTO else address,  # else Ray asks for clusters that may be dead
-            log_to_driver=False,
-            logging_level="error",
-            include_dashboard=None if address != AUTO else False,
-        )
-    except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
-        reason = " ".join(str(error).split())
-        raise RecipeError(f"--cluster {address}: Ray does not start or answer ({reason:.200})") from error
+    _init_ray(ray, address)
     try:
         with open_chunk_store(plan) as store:
             yield ClusterSession(ray, store)
     finally:
         ray.shutdown()
+
+
+def _init_ray(ray: Any, address: str) -> None:
+    """Connect Ray, or start it: twice if need be, as it gives a node of a busy machine no more than half a minute."""
+    attempts = 2 if address == AUTO else 1
+    for attempt in range(1, attempts + 1):
+        try:
+            ray.init(
+                address="local" if address == AUTO else address,  # else Ray asks for clusters that may be dead
+                log_to_driver=False,
+                logging_level="error",
+                include_dashboard=None if address != AUTO else False,
+            )
+            return
+        except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
+            ray.shutdown()
+            if attempt == attempts:
+                reason = " ".join(str(error).split())
+                raise RecipeError(f"--cluster {address}: Ray does not start or answer ({reason:.200})") from error
 
 
 def _check_answers(address: str) -> None:

@@ -63,7 +63,10 @@ class CrossValidation:
         return math.fsum(fold.figures[figure] for fold in self.folds) / len(self.folds)
 
     def deviation(self, figure: str) -> float:
-        """Over folds, with n - 1; not a number where one is infinite. Not an error of the mean: see docs/tuning/cross-validation.md."""
+        """Over folds, with n - 1; not a number where one is infinite.
+
+        It is no error of the mean: docs/tuning/cross-validation.md says why.
+        """
         values = [fold.figures[figure] for fold in self.folds]
         return statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
 

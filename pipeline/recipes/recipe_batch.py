@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale_reason
+from tfm.pipeline.cluster.processes import Resources, run_all
+from tfm.pipeline.cluster.session import connect
 from tfm.pipeline.errors import DataError, RecipeError, Stopped, TfmError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.chain import RunPaths
@@ -123,6 +125,66 @@ def run_recipes(
             reporter.warn(f"{recipe.name} failed: {error_text(error)}")
             failed[recipe.name] = error
         earlier.append(place)
+    return failed
+
+
+def run_recipes_on_cluster(
+    recipes: Sequence[Recipe],
+    address: str,
+    *,
+    keep_going: bool = False,
+    root: Path = RUNS_FOLDER,
+    command: Sequence[str],
+    reporter: Reporter,
+    only: Sequence[str] = tuple(chain.STAGES_BY_NAME),
+    scores: Reporter | None = None,
+) -> dict[str, Exception]:
+    """Run each recipe as `run_recipes` does; this process makes what they share, and shows the scores.
+
+    Args:
+        recipes: the recipes.
+        address: of the cluster, whose nodes have the folder of all runs under the same path.
+        keep_going: whether further recipes run after an error; else the first error is raised.
+        root: the folder of all runs.
+        command: the command line, for the manifests.
+        reporter: receives messages.
+        only: the stages that are run.
+        scores: receives the scores of evaluation, if that is not `reporter`.
+
+    Returns:
+        The errors, by the name of the recipe that had them.
+
+    Raises:
+        Stopped: where the user stops the runs.
+    """
+    shared = [stage for stage in only if stage in chain.SHARED_STAGES]
+    failed = run_recipes(recipes, keep_going=keep_going, root=root, command=command, reporter=reporter, only=shared)
+    pieces = {
+        recipe.name: partial(
+            chain.run_chain, recipe, root=root, command=command, only=[each for each in only if each not in shared]
+        )
+        for recipe in recipes
+        if recipe.name not in failed
+    }
+    devices = {recipe.training.device for recipe in recipes}
+    device = "cuda" if "cuda" in devices else "auto" if "auto" in devices else "cpu"
+    with connect(address) as cluster, reporter.bar("runs", len(pieces), "runs") as bar:
+        left = len(pieces)
+
+        def show(running: list[str]) -> None:
+            nonlocal left
+            bar.advance(left - len(running), f"{', '.join(running[:8])}")
+            left = len(running)
+
+        needed = Resources.of_device(cluster, device)
+        errors = run_all(cluster, pieces, needed, reporter=reporter, keep_going=keep_going, on_poll=show)
+    for name, error in errors.items():
+        if not keep_going or not isinstance(error, (TfmError, OSError)):
+            raise error
+        reporter.warn(f"{name} failed: {error_text(error)}")
+    failed |= errors
+    done = [recipe for recipe in recipes if recipe.name not in failed]
+    run_recipes(done, root=root, command=command, reporter=reporter, only=only, scores=scores)
     return failed
 
 

@@ -110,7 +110,9 @@ class World:
 
 @contextmanager
 def init_world(device: torch.device) -> Iterator[World]:
-    """Join the processes that torchrun's environment describes: NCCL on GPUs, gloo elsewhere; else one process."""
+    """Join the processes that the environment of torchrun or Ray Train describes: NCCL on GPUs, gloo elsewhere; else
+    there is one process.
+    """
     rank, size = rank_and_size()
     if size == 1:
         yield World(device=device)
@@ -118,6 +120,9 @@ def init_world(device: torch.device) -> Iterator[World]:
     if device.type == "cuda":
         device = torch.device("cuda", local_rank())
         torch.cuda.set_device(device)
+    if dist.is_initialized():  # by Ray Train, which also ends it
+        yield World(rank, size, device)
+        return
     try:
         backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=rendezvous_store(), rank=rank, world_size=size)

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
+from weakref import WeakSet
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_requests: "WeakSet[StopRequest]" = WeakSet()
 
 
-@dataclass
+@dataclass(eq=False)
 class StopRequest:
     """Whether, and by which signal, somebody has asked to stop."""
 
@@ -25,6 +27,12 @@ class StopRequest:
 
     def __bool__(self) -> bool:
         return self.signal is not None
+
+
+def request_stop(name: str) -> None:
+    """Ask what runs under `catch_stop_signals` in this process to stop, as a signal of that name would."""
+    for each in list(_requests):
+        each.signal = each.signal or name
 
 
 def stop_signals() -> list[signal.Signals]:
@@ -41,6 +49,7 @@ def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop
     heard.
     """
     stop = StopRequest()
+    _requests.add(stop)
     if threading.current_thread() is not threading.main_thread():  # only there may Python set handlers
         yield stop
         return

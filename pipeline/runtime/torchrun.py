@@ -40,11 +40,14 @@ def _environment_number(name: str, default: int) -> int:
 
 def rendezvous_store() -> Any:
     """Return the store of keys and bytes by which the processes of this launch talk, for one purpose."""
+    import torch.distributed as dist
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     place = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
     try:
+        if place not in _stores and dist.is_initialized():  # by Ray Train
+            _stores[place] = dist.distributed_c10d._get_default_store()
         if place not in _stores:
             rank, size = rank_and_size()
             _stores[place], _, _ = next(iter(rendezvous("env://", rank, size)))

@@ -19,6 +19,7 @@ from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, corpus_settings
 from tfm.pipeline.artifacts.files import check_parent_folder, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import remove_path_below
+from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.cleaner import Cleaner
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
@@ -99,6 +100,7 @@ def clean(
         DataError: a corpus is not in order, or no pair is left.
         RecipeError: a rule needs a package that is not installed.
     """
+    download_corpora(data, reporter)
     plan = plan_clean(config, data, out, whole=whole)
     if is_fresh(plan, reporter):
         return

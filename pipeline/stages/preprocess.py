@@ -36,6 +36,7 @@ from tfm.data.images.store import ImageWriter, load_images
 from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish, read_artifact
 from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.cluster.encoding import ClusterEncoder
 from tfm.pipeline.cluster.session import connect
@@ -107,6 +108,7 @@ def preprocess(
         DataError: a corpus is not in order, before any work; or a training pair that was not dropped exceeds
             `data.batch_tokens`.
     """
+    download_corpora(data, reporter)
     stage_plan = plan_dataset(data, tokenizer, out, clean)
     if is_fresh(stage_plan, reporter):
         return

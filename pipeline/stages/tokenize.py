@@ -16,6 +16,7 @@ from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import corpus_settings
+from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import (
@@ -95,6 +96,7 @@ def tokenize(
     Raises:
         DataError: nothing can be learned.
     """
+    download_corpora(data, reporter)
     stage_plan = plan_tokenizer(config, data, out, clean)
     if is_fresh(stage_plan, reporter):
         return

@@ -23,7 +23,7 @@ from tfm.pipeline.training_config import TrainingConfig, ValidationScore
 
 # Where training is done and what is shown of it does not change what is trained.
 NON_TRAINING_KEYS = {"device", "threads", "parallel", "log_every", "tensorboard", "trackers", "init_from"}
-NON_TRAINING_KEYS |= {"shard", "recompute", "elastic"}
+NON_TRAINING_KEYS |= {"shard", "recompute", "elastic", "restarts"}
 # What says nothing unless a model of images is given to start from, of which the plan has a part of its own.
 NON_TRAINING_KEYS |= {"image_statistics"}
 # Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.

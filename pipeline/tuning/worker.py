@@ -6,16 +6,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
+from tfm.pipeline.cluster.processes import Resources, count_room, run_all
+from tfm.pipeline.cluster.session import connect
 from tfm.pipeline.errors import Stopped, TfmError
+from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tuning.search import open_search
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
 from tfm.pipeline.tuning.trial import TrialOutcome, prune_artifacts, run_trial
@@ -113,23 +118,35 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
     share = max(1, (os.cpu_count() or 1) // num_workers)
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
     command = [sys.executable, "-m", "tfm.cli.app", *arguments]
-    done = sum(each.state.is_finished() for each in of.trials.all())
-    total = num_remaining_trials(of.trials.config.trials, done)
     with (
-        of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar,
+        watch_trials(of) as show,
         _start_processes(command, environment, num_workers, of.reporter) as all_of_them,
     ):
         while any(each.poll() is None for each in all_of_them):
             time.sleep(POLL_INTERVAL_SECONDS)
-            now = sum(each.state.is_finished() for each in of.trials.all())
-            if now > done:
-                bar.advance(now - done, describe_best_trial(of.trials))
-                done = now
+            show()
     codes = [each.returncode for each in all_of_them]
     if Stopped.exit_code in codes:
         raise Stopped("the search was stopped; the same command goes on with it")
     if any(codes):
         raise TfmError(f"{sum(code != 0 for code in codes)} of {num_workers} workers failed; their errors are above")
+
+
+@contextmanager
+def watch_trials(of: WorkerJob) -> Iterator[Callable[[], None]]:
+    """Open the bar of a search, and yield a function that moves it to the trials which others have finished."""
+    done = sum(each.state.is_finished() for each in of.trials.all())
+    total = num_remaining_trials(of.trials.config.trials, done)
+    with of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
+
+        def show() -> None:
+            nonlocal done
+            now = sum(each.state.is_finished() for each in of.trials.all())
+            if now > done:
+                bar.advance(now - done, describe_best_trial(of.trials))
+                done = now
+
+        yield show
 
 
 @contextmanager
@@ -181,3 +198,43 @@ def _forward_output(stream: IO[str], reporter: Reporter) -> None:
         for line in stream:
             if not line.startswith(f"{PROGRESS_LABEL}: "):
                 reporter.line(line.rstrip("\n"))
+
+
+@dataclass(frozen=True)
+class SearchPlace:
+    """A search by its file, its settings on the command line, its database (None: its folder) and its folds."""
+
+    file: Path
+    sets: Sequence[str]
+    url: str | None
+    folds: int | None
+
+
+def run_workers_on_cluster(job: WorkerJob, place: SearchPlace, address: str, num_workers: int | None) -> None:
+    """Run workers on a cluster, whose nodes have the folder of the search under the same path, and wait for them.
+
+    Args:
+        job: the job of the workers.
+        place: the search.
+        address: of the cluster.
+        num_workers: the number of workers; None for as many as there is room for.
+
+    Raises:
+        Stopped: on SIGTERM, Ctrl-C or SIGHUP.
+        TfmError: a worker failed.
+    """
+    device = load_recipe(job.base, job.sets).training.device
+    with connect(address) as cluster:
+        needed = Resources.of_device(cluster, device)
+        number = num_workers or max(1, count_room(cluster, needed))
+        work = partial(_run_search_worker, place, job.command)
+        pieces = {f"worker {each}": work for each in range(1, number + 1)}
+        with watch_trials(job) as show:
+            errors = run_all(cluster, pieces, needed, reporter=job.reporter, on_poll=lambda running: show())
+    for error in errors.values():
+        raise error
+
+
+def _run_search_worker(place: SearchPlace, command: Sequence[str], *, reporter: Reporter) -> None:
+    search = open_search(place.file, place.sets, place.url, folds=place.folds)
+    run_worker(WorkerJob(search.trials, search.base, search.sets, command, reporter))

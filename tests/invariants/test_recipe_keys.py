@@ -233,6 +233,7 @@ SHOWN: dict[str, str] = {
     **dict.fromkeys(
         ("training.shard", "training.recompute", "training.elastic"), "tests/invariants/test_sharded_training.py"
     ),
+    "training.restarts": "tests/system/test_cluster_runs.py",
     "training.r_drop": "tests/unit/pipeline/tasks/test_r_drop.py",
     "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",
     "training.label_smoothing": "tests/unit/pipeline/tasks/test_losses.py",

@@ -1,12 +1,13 @@
 """`tfm run`: the five stages of one or several recipes, or seeds of one, in one command; or cross-validation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import IO_ERROR_EXIT_CODE, Device, Sets, command_line, reject_flags
+from tfm.cli.options import IO_ERROR_EXIT_CODE, ClusterAddress, Device, Sets, command_line, reject_flags
 from tfm.cli.streams import print_json
 from tfm.pipeline.errors import TfmError
 
@@ -40,6 +41,7 @@ def run(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="With --folds: print the figures as JSON.")] = False,
+    cluster: ClusterAddress = None,
     device: Device = None,
     sets: Sets = None,
 ) -> None:
@@ -52,16 +54,23 @@ def run(
             {"--json": as_json}, "it prints the figures of --folds; those of a run are in its scores/scores.json"
         )
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.recipes.recipe_batch import load_recipes, parse_seeds, run_recipes
+    from tfm.pipeline.recipes.recipe_batch import load_recipes, parse_seeds
 
     several, flags = () if seeds is None else parse_seeds(seeds), {"training.device": device}
     if folds is not None:
-        _cross_validate(recipes, folds, sets or (), flags, several, keep_going, as_json)
+        _cross_validate(recipes, folds, sets or (), flags, several, keep_going, as_json, cluster)
         return
     loaded = load_recipes(recipes, sets or (), flags, several)
     reporter, scores = make_reporter(), make_reporter(tables_on_stdout=True)
-    failed = run_recipes(loaded, keep_going=keep_going, command=command_line(), reporter=reporter, scores=scores)
+    failed = _runner(cluster)(loaded, keep_going=keep_going, command=command_line(), reporter=reporter, scores=scores)
     _raise_failures(failed, len(loaded))
+
+
+def _runner(cluster: str | None) -> Callable[..., dict[str, Exception]]:
+    """Return the function that runs recipes: in this process, or on a cluster."""
+    from tfm.pipeline.recipes.recipe_batch import run_recipes, run_recipes_on_cluster
+
+    return run_recipes if cluster is None else partial(run_recipes_on_cluster, address=cluster)
 
 
 def _raise_failures(failed: Mapping[str, Exception], number: int) -> None:
@@ -79,16 +88,16 @@ def _cross_validate(
     seeds: Sequence[int],
     keep_going: bool,
     as_json: bool,
+    cluster: str | None,
 ) -> None:
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.canonical_json import to_jsonable
     from tfm.pipeline.recipes.cross_validation import FOLD_STAGES, load_folds, read_folds
-    from tfm.pipeline.recipes.recipe_batch import run_recipes
     from tfm.pipeline.runtime.torchrun import rank_and_size
 
     by_name = load_folds(files, folds, sets, flags, seeds)
     every = [fold for each in by_name.values() for fold in each]
-    failed = run_recipes(
+    failed = _runner(cluster)(
         every, keep_going=keep_going, command=command_line(), reporter=make_reporter(), only=FOLD_STAGES
     )
     whole = {name: each for name, each in by_name.items() if not failed.keys() & {fold.name for fold in each}}

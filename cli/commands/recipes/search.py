@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Sets, command_line
+from tfm.cli.options import ClusterAddress, Sets, command_line
 from tfm.cli.streams import print_json
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, format_count
@@ -23,11 +23,17 @@ STORAGE_ENV_VAR = "TFM_STORAGE"
 def search(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with [search]: base, space, method, ...")],
     workers: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--workers", metavar="N", min=1, max=1000, help="Processes that run trials, each with a share of the CPUs."
+            "--workers",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Processes that run trials, each with a share of the CPUs (1; with --cluster: as many as it has room "
+            "for).",
         ),
-    ] = 1,
+    ] = None,
+    cluster: ClusterAddress = None,
     report: Annotated[bool, typer.Option("--report", help="Run no trial: only report those that were run.")] = False,
     final: Annotated[
         bool,
@@ -68,7 +74,7 @@ def search(
         raise typer.BadParameter("is for --final", param_hint="--again")
     try:
         from tfm.pipeline.tuning.search import open_search, publish_results, train_best
-        from tfm.pipeline.tuning.worker import WorkerJob, run_worker, run_workers
+        from tfm.pipeline.tuning.worker import SearchPlace, WorkerJob, run_worker, run_workers, run_workers_on_cluster
     except ModuleNotFoundError as error:
         if error.name not in ("optuna", "sklearn"):
             raise
@@ -81,7 +87,9 @@ def search(
         job = WorkerJob(found.trials, found.base, found.sets, command_line(), reporter)
         if found.config.method == "grid":
             reporter.line(f"grid: {format_count(len(found.trials.all()), 'configuration')}")
-        if workers > 1:
+        if cluster is not None:
+            run_workers_on_cluster(job, SearchPlace(file, sets or (), storage, folds), cluster, workers)
+        elif workers is not None and workers > 1:
             if storage is not None:
                 os.environ[STORAGE_ENV_VAR] = storage
             run_workers(job, workers, _worker_command(sys.argv[1:]))

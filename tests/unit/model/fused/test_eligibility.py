@@ -1,4 +1,4 @@
-"""Which code decodes which model: as docs/decoding/loops.md says, and a part without a row goes by the plain modules."""
+"""Which code decodes which model: as docs/decoding/loops.md says; a part without a row goes by the plain modules."""
 
 import copy
 import re

@@ -125,7 +125,7 @@ def test_a_text_ends_there_where_it_ends_here(kind: str, tmp_path: Path) -> None
 
 
 def test_beams_below_the_limit_find_the_same_texts(tmp_path: Path) -> None:
-    """At the limit the end has a probability of 1 there, and that of the model here (docs/exchange/to-transformers.md)."""
+    """At the limit the end has probability 1 there, and that of the model here (docs/exchange/to-transformers.md)."""
     ours, folder = exported(tmp_path, **HELD_HERE["post-norm"][1])
     model, found = theirs(folder), set()
     for first in range(4, 44, 4):

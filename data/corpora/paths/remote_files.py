@@ -1,0 +1,153 @@
+"""Corpus files behind URLs (https://, s3://, hf://, ...), by fsspec: a copy in the user's cache folder is what is read.
+
+The copy is made once, and again when the server says that the file has changed. Its SHA-256 is kept beside it, and
+checked each time.
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tfm.data.credentials import mask_credentials
+from tfm.data.errors import DataError
+from tfm.data.json_documents import parse_json
+
+SCHEMES = ("https", "http", "s3", "gs", "abfs", "hf", "ftp", "sftp", "memory")
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://.+", re.DOTALL)
+CHANGE_MARKS = (
+    "etag",
+    "size",
+    "mtime",
+    "lastmodified",
+    "last_modified",
+    "checksum",
+    "md5",
+    "oid",
+    "blob_id",
+    "generation",
+)
+"""Properties by which file systems tell that a file has changed; whatever their case and "-"."""
+BLOCK_BYTES = 1 << 20
+RECORD_SUFFIX = ".json"
+MAX_NAME_CHARS = 100
+
+_refreshed: dict[str, Path] = {}
+"""The copies that this process has compared with their servers: a command reads one state of a file."""
+
+ByteCallback: TypeAlias = Callable[[int, int | None], None]
+"""Called with the number of further bytes that have come, and the number of all if it is known."""
+
+
+def is_url(place: str) -> bool:
+    """Return whether a text is a URL and not a path."""
+    return URL.fullmatch(place) is not None
+
+
+def cache_folder() -> Path:
+    """The folder of all copies: `tfm/remote` in $XDG_CACHE_HOME, else in ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tfm" / "remote"
+
+
+def local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count, total: None) -> Path:
+    """Return the copy of a file behind a URL, made where there is none or the file has changed.
+
+    Args:
+        url: of a single file.
+        online: whether the server may be asked; else the copy is used as it is.
+        on_bytes: hears of bytes that are downloaded.
+
+    Raises:
+        DataError: there is no copy and `online` is false, or the server does not give the file.
+    """
+    _check_url(url)
+    if url in _refreshed:
+        return _refreshed[url]
+    file = _place_of(url)
+    record = _read_record(file)
+    if not online:
+        if record is None:
+            problem = "is not downloaded yet, and data.online = false: set it to true"
+            raise DataError(problem, file=mask_credentials(url))
+        return file
+    try:
+        _refreshed[url] = _refresh(url, file, record, on_bytes)
+        return _refreshed[url]
+    except DataError:
+        raise
+    except ImportError as error:
+        scheme = url.partition("://")[0].lower()
+        command = (
+            'pip install "tfm-toolkit[remote]"' if scheme in ("http", "https") else f'pip install "fsspec[{scheme}]"'
+        )
+        raise DataError(f"needs a package that is not installed: {command}", file=mask_credentials(url)) from error
+    except Exception as error:  # each file system of fsspec has errors of its own
+        user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
+        text = " ".join(str(error).replace(user, "***").split()) if user else " ".join(str(error).split())
+        reason = mask_credentials(text) or type(error).__name__
+        raise DataError(f"cannot be downloaded ({reason:.200})", file=mask_credentials(url)) from error
+
+
+def _check_url(url: str) -> None:
+    match = URL.fullmatch(url)
+    scheme = "" if match is None else match[1].lower()
+    if scheme not in SCHEMES:
+        known = ", ".join(SCHEMES[:-1])
+        raise DataError(f'"{scheme}://" is no place of corpora; use one of {known}', file=mask_credentials(url))
+    if "::" in url or "*" in url:
+        raise DataError("a URL names a single file, without * and ::", file=mask_credentials(url))
+
+
+def _place_of(url: str) -> Path:
+    """The file of a copy: its name ends as the URL's path does, since the ending says how a file is compressed."""
+    path = url if url.startswith(("s3:", "gs:", "hf:")) else re.split(r"[?#]", url)[0]
+    name = re.sub(r"[^\w.-]", "_", path.rstrip("/").rpartition("/")[2])[-MAX_NAME_CHARS:].lstrip(".") or "file"
+    return cache_folder() / hashlib.sha256(url.encode()).hexdigest()[:32] / name
+
+
+def _read_record(file: Path) -> Mapping[str, Any] | None:
+    """The record of a whole copy; None where there is none, or it was changed."""
+    try:
+        record = parse_json(file.with_name(file.name + RECORD_SUFFIX).read_bytes())
+        with file.open("rb") as opened:
+            found = hashlib.file_digest(opened, "sha256").hexdigest()
+    except (OSError, ValueError, DataError):
+        return None
+    return record if isinstance(record, dict) and record.get("sha256") == found else None
+
+
+def _refresh(url: str, file: Path, record: Mapping[str, Any] | None, on_bytes: ByteCallback) -> Path:
+    import fsspec  # here, as few recipes name a URL
+
+    system, path = fsspec.core.url_to_fs(url)
+    info = system.info(path)
+    if info.get("type", "file") != "file":
+        raise DataError("is a folder; name a file", file=mask_credentials(url))
+    said = {name.lower().replace("-", ""): value for name, value in info.items()}
+    marks = {name: str(said[name]) for name in CHANGE_MARKS if said.get(name) is not None}
+    if record is not None and record.get("marks") == marks:
+        return file
+    size = info.get("size")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=file.parent)
+    digest, count = hashlib.sha256(), 0
+    try:
+        with os.fdopen(handle, "wb") as written, system.open(path, "rb") as stream:
+            while block := stream.read(BLOCK_BYTES):
+                written.write(block)
+                digest.update(block)
+                count += len(block)
+                on_bytes(len(block), size)
+        if size is not None and count != size:
+            raise DataError(f"has {size:,} bytes, but {count:,} came; try again", file=mask_credentials(url))
+        os.replace(draft, file)
+    finally:
+        Path(draft).unlink(missing_ok=True)
+    kept = {"url": mask_credentials(url), "sha256": digest.hexdigest(), "marks": marks}
+    file.with_name(file.name + RECORD_SUFFIX).write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    return file

@@ -1,0 +1,23 @@
+"""Corpora behind URLs, downloaded before a stage reads them, so that the user sees how far it is."""
+
+from tfm.data.config import DataConfig
+from tfm.data.corpora.paths.remote_files import is_url, local_copy
+from tfm.data.corpora.sources import remote_or_local_places
+from tfm.data.credentials import mask_credentials
+from tfm.pipeline.runtime.progress import Reporter
+
+
+def download_corpora(data: DataConfig, reporter: Reporter) -> None:
+    """Download the files of a recipe's corpora that are behind URLs, where copies are missing or old.
+
+    Args:
+        data: the [data] part of a recipe; without `online` nothing is downloaded, and copies are used as they are.
+        reporter: receives messages.
+
+    Raises:
+        DataError: a file is not there, or cannot be downloaded.
+    """
+    corpora = (*data.train, *data.valid, *data.tests.values())
+    for url in dict.fromkeys(place for corpus in corpora for place in remote_or_local_places(corpus) if is_url(place)):
+        with reporter.bar(f"downloading {mask_credentials(url)}", None, "bytes") as bar:
+            local_copy(url, online=data.online, on_bytes=lambda count, total: bar.advance(count))

@@ -1,0 +1,156 @@
+"""Messages of processes on a cluster to the process that was started, and its wish that they stop: an actor of Ray."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfm.pipeline.errors import Stopped
+from tfm.pipeline.runtime.progress import Bar, NullReporter, Reporter
+from tfm.pipeline.runtime.stop_signal import request_stop
+
+POLL_INTERVAL_SECONDS = 0.5
+
+Event = tuple[str, tuple[Any, ...]]
+"""The name of a method of `Reporter`, or "advance" or "end" of its bar; and the arguments."""
+
+
+class Mailbox:
+    """The actor: events in the order in which they came, errors, and whether processes are asked to stop."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[str, Event]] = []
+        self._stop: str | None = None
+
+    def put(self, sender: str, events: Sequence[Event]) -> str | None:
+        """Take the events of a sender; return the name of the signal by which a stop is asked for, if it is."""
+        self._events += [(sender, each) for each in events]
+        return self._stop
+
+    def take(self) -> list[tuple[str, Event]]:
+        """Return the events that have come since the last call, each with its sender."""
+        taken, self._events = self._events, []
+        return taken
+
+    def ask_to_stop(self, signal: str) -> None:
+        """Let all senders know that they are to stop, as by a signal."""
+        self._stop = signal
+
+
+class EventReporter(NullReporter):
+    """Reporter that keeps what it is told as events. stop: the name of the signal by which a stop is asked for."""
+
+    def __init__(self) -> None:
+        self.stop: str | None = None
+        self._events: list[Event] = []
+        self._lock = threading.Lock()
+
+    def drain(self) -> list[Event]:
+        """Return the events since the last call."""
+        with self._lock:
+            drained, self._events = self._events, []
+        return drained
+
+    def line(self, text: str) -> None:
+        self.add("line", text)
+
+    def warn(self, text: str) -> None:
+        self.add("warn", text)
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        self.add("table", title, list(columns), [[str(cell) for cell in row] for row in rows])
+
+    @contextmanager
+    def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
+        """Open a bar whose movements are events."""
+        self.add("bar", label, total, unit, done)
+        try:
+            yield self
+        finally:
+            self.add("end")
+
+    def advance(self, amount: int = 1, note: str = "") -> None:
+        """Keep a movement of the bar; movements in a row become one."""
+        with self._lock:
+            if self._events and self._events[-1][0] == "advance":
+                amount += self._events.pop()[1][0]
+            self._events.append(("advance", (amount, note)))
+
+    def add(self, name: str, *arguments: Any) -> None:
+        """Keep an event."""
+        with self._lock:
+            self._events.append((name, arguments))
+
+
+@contextmanager
+def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
+    """Yield a reporter whose events go to a mailbox while the block runs; a stop that is asked for there, is here.
+
+    Args:
+        mailbox: handle of the actor.
+        sender: name of this process.
+
+    Raises:
+        Stopped: a stop is asked for before the block begins.
+    """
+    import ray
+
+    if ray.get(mailbox.put.remote(sender, [])) is not None:
+        raise Stopped("stopped before it began; the same command goes on")
+    reporter, over = EventReporter(), threading.Event()
+
+    def post() -> None:
+        while not over.wait(POLL_INTERVAL_SECONDS):
+            reporter.stop = ray.get(mailbox.put.remote(sender, reporter.drain()))
+            if reporter.stop is not None:
+                request_stop(reporter.stop)
+
+    thread = threading.Thread(target=post, daemon=True)
+    thread.start()
+    try:
+        yield reporter
+    finally:
+        over.set()
+        thread.join()
+        ray.get(mailbox.put.remote(sender, reporter.drain()))
+
+
+@dataclass
+class EventReplay:
+    """Events told to a reporter of this process.
+
+    Args:
+        reporter: receives them.
+        labelled: whether lines begin with their sender, of which there are several; bars are not shown then.
+    """
+
+    reporter: Reporter
+    labelled: bool
+    _bar: Bar | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    def play(self, events: Sequence[tuple[str, Event]]) -> None:
+        """Tell the events, in their order."""
+        for sender, (name, arguments) in events:
+            if name in ("line", "warn"):
+                start = f"{sender}: " if self.labelled else ""
+                getattr(self.reporter, name)(start + arguments[0])
+            elif name == "table":
+                self.reporter.table(*arguments)
+            elif not self.labelled:
+                self._move_bar(name, arguments)
+
+    def close(self) -> None:
+        """Close the bar, where one is open."""
+        self._bar = None
+        self._open.close()
+
+    def _move_bar(self, name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "bar":
+            self.close()  # that of a process which was lost
+            self._bar = self._open.enter_context(self.reporter.bar(*arguments))
+        elif name == "end":
+            self.close()
+        elif self._bar is not None:
+            self._bar.advance(*arguments)

@@ -1,0 +1,139 @@
+"""Long work on a cluster, each piece in a process of its own: runs of recipes, workers of a search."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, EventReplay, Mailbox, forward_events
+from tfm.pipeline.cluster.session import MAX_RETRIES, ClusterSession
+from tfm.pipeline.errors import RecipeError, Stopped, TfmError, format_count
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.runtime.stop_signal import catch_stop_signals
+
+Work = Callable[..., object]
+"""work(reporter=...): a piece of work, which travels by pickle; what the reporter is told, the process hears that was
+started."""
+
+
+def num_threads() -> int:
+    """The number of threads of a process on a node: OMP_NUM_THREADS, as torchrun has it; 1 where it is not set.
+
+    Raises:
+        RecipeError: OMP_NUM_THREADS is no number.
+    """
+    text = os.environ.get("OMP_NUM_THREADS", "1")
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise RecipeError(f"OMP_NUM_THREADS={text:.20} is no number of threads from 1 on: set it to one, as to 1")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The processors and GPUs of a node that a process takes."""
+
+    num_cpus: int
+    num_gpus: float
+
+    @staticmethod
+    def of_device(cluster: ClusterSession, device: str) -> "Resources":
+        """Return what a training on a device takes: `num_threads()` processors; a GPU, if it is asked for or there.
+
+        Raises:
+            RecipeError: no node has so much.
+        """
+        nodes = [each["Resources"] for each in cluster.ray.nodes() if each["Alive"]]
+        has_gpu = any(each.get("GPU", 0) for each in nodes)
+        needed = Resources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
+        if not any(needed.count_in(each) for each in nodes):
+            wanted = format_count(needed.num_cpus, "processor") + (" and a GPU" if needed.num_gpus else "")
+            remedy = "start a larger node, or set OMP_NUM_THREADS to fewer threads"
+            raise RecipeError(f"--cluster: no node has {wanted} for one process; {remedy}")
+        return needed
+
+    def count_in(self, resources: Mapping[str, float]) -> int:
+        """Return how many such processes a node has room for."""
+        rooms = [int(resources.get("CPU", 0) // self.num_cpus)]
+        return min([*rooms, *([int(resources.get("GPU", 0) // self.num_gpus)] if self.num_gpus else [])])
+
+
+def count_room(cluster: ClusterSession, needed: Resources) -> int:
+    """Return how many processes all nodes have room for."""
+    return sum(needed.count_in(each["Resources"]) for each in cluster.ray.nodes() if each["Alive"])
+
+
+@contextmanager
+def open_mailbox(cluster: ClusterSession) -> Iterator[Any]:
+    """Start the actor of a mailbox on the node of this process, for the time of the block."""
+    here = cluster.ray.get_runtime_context().get_node_id()
+    near = cluster.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
+    mailbox = cluster.ray.remote(num_cpus=0, scheduling_strategy=near)(Mailbox).remote()
+    try:
+        yield mailbox
+    finally:
+        cluster.ray.kill(mailbox)
+
+
+def run_all(
+    cluster: ClusterSession,
+    pieces: Mapping[str, Work],
+    needed: Resources,
+    *,
+    reporter: Reporter,
+    keep_going: bool = False,
+    on_poll: Callable[[list[str]], None] = lambda running: None,
+) -> dict[str, Exception]:
+    """Run pieces of work side by side, as many as there is room for. One that loses its process or node begins again.
+
+    Args:
+        cluster: the cluster.
+        pieces: by name.
+        needed: what each takes.
+        reporter: receives the lines of all, which begin with the name of the piece.
+        keep_going: whether the others go on after an error; else they are asked to stop.
+        on_poll: called with the names of the pieces that are not done, now and then.
+
+    Returns:
+        The errors, by the name of the piece that had them.
+
+    Raises:
+        Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all pieces have stopped.
+    """
+    task = cluster.ray.remote(num_cpus=needed.num_cpus, num_gpus=needed.num_gpus, max_retries=MAX_RETRIES, max_calls=1)(
+        _run_piece
+    )
+    replay, failed = EventReplay(reporter, labelled=True), dict[str, Exception]()
+    with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop:
+        place = str(Path.cwd())
+        running = {task.remote(mailbox, name, place, work): name for name, work in pieces.items()}
+        while running:
+            done, _ = cluster.ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL_SECONDS)
+            replay.play(cluster.ray.get(mailbox.take.remote()))
+            for each in done:
+                name = running.pop(each)
+                if (error := _error_of(cluster, each)) is not None:
+                    failed[name] = error
+            if stop or (failed and not keep_going):
+                cluster.ray.get(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
+            on_poll(list(running.values()))
+        replay.play(cluster.ray.get(mailbox.take.remote()))
+    if stop:
+        raise Stopped("stopped; the same command goes on")
+    return failed
+
+
+def _error_of(cluster: ClusterSession, reference: Any) -> Exception | None:
+    """Return the error of a piece that is done; None where it had none."""
+    try:
+        cluster.result(reference)
+    except (TfmError, OSError) as error:
+        return error
+    return None
+
+
+def _run_piece(mailbox: Any, name: str, folder: str, work: Work) -> None:
+    """Run a piece of work, on a node, in the folder of the process that was started."""
+    with chdir(folder), forward_events(mailbox, name) as reporter:
+        work(reporter=reporter)

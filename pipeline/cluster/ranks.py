@@ -1,0 +1,132 @@
+"""The ranks of one training on a cluster, started by Ray Train with PyTorch's process group.
+
+A rank or node that is lost ends the others; Ray Train starts all of them again, and they go on from the newest
+checkpoint, as torchrun's do when the same command is given again.
+"""
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, EventReplay, forward_events
+from tfm.pipeline.cluster.processes import Resources, Work, count_room, open_mailbox
+from tfm.pipeline.cluster.session import ClusterSession
+from tfm.pipeline.errors import Stopped
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.runtime.stop_signal import catch_stop_signals
+
+ERROR = "error"
+"""The name of an event that ends a training: its argument is the error of a rank."""
+
+
+def train_on_ranks(
+    cluster: ClusterSession, work: Work, num_ranks: int, device: str, restarts: int, reporter: Reporter
+) -> None:
+    """Train by several processes, and wait for their end.
+
+    Args:
+        cluster: the cluster.
+        work: what each rank does; RANK, WORLD_SIZE and LOCAL_RANK are set, and the process group is joined.
+        num_ranks: the number of processes.
+        device: name of the device.
+        restarts: how often all ranks start again after one was lost.
+        reporter: receives messages.
+
+    Raises:
+        Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all is saved; or ranks were lost more often than `restarts`.
+        Exception: the error of a rank.
+    """
+    needed = Resources.of_device(cluster, device)
+    if (room := count_room(cluster, needed)) < num_ranks:
+        reporter.warn(f"the cluster has room for {room} of {num_ranks} processes: waiting for further nodes")
+    replay = EventReplay(reporter, labelled=False)
+    with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop, _storage() as storage:
+        trainer = _make_trainer(mailbox, work, num_ranks, needed, restarts, storage)
+        fit = _Fit(trainer)
+        fit.start()
+        errors: list[tuple[int, Exception]] = []
+        is_alive = True
+        while is_alive:
+            fit.join(POLL_INTERVAL_SECONDS)
+            is_alive = fit.is_alive()
+            events = cluster.ray.get(mailbox.take.remote())
+            errors += [(int(sender), event[1][0]) for sender, event in events if event[0] == ERROR]
+            replay.play([each for each in events if each[1][0] != ERROR])
+            if stop:
+                cluster.ray.get(mailbox.ask_to_stop.remote(stop.signal))
+        replay.close()
+    if stop:
+        raise Stopped("stopped; the same command resumes it")
+    if errors:
+        raise min(errors, key=lambda each: each[0])[1]
+    if fit.error is not None:
+        raise Stopped(
+            f"the training lost a process or a node more than {restarts} times (training.restarts); the same command "
+            f"resumes it ({' '.join(str(fit.error).split()):.200})"
+        ) from fit.error
+
+
+class _Fit(threading.Thread):
+    """`fit` of a trainer beside this thread, which shows progress; error: what it raised."""
+
+    def __init__(self, trainer: Any) -> None:
+        super().__init__(daemon=True)
+        self._trainer = trainer
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._trainer.fit()
+        except Exception as error:  # Ray Train raises one class for all
+            self.error = error
+
+
+@contextmanager
+def _storage() -> Iterator[str]:
+    """A folder for what Ray Train writes about a training, none of which is needed afterwards."""
+    folder = tempfile.mkdtemp(prefix="tfm-ray-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_trainer(mailbox: Any, work: Work, num_ranks: int, needed: Resources, restarts: int, storage: str) -> Any:
+    from ray import train
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    resources: dict[str, float] = {"CPU": needed.num_cpus} | ({"GPU": needed.num_gpus} if needed.num_gpus else {})
+    return TorchTrainer(
+        _run_rank,
+        train_loop_config={"mailbox": mailbox, "work": work, "folder": str(Path.cwd())},
+        torch_config=TorchConfig(backend="nccl" if needed.num_gpus else "gloo"),
+        scaling_config=train.ScalingConfig(
+            num_workers=num_ranks, use_gpu=bool(needed.num_gpus), resources_per_worker=resources
+        ),
+        run_config=train.RunConfig(
+            name="training",
+            storage_path=storage,
+            failure_config=train.FailureConfig(max_failures=restarts),
+        ),
+    )
+
+
+def _run_rank(config: dict[str, Any]) -> None:
+    """Do the work of one rank. Its errors go to the mailbox, as Ray Train would start all ranks again after one.
+
+    A lost peer raises Stopped in a rank that was not asked to stop: that one is Ray Train's business.
+    """
+    rank = os.environ["RANK"]
+    with chdir(config["folder"]), forward_events(config["mailbox"], rank) as reporter:
+        try:
+            config["work"](reporter=reporter)
+        except Exception as error:
+            is_lost_peer = isinstance(error, Stopped) and reporter.stop is None
+            if is_lost_peer:
+                raise
+            reporter.add(ERROR, error)

@@ -1,0 +1,157 @@
+"""Runs, trials and ranks on a cluster: the models of one machine, whichever process is killed."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import RECIPE, ROOT, start, write_corpora
+from tests.ray_nodes import Nodes, ray_nodes
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 600.0
+STEPS = 300
+
+
+def run(*words: str | Path, folder: Path) -> str:
+    """Run a command to its end, and return what it wrote to stderr."""
+    process = start(*words, folder=folder)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    return err
+
+
+def write_recipe(folder: Path) -> None:
+    """Write corpora and a recipe whose training saves often."""
+    write_corpora(folder)
+    text = RECIPE.format(folder=".").replace("max_steps = 10", f"max_steps = {STEPS}\nsave_every = 20")
+    (folder / "tiny.toml").write_text(text, "utf-8")
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    """The fingerprint of each artifact of a run."""
+    return {
+        file.parent.name: json.loads(file.read_bytes())["fingerprint"]
+        for file in sorted(folder.glob("*/manifest.json"))
+    }
+
+
+def test_runs_of_seeds_are_those_of_one_machine(tmp_path: Path) -> None:
+    few = ("--set", "training.max_steps=40")
+    for place in ("here", "cluster"):
+        (tmp_path / place).mkdir()
+        write_recipe(tmp_path / place)
+    run("run", "tiny.toml", "--seeds", "1,2,3", *few, folder=tmp_path / "here")
+    with ray_nodes(2) as nodes:
+        words = "run", "tiny.toml", "--seeds", "1,2,3", *few, "--cluster", nodes.address
+        err = run(*words, folder=tmp_path / "cluster")
+    assert "tiny-2: [1/3] train" in err
+    for seed in (1, 2, 3):
+        one, other = (fingerprints(tmp_path / place / "runs" / f"tiny-{seed}") for place in ("here", "cluster"))
+        assert len(one) == 5
+        assert one == other
+
+
+def test_a_search_has_the_trials_of_one_machine(tmp_path: Path) -> None:
+    space = '"training.schedule.peak" = { low = 1e-4, high = 1e-2, log = true }'
+    text = f'[search]\nname = "s"\nbase = "tiny.toml"\nmethod = "random"\ntrials = 5\n[search.space]\n{space}\n'
+    values = {}
+    with ray_nodes(2) as nodes:
+        for place, more in (("here", ()), ("cluster", ("--cluster", nodes.address))):
+            (tmp_path / place).mkdir()
+            write_recipe(tmp_path / place)
+            (tmp_path / place / "s.toml").write_text(text, "utf-8")
+            run("search", "s.toml", "--set", "training.max_steps=20", *more, folder=tmp_path / place)
+            found = json.loads((tmp_path / place / "runs" / "s" / "search" / "trials.json").read_bytes())
+            values[place] = {each["number"]: each["value"] for each in found["trials"]}
+    assert len(values["here"]) == 5
+    assert values["here"] == values["cluster"]
+
+
+@pytest.fixture(scope="module")
+def by_torchrun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset, and a model that torchrun trained by two processes."""
+    folder = tmp_path_factory.mktemp("made")
+    write_recipe(folder)
+    run("tokenize", "--recipe", "tiny.toml", folder=folder)
+    run("preprocess", "--recipe", "tiny.toml", folder=folder)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "tfm.cli.app"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, "train", "--recipe", "tiny.toml", "--out", "torchrun"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def train(folder: Path, out: Path, nodes: Nodes, *more: str) -> "subprocess.Popen[str]":
+    """Start a training by two ranks."""
+    words = "train", "--recipe", "tiny.toml", "--out", out, "--cluster", nodes.address, "--ranks", "2", *more
+    return start(*words, folder=folder)
+
+
+def kill_rank(out: Path, nodes: Nodes, process: "subprocess.Popen[str]") -> None:
+    """Kill -9 a rank once there is a checkpoint."""
+    deadline = time.monotonic() + PATIENCE
+    while not list((out / "training" / "checkpoints").glob("*")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert nodes.kill_worker()
+
+
+def test_ranks_train_the_model_of_torchrun_and_show_their_progress(by_torchrun: Path, tmp_path: Path) -> None:
+    with ray_nodes(2) as nodes:
+        process = train(by_torchrun, tmp_path / "out", nodes)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert f"{STEPS} steps" in err
+    assert weights(tmp_path / "out") == weights(by_torchrun / "torchrun")
+
+
+@pytest.mark.promise("killed")
+def test_a_training_that_loses_a_rank_goes_on_by_itself(by_torchrun: Path, tmp_path: Path) -> None:
+    with ray_nodes(2) as nodes:
+        process = train(by_torchrun, tmp_path / "out", nodes)
+        kill_rank(tmp_path / "out", nodes, process)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert weights(tmp_path / "out") == weights(by_torchrun / "torchrun")
+
+
+@pytest.mark.promise("killed")
+def test_a_training_without_restarts_left_ends_and_the_same_command_resumes_it(
+    by_torchrun: Path, tmp_path: Path
+) -> None:
+    with ray_nodes(2) as nodes:
+        process = train(by_torchrun, tmp_path / "out", nodes, "--set", "training.restarts=0")
+        kill_rank(tmp_path / "out", nodes, process)
+        _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 75, err
+        assert "training.restarts" in err
+        again = train(by_torchrun, tmp_path / "out", nodes, "--set", "training.restarts=0")
+        _, err = again.communicate(timeout=PATIENCE)
+    assert again.returncode == 0, err
+    assert weights(tmp_path / "out") == weights(by_torchrun / "torchrun")
+
+
+def test_an_error_of_the_training_is_told_once_and_not_tried_again(by_torchrun: Path, tmp_path: Path) -> None:
+    with ray_nodes(2) as nodes:
+        process = train(by_torchrun, tmp_path / "out", nodes, "--set", 'name="nosuch"')
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 65, err
+    assert err.count("not made yet") == 1

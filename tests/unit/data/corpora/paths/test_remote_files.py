@@ -1,0 +1,113 @@
+"""Corpora behind URLs: copied once, copied again when they change, verified, and never asked for without leave."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from tfm.data.corpora.paths import remote_files
+from tfm.data.corpora.paths.remote_files import cache_folder, is_url, local_copy
+from tfm.data.corpora.sources import content_fingerprints, read_pairs
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+
+URL = "memory://corpora/train.tsv"
+
+
+@pytest.fixture(autouse=True)
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fsspec.AbstractFileSystem]:
+    """Yield a file system that counts what is opened; the cache is a new folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(remote_files, "_refreshed", {})
+    system = fsspec.filesystem("memory")
+    system.pipe("/corpora/train.tsv", b"eins\tone\nzwei\ttwo\n")
+    yield system
+    system.store.clear()
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin a new process, as far as copies know."""
+    monkeypatch.setattr(remote_files, "_refreshed", {})
+
+
+def test_a_url_is_told_from_a_path() -> None:
+    assert all(map(is_url, ("https://a.b/c", "s3://bucket/key", "nosuch://x")))
+    assert not any(map(is_url, ("a.tsv", "/a/b", "C:\\x", "a:b", "://x", "x//y")))
+
+
+def test_pairs_of_a_url_are_those_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_bytes(b"eins\tone\nzwei\ttwo\n")
+    here, there = (
+        CorpusConfig(format="tsv", path=path, source="0", target="1") for path in (str(tmp_path / "train.tsv"), URL)
+    )
+    assert list(read_pairs(there, online=True)) == list(read_pairs(here))
+    (label, _, fingerprint), (_, _, local) = (*content_fingerprints(there), *content_fingerprints(here))
+    assert label == URL
+    assert fingerprint == local
+
+
+def test_a_file_that_changes_is_copied_again_and_one_that_does_not_is_not(
+    server: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came: list[int] = []
+    for _ in range(2):
+        file = local_copy(URL, online=True, on_bytes=lambda count, total: came.append(count))
+        forget(monkeypatch)
+    assert came == [18]
+    server.pipe("/corpora/train.tsv", b"drei\tthree\n")
+    assert local_copy(URL, online=False).read_bytes() == b"eins\tone\nzwei\ttwo\n"
+    assert local_copy(URL, online=True) == file
+    assert file.read_bytes() == b"drei\tthree\n"
+
+
+def test_a_damaged_copy_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = local_copy(URL, online=True)
+    file.write_bytes(b"other text")
+    forget(monkeypatch)
+    with pytest.raises(DataError, match=r"data.online = false"):
+        local_copy(URL, online=False)
+    assert local_copy(URL, online=True).read_bytes() == b"eins\tone\nzwei\ttwo\n"
+
+
+def test_nothing_is_asked_for_without_leave() -> None:
+    with pytest.raises(DataError, match=r"is not downloaded yet, and data.online = false"):
+        local_copy(URL, online=False)
+    assert not cache_folder().exists()
+
+
+def test_a_download_that_is_cut_leaves_nothing(
+    server: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(server), "info", lambda self, path, **_: {"type": "file", "size": 99})
+    with pytest.raises(DataError, match="has 99 bytes, but 18 came"):
+        local_copy(URL, online=True)
+    assert [each for each in cache_folder().rglob("*") if each.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("memory://corpora/nosuch.tsv", "cannot be downloaded"),
+        ("memory://corpora", "is a folder"),
+        ("file:///etc/passwd", "no place of corpora"),
+        ("simplecache::memory://corpora/train.tsv", "no place of corpora|single file"),
+        ("memory://corpora/*.tsv", "single file"),
+        ("memory://a::file:///etc/passwd", "single file"),
+    ],
+)
+def test_other_places_are_refused(url: str, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        local_copy(url, online=True)
+
+
+def test_credentials_of_a_url_are_in_no_message_and_in_no_file(server: fsspec.AbstractFileSystem) -> None:
+    with pytest.raises(DataError) as caught:
+        local_copy("memory://me:hunter22@corpora/x.tsv?token=abcdefgh12345678", online=True)
+    assert "hunter22" not in str(caught.value)
+    assert "abcdefgh12345678" not in str(caught.value)
+    server.pipe("/me:hunter22@corpora/x.tsv", b"a\tb\n")
+    local_copy("memory://me:hunter22@corpora/x.tsv", online=True)
+    for file in cache_folder().rglob("*"):
+        assert "hunter22" not in str(file)
+        assert not file.is_file() or b"hunter22" not in file.read_bytes()
