@@ -147,10 +147,12 @@ def tune_weights(
         if value > best_value:
             best, best_value = weights, value
     sign = 1 if found.higher_is_better else -1
+    first = float(found.score(found.rows[choose(np.zeros(len(texts)), lists)].sum(0)))
     tuning = {
         "metric": metric,
         "value": sign * best_value,
         "direct_alone": sign * direct_alone,
+        "first": first,
         "trials": trials,
         "seed": seed,
     }

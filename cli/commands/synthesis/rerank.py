@@ -144,11 +144,9 @@ def _tune(
         (name, f"{weight:.4f}", f"{table[first, column].mean():.3f}", f"{table[chosen, column].mean():.3f}")
         for column, (name, weight) in enumerate(zip(FEATURES, tuned.values, strict=True))
     ]
-    value, alone = tuned.tuning["value"], tuned.tuning["direct_alone"]
-    title = (
-        f"{metric} {value:.2f} by these weights, {alone:.2f} by the direct model alone; {trials:,} trials, seed {seed}"
-    )
-    reporter.table(title, COLUMNS, rows)
+    value, alone, before = (tuned.tuning[name] for name in ("value", "direct_alone", "first"))
+    title = f"{metric} {value:.2f} by these weights, {alone:.2f} by the direct model's alone, {before:.2f} as they came"
+    reporter.table(f"{title}; {trials:,} trials, seed {seed}", COLUMNS, rows)
     _print_lists(found, table, tuned, jsonl=jsonl)
 
 
