@@ -155,8 +155,8 @@ class DataConfig(BaseModel):
                 raise ValueError(f"{name}: `synthetic` and `tag` are for training corpora: remove them")
         is_cut = self.fold is not None or not (self.valid and self.tests)
         if is_cut and any(corpus.synthetic is not None for corpus in self.train):
-            instead = "without folds, " if self.fold is not None else ""
-            raise ValueError(f"no score is of text that a model made: {instead}give data.valid and data.tests")
+            instead = "train without folds" if self.fold is not None else "give data.valid and data.tests"
+            raise ValueError(f"text that a model made (`synthetic`) cannot be validated or tested on: {instead}")
         return self
 
     @model_validator(mode="after")

@@ -82,5 +82,5 @@ def synthetic_problem(corpus: Any) -> str | None:
     if not re.fullmatch(TAG_PATTERN, corpus.tag):
         return f'`tag` is capital letters and digits in angle brackets, such as "<BT>", not {corpus.tag!r:.60}'
     if not corpus.has_source or corpus.has_images:
-        return "`tag` stands before a source of text, and this corpus has none: remove it"
+        return "`tag` is for sources of text, and this corpus has none: remove it"
     return None

@@ -135,10 +135,10 @@ def test_a_corpus_of_synthetic_text_that_is_none(texts: Path, more: str, reason:
 @pytest.mark.parametrize(
     ("sets", "reason"),
     [
-        ("data.tests={}", "no score is of text that a model made"),
+        ("data.tests={}", "give data.valid and data.tests"),
         ('data.valid={ synthetic = "made" }', "are for training corpora"),
         ('data.valid={ source = "valid.en", target = "valid.de", tag = "<BT>" }', "are for training corpora"),
-        ("data.fold={ number = 1, of = 2 }", "without folds"),
+        ("data.fold={ number = 1, of = 2 }", "train without folds"),
     ],
 )
 def test_nothing_is_scored_on_synthetic_text(texts: Path, sets: str, reason: str) -> None:
