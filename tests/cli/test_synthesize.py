@@ -1,11 +1,22 @@
 """`tfm synthesize`, as typed and as a stage of a run; and training on what it made."""
 
 import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.cli.user import RECIPE, Stages, tfm, write_corpora
+from tests.cli.user import RECIPE, Stages, start, tfm, write_corpora, write_lines
+from tests.damage import DAMAGES, damaged, files_of
+from tests.faults import Faults, Killed
+from tfm.data.corpus_config import CorpusConfig
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
+from tfm.pipeline.errors import DataError
 
 SYNTHESIS = """
 [synthesis]
@@ -71,6 +82,87 @@ def test_text_of_a_model_is_an_artifact_that_training_takes(texts: Path, stages:
     done = tfm("preprocess", "--recipe", "forward.toml")
     assert done.code == 65
     assert "output.txt" in done.err
+
+
+SHORT = ("--beam", "1", "--set", "synthesis.decoding.max_length=6", "--device", "cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("kill", marks=pytest.mark.promise("killed")),
+        pytest.param("full", marks=pytest.mark.promise("failed")),
+    ],
+)
+def test_whatever_goes_wrong_at_whichever_call(
+    texts: Path,
+    stages: Stages,
+    how: str,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """The old artifact or the new one stands whole, and the same command makes the same bytes and leaves nothing."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    words = ("synthesize", stages.folder, "--source", "mono.de", *SHORT, "--out", "made")
+    assert tfm(*words, "--n-best", "1", "--set", "synthesis.min_score=-99").code == 0
+    shutil.copytree("made", "old")
+    before = open_artifact(Path("old")).fingerprint
+    with Faults().patched() as counted:
+        assert tfm(*words).code == 0
+    expected = open_artifact(Path("made")).fingerprint
+    for at in range(1, len(counted.calls) + 1):
+        shutil.rmtree("made")
+        shutil.copytree("old", "made")
+        faults, result = Faults(at, how), None
+        with suppress(Killed), faults.patched():
+            result = tfm(*words)
+        assert open_artifact(Path("made")).fingerprint in (before, expected), (at, faults.hit)
+        assert result is None or result.code in (0, 73, 74), (at, faults.hit, result)
+        assert tfm(*words).code == 0, (at, faults.hit)
+        assert open_artifact(Path("made")).fingerprint == expected, (at, faults.hit)
+        left = [each.name for each in Path().iterdir() if each.name.startswith(".made") and each.suffix != ".lock"]
+        assert left == [], (at, faults.hit)
+    record_property("points", len(counted.calls))
+
+
+@pytest.mark.slow
+@pytest.mark.promise("killed")
+def test_a_killed_process_goes_on_with_finished_chunks(texts: Path, stages: Stages) -> None:
+    lines = [f"eins zwei {word}" for word in ("drei", "vier", "fünf", "sechs") for _ in range(275)]
+    write_lines(Path("long.de"), lines)
+    words = ("synthesize", stages.folder, "--source", "long.de", "--strategy", "sample", *SHORT[2:], "--out")
+    assert tfm(*words, "whole").code == 0
+    process = start(*words, "made", folder=texts)
+    kept = texts / ".made.chunks"
+    while process.poll() is None and len(list(kept.glob("[0-9a-f]*"))) < 2:
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    before = {file.name: file.stat().st_mtime_ns for file in kept.glob("[0-9a-f]*")}
+    assert before, "killed while it worked"
+    assert not Path("made").exists()
+    assert tfm(*words, "made").code == 0
+    for name in ("input.txt", "output.txt", "scores.parquet", "dropped.jsonl"):
+        assert (Path("made") / name).read_bytes() == (Path("whole") / name).read_bytes()
+    assert not kept.exists()
+
+
+@pytest.mark.promise("damaged")
+def test_a_damaged_artifact_is_refused_and_made_anew(texts: Path, stages: Stages) -> None:
+    words = ("synthesize", stages.folder, "--source", "mono.de", *SHORT, "--out", "made")
+    assert tfm(*words).code == 0
+    made, names = Path("made"), files_of(Path("made"))
+    assert len(names) == 5
+    corpus = CorpusConfig.model_validate({"synthetic": "made"})
+    for name in names:
+        for damage in DAMAGES.values():
+            with damaged(made / name, damage), pytest.raises(DataError, match="made"):
+                corpus_inputs({"train": [corpus]}, online=False)
+    assert list(corpus_inputs({"train": [corpus]}, online=False)) == ["train: made"]
+    (made / "output.txt").write_text("eins\n", "utf-8")
+    assert "damaged: made: 'output.txt'" in tfm(*words).err
+    assert "up to date" in tfm(*words).err
 
 
 @pytest.mark.slow
