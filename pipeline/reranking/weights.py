@@ -25,7 +25,7 @@ from tfm.pipeline.significance.segment_statistics import segment_statistics
 
 FEATURES = ("direct", "channel", "language_model", "length")
 RANGES = {"direct": (0.0, 1.0), "channel": (0.0, 1.0), "language_model": (0.0, 1.0), "length": (-1.0, 1.0)}
-DIRECT_ALONE = (1.0, 0.0, 0.0, 0.0)
+DIRECT_MODEL_WEIGHTS = (1.0, 0.0, 0.0, 0.0)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -134,12 +134,12 @@ def tune_weights(
     repeated = [reference for reference, count in zip(references, counts, strict=True) for _ in range(count)]
     (found,) = segment_statistics(metric, [texts], [repeated], EvaluationConfig())
     draw, best_value = np.random.default_rng(seed), -math.inf
-    best: tuple[float, ...] = DIRECT_ALONE
+    best: tuple[float, ...] = DIRECT_MODEL_WEIGHTS
     direct_alone = 0.0
     for number in range(trials + 1):
         drawn = draw.uniform([RANGES[name][0] for name in FEATURES], [RANGES[name][1] for name in FEATURES])
         used = [float(value) if name in names else 0.0 for name, value in zip(FEATURES, drawn, strict=True)]
-        weights = tuple(used) if number else DIRECT_ALONE
+        weights = tuple(used) if number else DIRECT_MODEL_WEIGHTS
         rows = choose(features @ np.array(weights), lists)
         value = float(found.score(found.rows[rows].sum(0))) * (1 if found.higher_is_better else -1)
         if not number:

@@ -13,11 +13,11 @@ from tfm.pipeline.synthesis.config import NoiseConfig
 from tfm.pipeline.synthesis.held_out import HeldOutTexts
 from tfm.pipeline.synthesis.noise import add_noise
 
-LINES_PER_LOOK = 2048
+LINES_PER_CHECK = 2048
 """Lines that are compared with held-out texts at a time."""
-EMPTY, HELD_OUT, UNWRITTEN, LOW_SCORE = "empty", "held out", "nothing written", "score"
-DROP_REASONS = (EMPTY, HELD_OUT, UNWRITTEN, LOW_SCORE)
-Translate = Callable[[Iterable[str]], Iterator[Sequence[Translation]]]
+EMPTY_REASON, HELD_OUT_REASON, NO_OUTPUT_REASON, SCORE_REASON = "empty", "held out", "nothing written", "score"
+DROP_REASONS = (EMPTY_REASON, HELD_OUT_REASON, NO_OUTPUT_REASON, SCORE_REASON)
+LineTranslator = Callable[[Iterable[str]], Iterator[Sequence[Translation]]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class SyntheticPair:
 
 
 def synthesize_pairs(
-    lines: Iterable[str], held_out: HeldOutTexts, translate: Translate, noise: NoiseConfig | None
+    lines: Iterable[str], held_out: HeldOutTexts, translate: LineTranslator, noise: NoiseConfig | None
 ) -> Iterator[SyntheticPair]:
     """Yield the pairs of each line, in order; a line that is not translated, or gives nothing, as one that is dropped.
 
@@ -59,7 +59,7 @@ def synthesize_pairs(
         translate: gives the translations of texts, in their order.
         noise: settings of the noise in what is written; None for none.
     """
-    all_lines, wanted = tee(_look_at_lines(lines, held_out))
+    all_lines, wanted = tee(_check_lines(lines, held_out))
     found = translate(text for _, text, reason in wanted if reason is None)
     for line, text, reason in all_lines:
         if reason is not None:
@@ -68,7 +68,7 @@ def synthesize_pairs(
         for rank, each in enumerate(next(found), 1):
             pair = SyntheticPair(line, rank, text, each.text, each.log_prob, each.num_tokens)
             if not each.text.strip():
-                yield replace(pair, dropped=UNWRITTEN)
+                yield replace(pair, dropped=NO_OUTPUT_REASON)
             else:
                 yield pair if noise is None else replace(pair, output=add_noise(each.text, noise, rank))
     next(found, None)  # at its end it warns of what the model could not read
@@ -89,17 +89,17 @@ def drop_low_scores(pairs: Iterable[SyntheticPair], limit: float | None) -> Iter
     """Yield the pairs, those with a score below the limit as dropped."""
     for pair in pairs:
         is_low = limit is not None and pair.dropped is None and pair.score < limit
-        yield replace(pair, dropped=LOW_SCORE) if is_low else pair
+        yield replace(pair, dropped=SCORE_REASON) if is_low else pair
 
 
-def _look_at_lines(lines: Iterable[str], held_out: HeldOutTexts) -> Iterator[tuple[int, str, str | None]]:
+def _check_lines(lines: Iterable[str], held_out: HeldOutTexts) -> Iterator[tuple[int, str, str | None]]:
     """The number of each line from 1, the line, and the reason why it is not translated."""
     line = 0
-    for rows in chunk_rows(zip(lines), LINES_PER_LOOK):
+    for rows in chunk_rows(zip(lines), LINES_PER_CHECK):
         texts = [text for (text,) in rows]
         for text, is_held_out in zip(texts, held_out.contains(texts).tolist(), strict=True):
             line += 1
             if not text or text.isspace():
-                yield line, text, EMPTY
+                yield line, text, EMPTY_REASON
             else:
-                yield line, text, HELD_OUT if is_held_out else None
+                yield line, text, HELD_OUT_REASON if is_held_out else None
