@@ -43,14 +43,12 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> FeatureScorer:
 
 
 def log_prob_by_steps(scorer: FeatureScorer, text: str) -> float:
-    """log p(text) by the language model, piece by piece: each prefix is read anew."""
+    """log p(text) by the language model, piece by piece."""
     assert scorer.language_model is not None
     model, ids = scorer.language_model.model, scorer.language_model.target_tokenizer.encode(text)
-    total, wanted = 0.0, [*ids, EOS_ID]
-    for place, token in enumerate(wanted):
-        state = model.empty_state(1)
-        for read in [BOS_ID, *wanted[:place]]:
-            predict, state = model.step(torch.tensor([read]), state)
+    total, state = 0.0, model.empty_state(1)
+    for read, token in zip([BOS_ID, *ids], [*ids, EOS_ID], strict=True):
+        predict, state = model.step(torch.tensor([read]), state)
         total += float(predict(slice(None))[0, token])
     return total
 

@@ -43,6 +43,7 @@ def dataset_of(data: DataConfig, folder: Path, settings: TokenizerConfig, kept: 
     return load_dataset(folder / "dataset")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("languages", [True, False])
 def test_the_tag_is_before_the_sources_of_its_corpus_alone(tmp_path: Path, shared: bool, languages: bool) -> None:

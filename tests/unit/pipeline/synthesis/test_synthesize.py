@@ -85,7 +85,9 @@ def test_pairs_have_the_translations_and_log_probabilities_of_the_model(make: Ma
     assert {*open_artifact(made).inputs} == {"model", f"text: {made.parent / 'text'}"}
 
 
-@pytest.mark.parametrize("decoding", [SHORT, SHORT | {"strategy": "sample", "n_best": 2}])
+@pytest.mark.parametrize(
+    "decoding", [SHORT | {"strategy": "sample", "n_best": 2}, pytest.param(SHORT, marks=pytest.mark.slow)]
+)
 def test_bytes_are_the_same_whatever_the_number_of_processes(make: Make, decoding: dict[str, Any]) -> None:
     alone = content(make("alone", workers=0, decoding=decoding))
     for workers in (1, 2):
@@ -125,6 +127,7 @@ def test_work_that_was_stopped_goes_on_with_what_was_kept(make: Make, monkeypatc
     assert not [each for each in resumed.parent.iterdir() if each.name.endswith(".chunks")]
 
 
+@pytest.mark.slow
 def test_low_scores_are_dropped_by_value_and_by_share(make: Make) -> None:
     scores = sorted(pq.read_table(make("all") / "scores.parquet")["score"].to_pylist())
     limit = (scores[1] + scores[2]) / 2
@@ -145,6 +148,7 @@ def test_noise_is_in_what_was_written_alone(make: Make) -> None:
     assert (plain / "output.txt").read_bytes() != (noisy / "output.txt").read_bytes()
 
 
+@pytest.mark.slow
 def test_several_models_are_an_ensemble(make: Make, models: dict[str, Path]) -> None:
     made = make("both", models=[str(models["other"])])
     assert {"model", "model 2"} < {*open_artifact(made).inputs}
