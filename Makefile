@@ -63,7 +63,7 @@ all: $(INSTALLED)
 		$(MAKE) --no-print-directory $(SCORES); \
 	fi
 
-# A recipe with [clean], maybe from one that it extends, has a stage before the first.
+# A recipe with [clean], maybe from one that it extends, has a stage before the first; one with [synthesis] after the last.
 $(TOKENIZER): $(RECIPES) | $(INSTALLED)
 	@if grep -qs '^ *\[\[*clean' $(RECIPES) && $(TFM) recipe $(RECIPE) | grep -q '^  "clean": {'; then \
 		echo '$(TFM) clean --recipe $(RECIPE)'; $(TFM) clean --recipe $(RECIPE); fi
@@ -80,6 +80,8 @@ $(TRANSLATIONS): $(RECIPES) $(MODEL) $(DATASET) | $(INSTALLED)
 
 $(SCORES): $(RECIPES) $(TRANSLATIONS) | $(INSTALLED)
 	$(TFM) evaluate --recipe $(RECIPE)
+	@if grep -qs '^ *\[synthesis' $(RECIPES) && $(TFM) recipe $(RECIPE) | grep -q '^  "synthesis": {'; then \
+		echo '$(TFM) synthesize --recipe $(RECIPE)'; $(TFM) synthesize --recipe $(RECIPE); fi
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

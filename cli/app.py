@@ -35,6 +35,8 @@ from tfm.cli.commands.recipes.recipe import recipe
 from tfm.cli.commands.recipes.run import run
 from tfm.cli.commands.recipes.search import search
 from tfm.cli.commands.serve import serve
+from tfm.cli.commands.synthesis.rerank import rerank
+from tfm.cli.commands.synthesis.synthesize import synthesize
 from tfm.cli.commands.tokenize import tokenize
 from tfm.cli.commands.train import train
 from tfm.cli.commands.translate import translate
@@ -50,7 +52,7 @@ OUT_OF_MEMORY_MESSAGE = (
     "memory ran out: end other programs or raise the limit (ulimit -v), or lower data.batch_tokens or "
     "decoding.batch_sentences"
 )
-RESUMABLE_COMMANDS = ("clean", "train", "run", "search")
+RESUMABLE_COMMANDS = ("clean", "train", "run", "search", "synthesize")
 """Commands that go on where they were stopped."""
 
 
@@ -154,6 +156,7 @@ handle_errors = ErrorHandler()
 STAGES = (clean, tokenize, preprocess, train, with_options(translate), with_options(evaluate))
 OTHER_COMMANDS = (
     *(run, search, generate, with_options(serve), attend, align, embed),
+    *(with_options(synthesize), rerank),
     *(compare, import_model, export, push, pull, inspect, recipe, plan),
 )
 

@@ -152,6 +152,17 @@ class DataConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _check_synthetic(self) -> "DataConfig":
+        for name, corpus in self.corpora_by_name.items():
+            if not name.startswith("train.") and (corpus.synthetic is not None or corpus.tag is not None):
+                raise ValueError(f"{name}: `synthetic` and `tag` are for training corpora: remove them")
+        is_cut = self.fold is not None or not (self.valid and self.tests)
+        if is_cut and any(corpus.synthetic is not None for corpus in self.train):
+            instead = "train without folds" if self.fold is not None else "give data.valid and data.tests"
+            raise ValueError(f"text that a model made (`synthetic`) cannot be validated or tested on: {instead}")
+        return self
+
+    @model_validator(mode="after")
     def _check_languages(self) -> "DataConfig":
         given = {name: corpus.languages for name, corpus in self.corpora_by_name.items()}
         without = [name for name, languages in given.items() if languages is None]
@@ -198,6 +209,11 @@ class DataConfig(BaseModel):
         """The languages of training texts, sources and targets, each once; none where the corpora do not name them."""
         both = (corpus.languages or () for corpus in self.train)
         return tuple(sorted({code for codes in both for code in codes}))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of training corpora, each once."""
+        return tuple(sorted({corpus.tag for corpus in self.train if corpus.tag is not None}))
 
     def epoch_without_corpora(self, last: int) -> int | None:
         """The first epoch, up to `last`, in which no training corpus is used."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tfm.data.image_config import IMAGE_FORMATS, image_corpus_problem
-from tfm.data.table_keys import table_problem
+from tfm.data.table_keys import synthetic_problem, synthetic_sides, table_problem
 from tfm.tokenizer.special import LANGUAGE_CODE
 
 Format = Literal[
@@ -126,6 +126,17 @@ class CorpusConfig(BaseModel):
     )
     length: int | None = Field(None, ge=1, le=100, description="addition, programs: maximum digits of a number")
     nesting: int | None = Field(None, ge=1, le=20, description="programs: number of operations of a program")
+    synthetic: str | None = Field(
+        None, description="training: the folder of text that `tfm synthesize` made, in place of source and target"
+    )
+    side: Literal["source", "target"] | None = Field(
+        None,
+        description="synthetic: the side that a model wrote; none: source, which is back-translation; target: forward "
+        "translation, distillation",
+    )
+    tag: str | None = Field(
+        None, description='training: a control token before each source, such as "<BT>"; test sets have none'
+    )
     mix: bool = Field(
         False, description="addition, programs: draw length and nesting at random for each, up to those values"
     )
@@ -184,6 +195,17 @@ class CorpusConfig(BaseModel):
             return {**given, "target": "label"}
         return given
 
+    @model_validator(mode="before")
+    @classmethod
+    def _find_synthetic_files(cls, given: object) -> object:
+        """Text that a model made is two files: which of them is the source is said by `side`."""
+        if not isinstance(given, dict) or not isinstance(given.get("synthetic"), str):
+            return given
+        sides = synthetic_sides(given["synthetic"], given.get("side"))
+        if any(given.get(side, file) != file for side, file in sides.items()):
+            raise ValueError("`synthetic` has both sides of the pairs: remove `source` and `target`")
+        return {**given, **sides}
+
     @field_validator("source", "target", "references", mode="before")
     @classmethod
     def _parse_column_numbers(cls, given: object) -> object:
@@ -227,7 +249,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_images(self) -> "CorpusConfig":
-        if (problem := image_corpus_problem(self) or table_problem(self)) is not None:
+        if (problem := image_corpus_problem(self) or table_problem(self) or synthetic_problem(self)) is not None:
             raise ValueError(problem)
         return self
 

@@ -1,7 +1,16 @@
-"""Keys of a corpus that say how a file is written or what of it is read, and which formats have none."""
+"""Keys of a corpus that say how a file is written or what of it is read, and which formats have none.
+
+Also those of text that a model made.
+"""
 
 import re
+from pathlib import Path
 from typing import Any
+
+from tfm.tokenizer.special import TAG_PATTERN
+
+SYNTHETIC_FILES = ("input.txt", "output.txt")
+"""The files of text that a model made (`tfm synthesize`): what it read, and what it wrote, line by line."""
 
 FORMATS_BY_KEY = {
     "delimiter": ("csv",),
@@ -15,7 +24,7 @@ UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (
     {"images": None},
     {"image": None},
     {"classes": []},
-    *({key: None} for key in FORMATS_BY_KEY),
+    *({key: None} for key in (*FORMATS_BY_KEY, "synthetic", "side", "tag")),
 )
 """Keys with the values that they have in a dumped config that does not set them; configs once had none of them."""
 
@@ -48,4 +57,30 @@ def table_problem(corpus: Any) -> str | None:
         return f'format "conll" has columns by number, from 0, and none is called "{wrong[0]}"'
     if corpus.header is False and named:
         return f'`header = false`: without names, columns are numbers from 0, and "{named[0]}" is none'
+    return None
+
+
+def synthetic_sides(folder: str, side: object) -> dict[str, str]:
+    """Return the files of text that a model made, by their use in training.
+
+    Args:
+        folder: of the text.
+        side: the side that the model wrote; if it is not the target, it is the source.
+    """
+    read, written = (str(Path(folder) / name) for name in SYNTHETIC_FILES)
+    return {"source": read, "target": written} if side == "target" else {"source": written, "target": read}
+
+
+def synthetic_problem(corpus: Any) -> str | None:
+    """The problem of a corpus (a CorpusConfig) of text that a model made, or of its tag; None if there is none."""
+    if corpus.synthetic is not None and corpus.format != "text":
+        return f'`synthetic` is a folder of `tfm synthesize`, not of format "{corpus.format}"'
+    if corpus.side is not None and corpus.synthetic is None:
+        return "`side` is for text that a model made: it needs `synthetic`"
+    if corpus.tag is None:
+        return None
+    if not re.fullmatch(TAG_PATTERN, corpus.tag):
+        return f'`tag` is capital letters and digits in angle brackets, such as "<BT>", not {corpus.tag!r:.60}'
+    if not corpus.has_source or corpus.has_images:
+        return "`tag` is for sources of text, and this corpus has none: remove it"
     return None

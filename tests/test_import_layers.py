@@ -20,7 +20,19 @@ ONLY_IN = {"typer": "cli", "rich": "cli", "tokenizers": "tokenizer"}
 # From the top floor down: a folder or file imports what stands below it in its list, never what stands above.
 FOLDERS = {
     "pipeline": (
-        *("serving", "api", "planning", "tuning", "recipes", "stages", "judging", "cleaning", "hub"),
+        *(
+            "serving",
+            "api",
+            "planning",
+            "tuning",
+            "recipes",
+            "stages",
+            "judging",
+            "synthesis",
+            "reranking",
+            "cleaning",
+            "hub",
+        ),
         *("cluster",),
         *("comparison", "training", "reports"),
         *("significance",),

@@ -10,9 +10,10 @@ from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.numpy_inference.decoder_only import DecoderOnly
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import build_decoder_only_network, build_network
-from tfm.pipeline.model_io.loaded_model import LoadedModel, remove_ties
+from tfm.pipeline.artifacts.artifact import Plan, publish
+from tfm.pipeline.model_io.loaded_model import LoadedModel, remove_ties, save_model
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.tokenizer import Tokenizer
+from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 from tfm.tokenizer.train import train
 
 TEXTS = ("a dog runs through the snow .", "two dogs and a cat sit by the sea , asleep .", "the sea is cold !")
@@ -50,3 +51,13 @@ def numpy_language_model(loaded: LoadedModel) -> DecoderOnly:
     """The network of a language model in numpy."""
     weights = {name: each.numpy() for name, each in remove_ties(loaded.model.state_dict()).items()}
     return build_decoder_only_network(loaded.config, weights, vocab=loaded.target_tokenizer.vocab_size)
+
+
+def publish_model(folder: Path, **changes: Any) -> Path:
+    """A model with random weights, as a training publishes it."""
+    made = tiny_model(folder, **changes)
+    (folder.parent / f"{folder.name}-tokenizer").mkdir()
+    save_pair(made.source_tokenizer, made.target_tokenizer, folder.parent / f"{folder.name}-tokenizer")
+    with publish(Plan("train", folder, {}, {}, 1), command=["test"]) as draft:
+        save_model(draft.folder, made.config, made.model.state_dict(), folder.parent / f"{folder.name}-tokenizer")
+    return folder

@@ -121,6 +121,10 @@ class CodePoints(Tokenizer):
         assert self._whole.normalizer is not None
         return CodePoints(self._whole.normalizer, [*self._languages, *sorted(set(languages) - {*self._languages})])
 
+    def with_tags(self, *tags: str) -> "CodePoints":
+        """Raise ValueError: behind the characters are languages alone."""
+        raise ValueError(f"has characters by their numbers, and no tags beside them ({', '.join(tags)})")
+
     @cached_property
     def names(self) -> LabelKind | None:
         """None: its pieces are characters."""

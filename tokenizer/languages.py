@@ -10,13 +10,9 @@ No text can spell one: as with all control tokens, a text of these characters is
 import re
 from collections.abc import Collection, Iterable
 
-import numpy as np
 import tokenizers
-from numpy.typing import NDArray
 
-from tfm.tokenizer.sampled import Ints, Keys, SegmentationSampler
 from tfm.tokenizer.special import LANGUAGE_CODE, language_token
-from tfm.tokenizer.words import FlatIds
 
 
 def add_languages(backend: tokenizers.Tokenizer, languages: Iterable[str]) -> None:
@@ -59,25 +55,6 @@ def _token_ids(backend: tokenizers.Tokenizer, token_of_language: str) -> dict[st
     of_languages = re.compile(token_of_language)
     found = ((number, token.content) for number, token in added if token.special)
     return {content.strip("<>_"): number for number, content in found if of_languages.fullmatch(content)}
-
-
-class LanguageTokenNormalizer:
-    """Draws other pieces (`tokenizer.sampled`) of a row behind its token of a language, if it begins with one.
-
-    languages: the ids of all languages.
-    """
-
-    def __init__(self, sampler: SegmentationSampler, languages: Iterable[int]) -> None:
-        self._sampler, self._languages = sampler, [*languages]
-
-    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
-        begins = np.cumsum(lengths) - lengths
-        led = np.zeros(len(lengths), np.bool_)
-        rows = np.flatnonzero(lengths)
-        led[rows] = np.isin(ids[begins[rows]], self._languages)
-        new, new_lengths = self._sampler(np.delete(ids, begins[led]), lengths - led, keys)
-        new_begins = np.cumsum(new_lengths) - new_lengths
-        return np.insert(new, new_begins[led], ids[begins[led]]).astype(np.int32), new_lengths + led
 
 
 # Codes

@@ -14,11 +14,12 @@ from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.step_checks import check_steps
 from tfm.tokenizer.foreign.unnumbered import assign_free_ids, num_ids
 from tfm.tokenizer.labels import find_label_kind
-from tfm.tokenizer.languages import LanguageTokenNormalizer, add_languages, has_source_language, language_ids
+from tfm.tokenizer.languages import add_languages, has_source_language, language_ids
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import BpeDropout, SegmentationSampler, UnigramSampling
 from tfm.tokenizer.sentinels import sentinel_ids
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
+from tfm.tokenizer.tags import PrefixTokenNormalizer, add_tags, tag_ids
 from tfm.tokenizer.words import (
     FlatIds,
     WordEncodingCache,
@@ -58,7 +59,7 @@ class Tokenizer:
         backend.no_padding()
         backend.no_truncation()  # a text is encoded as it is, and whole
         self._whole = backend
-        self._prefix_ids: tuple[int, ...] = ()  # tokens of languages, before each text that has pieces
+        self._prefix_ids: tuple[int, ...] = ()  # of languages and tags, before each text that has pieces
         self.vocab_size = num_ids(backend)
         self._all_numbered = self.vocab_size == len(vocabulary)
 
@@ -145,6 +146,36 @@ class Tokenizer:
         """The ids of the tokens that stand for hidden spans, the first for the first of a text; may be empty."""
         return sentinel_ids(self._whole)
 
+    @cached_property
+    def tags(self) -> dict[str, int]:
+        """The ids of the tags that say what kind of training text a source is of, by their spelling; may be empty."""
+        return tag_ids(self._whole)
+
+    @property
+    def control_ids(self) -> set[int]:
+        """The ids of languages, tags and sentinels, which no text spells."""
+        return {*self.languages.values(), *self.tags.values(), *self.sentinels}
+
+    def select_tag(self, tag: str) -> "Tokenizer":
+        """The same tokenizer for sources of a kind: its tag is before each text with pieces, behind its languages.
+
+        Raises KeyError where it does not have the tag.
+        """
+        other = copy.copy(self)
+        other._prefix_ids = (*self._prefix_ids, self.tags[tag])
+        return other
+
+    def with_tags(self, *tags: str) -> "Tokenizer":
+        """The same tokenizer with tags behind its pieces.
+
+        Raises ValueError where pieces that have no number are behind them already.
+        """
+        if not self._all_numbered and {*tags} - self.tags.keys():
+            raise ValueError(f"cannot have tags behind its pieces ({', '.join(tags)})")
+        whole = tokenizers.Tokenizer.from_str(self._whole.to_str())
+        add_tags(whole, tags)
+        return Tokenizer(whole).with_original_ids(self.original_ids)
+
     def select_target_language(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
@@ -195,14 +226,15 @@ class Tokenizer:
     ) -> SegmentationSampler | None:
         """The sampler that draws other pieces of the same text; None where no value is given for its kind."""
         model = make_word_model(self._whole)
-        control = {*self.languages.values(), *self.sentinels}  # which no text spells
+        control = self.control_ids
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
         found: SegmentationSampler | None = None
         if bpe_dropout is not None and model is not None and model["type"] == "BPE":
             found = BpeDropout(pieces, [(left, right) for left, right in model["merges"]], bpe_dropout)
         if unigram_alpha is not None and model is not None and model["type"] == "Unigram":
             found = UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
-        return found if found is None or not self.languages else LanguageTokenNormalizer(found, self.languages.values())
+        before = [*self.languages.values(), *self.tags.values()]
+        return PrefixTokenNormalizer(found, before) if found is not None and before else found
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""
@@ -236,7 +268,7 @@ class Tokenizer:
 
     def longest_pieces(self, count: int) -> list[str]:
         """The `count` longest pieces as they stand inside of a text, without control tokens; of equals by spelling."""
-        control = {*self.languages.values(), *self.sentinels}
+        control = self.control_ids
         numbers = (number for number in range(len(SPECIAL_TOKENS), self.vocab_size) if number not in control)
         return sorted({self.surface(number) for number in numbers}, key=lambda piece: (-len(piece), piece))[:count]
 

@@ -1,4 +1,4 @@
-"""The languages that the sources of a corpus begin with, as a tokenizer calls them."""
+"""The languages and the tag that the sources of a corpus begin with, as a tokenizer has them."""
 
 from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe_corpus
@@ -27,3 +27,20 @@ def language_codes(corpus: Corpus, source: Tokenizer) -> tuple[str, ...]:
             )
             raise DataError(problem, file=describe_corpus(corpus))
     return tuple(code for (code,) in codes)
+
+
+def select_source_tokenizer(source: Tokenizer, codes: tuple[str, ...], tag: str | None) -> Tokenizer:
+    """Return the tokenizer of the sources of a corpus.
+
+    Args:
+        source: the tokenizer of all sources.
+        codes: of the languages that they begin with, as `language_codes` gives them.
+        tag: the tag that they begin with behind them; None for none.
+
+    Raises:
+        DataError: it has no such tag.
+    """
+    source = source.select_target_language(*codes) if codes else source
+    if tag is not None and tag not in source.tags:
+        raise DataError(f"the tokenizer has no tag {tag}: make one with a recipe whose data.train has it")
+    return source if tag is None else source.select_tag(tag)

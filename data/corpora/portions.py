@@ -115,6 +115,11 @@ class Portion:
         return self.corpora[0].languages
 
     @property
+    def tag(self) -> str | None:
+        """The control token before each source."""
+        return self.corpora[0].tag
+
+    @property
     def epochs(self) -> tuple[int, int] | None:
         """The first and the last epoch that use its pairs."""
         return self.corpora[0].epochs

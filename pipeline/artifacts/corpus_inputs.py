@@ -2,20 +2,35 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from tfm.data.corpora.portions import Corpus, Portion
 from tfm.data.corpora.sources import content_fingerprints
+from tfm.data.corpus_config import CorpusConfig
 from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.canonical_json import JSON
 
+SYNTHESIZE_STAGE = "synthesize"
+
+
+def synthetic_folder(corpus: Corpus) -> str | None:
+    """The folder of text that a model made, of a corpus that is such text."""
+    return corpus.synthetic if isinstance(corpus, CorpusConfig) else None
+
 
 def corpus_inputs(splits: Mapping[str, Sequence[Corpus]], *, online: bool) -> dict[str, Input]:
-    """The inputs of some splits by "SPLIT: LABEL". Corpora that share a label, as two columns of one dataset do, and
-    are not of the same texts, are numbered. Raises DataError where a corpus is not there."""
+    """The inputs of some splits by "SPLIT: LABEL"; text that a model made is one, an artifact.
+
+    Corpora that share a label, as two columns of one dataset do, and are not of the same texts, are numbered. Raises
+    DataError where a corpus is not there.
+    """
     found: dict[str, Input] = {}
     for name, corpora in splits.items():
         for corpus in corpora:
+            if (folder := synthetic_folder(corpus)) is not None:
+                found[f"{name}: {folder}"] = Input.from_artifact(Path(folder), SYNTHESIZE_STAGE)
+                continue
             for label, path, fingerprint in content_fingerprints(corpus, online=online):
                 made = Input.from_value(fingerprint, None if path is None else str(path))
                 key, number = f"{name}: {label}", 1

@@ -118,5 +118,6 @@ def _cleaned_corpus(corpus: Corpus, clean: Path, number: int) -> CorpusConfig:
         source_language=languages[0],
         target_language=languages[1],
         weight=corpus.weight,
+        tag=corpus.tag,
         epochs=corpus.epochs,
     )

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
+from tfm.data.corpora.language_codes import select_source_tokenizer
 from tfm.data.corpora.references import Row
 from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, EncodedSide, encode_portion, portion_columns
 from tfm.data.dataset.store import list_array
@@ -45,13 +46,20 @@ class ClusterEncoder:
     tokenizer: Input
 
     def encode(
-        self, rows: Iterable[Row], languages: tuple[str, ...], *, counts_words: bool, multi_reference: bool
+        self,
+        rows: Iterable[Row],
+        languages: tuple[str, ...],
+        tag: str | None,
+        *,
+        counts_words: bool,
+        multi_reference: bool,
     ) -> Iterator[Chunk]:
         """Encode pairs, as `encode_rows` does.
 
         Args:
             rows: the texts of each pair.
             languages: the codes of `Tokenizer.select_target_language`; none where sources begin with no language.
+            tag: the tag that sources begin with; None for none.
             counts_words: whether the words of sources are counted.
             multi_reference: whether rows may have more than two texts.
 
@@ -60,7 +68,7 @@ class ClusterEncoder:
         """
         first = 0
         for portions, result in self.cluster.map_in_order(
-            encode_columns, self._chunks(rows, languages, multi_reference=multi_reference)
+            encode_columns, self._chunks(rows, languages, tag, multi_reference=multi_reference)
         ):
             batches = read_columns(result, [len(each) for each in portions], counts_words=counts_words)
             for portion, (source, target) in zip(portions, batches, strict=True):
@@ -70,29 +78,34 @@ class ClusterEncoder:
                 first += len(portion)
 
     def _chunks(
-        self, rows: Iterable[Row], languages: tuple[str, ...], *, multi_reference: bool
+        self, rows: Iterable[Row], languages: tuple[str, ...], tag: str | None, *, multi_reference: bool
     ) -> Iterator[tuple[list[list[Row]], session.Chunk]]:
         portions = chunk_rows(rows, CHUNK_ROWS)
         folder = str(Path(self.tokenizer.path or "").absolute())
         while taken := list(islice(portions, PORTIONS_PER_CHUNK)):
             columns = [portion_columns(each, multi_reference=multi_reference)[:2] for each in taken]
-            key = key_of_texts(list(languages), *(texts for each in columns for texts in each))
-            yield taken, session.Chunk(key, (folder, self.tokenizer.fingerprint, languages, columns))
+            key = key_of_texts(
+                [*languages, *([] if tag is None else [tag])], *(texts for each in columns for texts in each)
+            )
+            yield taken, session.Chunk(key, (folder, self.tokenizer.fingerprint, languages, tag, columns))
 
 
-def encode_columns(folder: str, fingerprint: str, languages: tuple[str, ...], portions: Sequence[Columns]) -> bytes:
+def encode_columns(
+    folder: str, fingerprint: str, languages: tuple[str, ...], tag: str | None, portions: Sequence[Columns]
+) -> bytes:
     """Encode some portions of pairs, on a node.
 
     Args:
         folder: of the tokenizer.
         fingerprint: of the tokenizer.
         languages: as `ClusterEncoder.encode` has them.
+        tag: as `ClusterEncoder.encode` has it.
         portions: the sources and the targets of each.
 
     Returns:
         An Arrow stream with a record batch for each portion.
     """
-    source, target = _load_tokenizers(folder, fingerprint, languages)
+    source, target = _load_tokenizers(folder, fingerprint, languages, tag)
     sink = pa.BufferOutputStream()
     counts_words = target.label_kind == "tags"
     with pa.ipc.new_stream(sink, _schema(counts_words=counts_words)) as stream:
@@ -136,7 +149,9 @@ def _schema(*, counts_words: bool) -> pa.Schema:
 
 
 @lru_cache(maxsize=8)
-def _load_tokenizers(folder: str, fingerprint: str, languages: tuple[str, ...]) -> tuple[Tokenizer, Tokenizer]:
+def _load_tokenizers(
+    folder: str, fingerprint: str, languages: tuple[str, ...], tag: str | None
+) -> tuple[Tokenizer, Tokenizer]:
     known = Input(fingerprint, folder)
     source, target = read_artifact(Path(folder), lambda _: load_tokenizer_pair(Path(folder)), must_match=known)
-    return source.select_target_language(*languages) if languages else source, target
+    return select_source_tokenizer(source, languages, tag), target

@@ -17,6 +17,7 @@ from tfm.data.dataset.directions import Direction
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, Plan
 from tfm.pipeline.cluster.chunk_store import key_of_texts
+from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.cluster.session import Chunk, ClusterSession, connect
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.errors import DataError
@@ -35,21 +36,23 @@ Lines = list[str]
 
 @dataclass(frozen=True)
 class ClusterTranslator:
-    """Translates lines on a cluster.
+    """Translates lines on a cluster, or by processes of this machine that work as one.
 
     Args:
-        cluster: the cluster.
+        cluster: the cluster, or this machine.
         models: the artifacts of the model, or of the members of an ensemble, in folders that every node has.
         config: settings of decoding.
         device: name of the device of a node; cuda: a GPU for each chunk.
         threads: of a single process whose translations these are.
+        chunk_lines: lines of a unit of work.
     """
 
-    cluster: ClusterSession
+    cluster: ClusterSession | LocalSession
     models: Sequence[Input]
     config: DecodingConfig
     device: Device
     threads: int
+    chunk_lines: int = CHUNK_LINES
 
     def translate(
         self,
@@ -95,7 +98,7 @@ class ClusterTranslator:
         folders = tuple(str(Path(each.path or "").absolute()) for each in self.models)
         made = tuple(each.fingerprint for each in self.models)
         config = self.config.model_dump_json(exclude_unset=True)
-        for rows in chunk_rows(zip(lines), CHUNK_LINES):
+        for rows in chunk_rows(zip(lines), self.chunk_lines):
             texts = [line for (line,) in rows]
             starts, words = (None if each is None else list(islice(each, len(texts))) for each in beside)
             about = [repr(languages), config, str(self.threads), str(starts is None), str(words is None)]
@@ -159,7 +162,7 @@ def translate_chunk(
     """
     from tfm.pipeline.decoding.workers import decode_like_threads
 
-    loaded, cuts = _load_models(folders, fingerprints, device), SourceProblems()
+    loaded, cuts = load_models(folders, fingerprints, device), SourceProblems()
     with decode_like_threads(threads):
         found = translate_lines(
             select_languages(loaded, languages),
@@ -189,7 +192,7 @@ def _read_result(content: bytes, count: int) -> tuple[list[list[Translation]], d
 
 
 @lru_cache(maxsize=1)
-def _load_models(folders: tuple[str, ...], fingerprints: tuple[str, ...], device: Device) -> "LoadedModel":
+def load_models(folders: tuple[str, ...], fingerprints: tuple[str, ...], device: Device) -> "LoadedModel":
     """Load the models. Raises DataError where one is another than was asked for."""
     from tfm.pipeline.decoding.workers import keep_freed_memory
     from tfm.pipeline.model_io.ensemble import load_ensemble

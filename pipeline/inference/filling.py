@@ -124,7 +124,7 @@ def _log_probs(loaded: LoadedModel, readings: Sequence[Sequence[int]], places: S
 @lru_cache(maxsize=4)
 def _allowed_pieces(tokenizer: Tokenizer) -> Tensor:
     """Which ids (V,) are pieces of texts, and no control tokens."""
-    control = {*range(len(SPECIAL_TOKENS)), *tokenizer.languages.values(), *tokenizer.sentinels}
+    control = {*range(len(SPECIAL_TOKENS)), *tokenizer.control_ids}
     return torch.tensor([number not in control for number in range(tokenizer.vocab_size)])
 
 

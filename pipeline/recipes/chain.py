@@ -53,6 +53,10 @@ class RunPaths:
     def scores(self) -> Path:
         return self.folder / ("scores" if self.scored == "tests" else f"scores-{self.scored}")
 
+    @property
+    def synthetic(self) -> Path:
+        return self.folder / "synthetic"
+
 
 @dataclass(frozen=True)
 class StageJob:
@@ -166,6 +170,22 @@ def _run_evaluate(order: StageJob) -> None:
         track_scores(names, run, open_artifact(order.out, "evaluate"), order.reporter)
 
 
+def _run_synthesize(order: StageJob) -> None:
+    from tfm.pipeline.stages.synthesize import synthesize
+
+    recipe = order.recipe
+    assert recipe.synthesis is not None  # so says `stages_of_recipe`
+    synthesize(
+        recipe.synthesis,
+        order.run.model,
+        order.out,
+        command=order.command,
+        reporter=order.reporter,
+        device=recipe.training.device,
+        cluster=order.cluster,
+    )
+
+
 @dataclass(frozen=True)
 class Stage:
     """A stage: the function that runs it, the folder of a `RunPaths` it makes, and those it reads with the stage that
@@ -187,6 +207,7 @@ STAGES_BY_NAME = {
     "evaluate": Stage(
         _run_evaluate, "scores", {"model": "train", "dataset": "preprocess", "translations": "translate"}
     ),
+    "synthesize": Stage(_run_synthesize, "synthetic", {"model": "train"}),
 }
 
 
@@ -195,9 +216,12 @@ SHARED_STAGES = ("clean", "tokenize", "preprocess")
 
 
 def stages_of_recipe(recipe: Recipe) -> list[str]:
-    """The stages of a recipe, in order. A task without hypotheses has nothing to translate; [clean] may be missing."""
+    """The stages of a recipe, in order. A task without hypotheses has nothing to translate; [clean] and [synthesis] may
+    be missing.
+    """
     without = set() if ABILITIES[recipe.model.task].gives_hypotheses else {"translate"}
     without |= {"clean"} if recipe.clean is None else set()
+    without |= {"synthesize"} if recipe.synthesis is None else set()
     return [stage for stage in STAGES_BY_NAME if stage not in without]
 
 
@@ -273,6 +297,8 @@ def run_stage(
     place = get_run_paths(recipe, root)
     if stage == "clean" and recipe.clean is None:
         raise RecipeError("the recipe has no [clean]: add it, with the rules that training pairs must pass")
+    if stage == "synthesize" and recipe.synthesis is None:
+        raise RecipeError("the recipe has no [synthesis]: add it, with the text that is translated")
     if stage not in stages_of_recipe(recipe):
         raise RecipeError(f'model.task = "{recipe.model.task}" has no stage `tfm {stage}`')
     for name, maker in STAGES_BY_NAME[stage].reads.items():

@@ -41,6 +41,7 @@ from tfm.pipeline.recipes.recipe_files import read_recipe_file
 from tfm.pipeline.recipes.texts_alone import add_running_text, add_sources, check_sources
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
 from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
+from tfm.pipeline.synthesis.config import SynthesisConfig
 from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
@@ -73,6 +74,7 @@ class Recipe(BaseModel):
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    synthesis: SynthesisConfig | None = None
 
     @model_validator(mode="after")
     def _check_sections(self) -> "Recipe":
@@ -115,6 +117,9 @@ class Recipe(BaseModel):
             raise ValueError(f'training.layout = "flat" is for {able}, not "{task}"')
         if self.data.target_languages and not abilities.translates:
             raise ValueError(f'`target_language` of corpora: nothing is translated with model.task = "{task}"')
+        for asked, name in ((self.data.tags, "data.train: `tag`"), (self.synthesis, "[synthesis]")):
+            if asked and not abilities.translates:
+                raise ValueError(f'{name}: nothing is translated with model.task = "{task}"')
         if (reason := no_score_reason(task, training)) is not None:
             raise ValueError(reason)
         if self.model.word_vectors.negatives is not None:

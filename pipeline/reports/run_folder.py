@@ -13,7 +13,7 @@ from tfm.pipeline.artifacts.swap import leftovers_of
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.scoring.evaluation.allowlist import commands_of
 
-PART_ORDER = ("clean", "tokenizer", "dataset", "training", "model", "translations", "scores")
+PART_ORDER = ("clean", "tokenizer", "dataset", "training", "model", "translations", "scores", "synthetic")
 TRAINING_FOLDER = re.compile(r"training(\.old-\d+)?")
 DAMAGED_STATUS = "damaged"
 

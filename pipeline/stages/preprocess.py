@@ -12,7 +12,7 @@ import numpy as np
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DEFAULT_SHARD_ROWS, DataConfig
 from tfm.data.corpora.image_sources import read_images
-from tfm.data.corpora.language_codes import language_codes
+from tfm.data.corpora.language_codes import language_codes, select_source_tokenizer
 from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
 from tfm.data.corpora.preflight import check_splits, over_budget_error
 from tfm.data.corpora.remarks import collect_remarks
@@ -270,9 +270,9 @@ def _encode_chunks(
     rows, codes = read_rows(corpus, online=data.online), language_codes(corpus, tokenizers[0])
     if cluster is not None:
         words = tokenizers[1].label_kind == "tags"
-        yield from cluster.encode(rows, codes, counts_words=words, multi_reference=several)
+        yield from cluster.encode(rows, codes, corpus.tag, counts_words=words, multi_reference=several)
         return
-    source = tokenizers[0].select_target_language(*codes) if codes else tokenizers[0]
+    source = select_source_tokenizer(tokenizers[0], codes, corpus.tag)
     yield from encode_rows(rows, source, tokenizers[1], multi_reference=several)
 
 

@@ -67,6 +67,8 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: 
     }
     if config.learns_nothing and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
+    if config.learns_nothing and data.tags:
+        settings["tags"] = list(data.tags)
     described = config.model_dump(mode="json", exclude=config.keys_without_effect)
     return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
 
@@ -113,7 +115,7 @@ def tokenize(
         trainers: dict[str, Trainer] = {}
         if "shared" not in tokenizers:
             trainers = _make_trainers(
-                _reserve_language_tokens(config, len(data.target_languages)),
+                _reserve_control_tokens(config, len(data.target_languages) + len(data.tags)),
                 _trained_sides(config, data),
                 data.languages,
             )
@@ -124,6 +126,7 @@ def tokenize(
         if data.target_languages and not tokenizers[side].names_texts:
             # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
+        tokenizers[side] = _add_tags(tokenizers[side], data.tags)
         draft.figures.update(show_trainers(trainers, reporter))
         measures = measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data, config.shared), reporter)
         check_clean_unchanged(clean, stage_plan.inputs)
@@ -185,6 +188,14 @@ def _trained_sides(config: TokenizerConfig, data: DataConfig | None = None) -> t
     return ("shared",) if config.shared else ("source", "target")
 
 
+def _add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
+    """The tokenizer with tags of training text. Raises DataError where it cannot have any."""
+    try:
+        return tokenizer.with_tags(*tags) if tags else tokenizer
+    except ValueError as error:
+        raise DataError(f"this tokenizer {error}: remove `tag` from data.train") from error
+
+
 def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> Iterator[Texts]:
     """The texts of each corpus, row by row: source and target; of images a caption or label alone; one of the two where
     they are the same text and learned from together.
@@ -229,10 +240,10 @@ def _train_tokenizers(
     return tokenizers
 
 
-def _reserve_language_tokens(config: TokenizerConfig, num_languages: int) -> TokenizerConfig:
-    """The config for the pieces alone, where the tokens of languages count among them."""
+def _reserve_control_tokens(config: TokenizerConfig, count: int) -> TokenizerConfig:
+    """The config for the pieces alone, where the tokens of languages, and tags, count among them."""
     least = len(SPECIAL_TOKENS) + 4 + config.sentinels
-    return config.model_copy(update={"vocab_size": max(config.vocab_size - num_languages, least)})
+    return config.model_copy(update={"vocab_size": max(config.vocab_size - count, least)})
 
 
 def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:

@@ -1,5 +1,6 @@
 """Every argument and option of every command, each in turn given any text, beside others that are right."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ trials = 1
 [search.space]
 "training.schedule.peak" = { values = [0.1, 0.2] }
 """
+TRANSLATION = {"text": "one", "score": -1.0, "log_prob": -2.0, "num_tokens": 2}
 USUAL: Mapping[str, Mapping[str, Words]] = {
     "clean": {"corpus": ("train.de", "train.en"), "out": ("out/c",)},
     "tokenize": {"corpora": ("train.de",), "kind": ("word",), "vocab_size": ("40",), "out": ("out/t",)},
@@ -42,6 +44,13 @@ USUAL: Mapping[str, Mapping[str, Words]] = {
     "search": {"file": ("some.toml",), "report": ()},
     "generate": {"model": ("runs/tiny",), "prompt": ("eins",)},
     "serve": {"models": ("runs/tiny",), "host": ("192.0.2.1",)},  # an address that nobody has: it ends at once
+    "synthesize": {
+        "models": ("runs/tiny",),
+        "source": ("few.de",),
+        "out": ("out/s",),
+        "sets": ("synthesis.decoding.max_length=5",),
+    },
+    "rerank": {"file": ("lists.jsonl",), "channel": ("runs/tiny",), "weights": ("weights.json",)},
     "align": {"model": ("runs/tiny",), "source": ("few.de",), "target": ("few.de",)},
     "attend": {"model": ("runs/tiny",), "sentence": ("eins",)},
     "embed": {"model": ("runs/tiny",), "nearest": ("one",)},
@@ -110,6 +119,9 @@ def write_texts(folder: Path) -> None:
     (folder / "few.de").write_text("eins zwei\ndrei\n", "utf-8")
     (folder / "tiny.toml").write_text(RECIPE.format(folder="."), "utf-8")
     (folder / "some.toml").write_text(SEARCH, "utf-8")
+    (folder / "lists.jsonl").write_text(json.dumps({"source": "eins", "translations": [TRANSLATION]}) + "\n", "utf-8")
+    weights = {"direct": 1.0, "channel": 0.5, "language_model": 0.0, "length": 0.0}
+    (folder / "weights.json").write_text(json.dumps({"weights": weights}), "utf-8")
 
 
 def make_run() -> None:

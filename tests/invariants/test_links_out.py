@@ -22,6 +22,10 @@ Record = Callable[[str, object], None]
 # Each command with the names below the run that it may write, remove or read back; `*`: all that is there.
 COMMANDS: dict[str, tuple[Words, Sequence[str]]] = {
     "clean": (("clean", "--recipe", "tiny.toml", "--set", "clean.length.max=5"), ("clean", ".clean.work")),
+    "synthesize": (
+        ("synthesize", RUN, "--source", "test.de", "--beam", "1", "--out", RUN / "made"),
+        ("made", ".made.chunks", "model", "dataset"),
+    ),
     "tokenize": (("tokenize", "--recipe", "tiny.toml", "--set", "tokenizer.min_frequency=3"), ("tokenizer",)),
     "tokenize again": (("tokenize", "--recipe", "tiny.toml"), ("tokenizer",)),
     "preprocess": (("preprocess", "--recipe", "tiny.toml", "--set", "data.limits.max_length=99"), ("dataset",)),

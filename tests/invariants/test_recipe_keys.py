@@ -234,6 +234,7 @@ SHOWN: dict[str, str] = {
         ("training.shard", "training.recompute", "training.elastic"), "tests/invariants/test_sharded_training.py"
     ),
     "training.restarts": "tests/system/test_cluster_runs.py",
+    "synthesis": "tests/unit/pipeline/synthesis/test_keys.py",
     "training.r_drop": "tests/unit/pipeline/tasks/test_r_drop.py",
     "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",
     "training.label_smoothing": "tests/unit/pipeline/tasks/test_losses.py",
@@ -272,6 +273,7 @@ def leaves(section: type[BaseModel], key: str = "") -> Iterator[str]:
             "data.tests",
             "evaluation.external",
             "clean.external",
+            "synthesis.text",
         ):
             yield f"{key}{name}"
         else:

@@ -98,7 +98,7 @@ def old_segmentations(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
     for number in range(old.vocab_size, new.vocab_size):
         piece = new.piece(number)
         if piece in control:  # a language: the others; or what it is to the old tokenizer, a text
-            found.append([*old.languages.values()] or old.encode(piece))
+            found.append(([] if piece in new.tags else [*old.languages.values()]) or old.encode(piece))
         elif isinstance(whole.model, WordPiece):
             found.append(_segment_longest_match(piece, document["model"]["vocab"]))
         else:  # beneath what is done to texts, for a piece need not begin one

@@ -63,6 +63,17 @@ DECODING_RULES = (
     ),
 )
 
+SYNTHESIS_RULES = tuple(
+    UnusedKeysRule(
+        {f"synthesis.{key}": test for key, test in rule.where.items()},
+        tuple(f"synthesis.{key}" for key in rule.keys),
+        rule.why,
+    )
+    for rule in DECODING_RULES
+    if all(key.startswith("decoding.") for key in rule.where)
+)
+"""The rules of the search for translations that `tfm synthesize` makes."""
+
 EVALUATION_RULES = (
     UnusedKeysRule(
         NO_HYPOTHESES_TEST,

@@ -5,7 +5,15 @@ Keys that are not in the table are used by every architecture, task and choice, 
 
 from tfm.pipeline.recipes.unused_keys.corpora import IMAGE_RULES, TEXT_RULES
 from tfm.pipeline.recipes.unused_keys.model import MODEL_RULES
-from tfm.pipeline.recipes.unused_keys.outputs import DECODING_RULES, EVALUATION_RULES
+from tfm.pipeline.recipes.unused_keys.outputs import DECODING_RULES, EVALUATION_RULES, SYNTHESIS_RULES
 from tfm.pipeline.recipes.unused_keys.training import TRAINING_RULES
 
-UNUSED_RULES = (*IMAGE_RULES, *MODEL_RULES, *TRAINING_RULES, *DECODING_RULES, *EVALUATION_RULES, *TEXT_RULES)
+UNUSED_RULES = (
+    *IMAGE_RULES,
+    *MODEL_RULES,
+    *TRAINING_RULES,
+    *DECODING_RULES,
+    *EVALUATION_RULES,
+    *SYNTHESIS_RULES,
+    *TEXT_RULES,
+)

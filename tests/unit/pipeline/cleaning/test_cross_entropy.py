@@ -8,26 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import tfm
-from tests.tiny_model import TEXTS, tiny_model
+from tests.tiny_model import TEXTS, publish_model
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
-from tfm.pipeline.artifacts.artifact import Plan, publish, stale_reason
+from tfm.pipeline.artifacts.artifact import stale_reason
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.loaded_model import save_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.clean import clean, plan_clean
-from tfm.tokenizer.tokenizer import save_pair
-
-
-def publish_model(folder: Path, **changes: object) -> Path:
-    """A model with random weights, as a training publishes it."""
-    made = tiny_model(folder, **changes)
-    (folder.parent / f"{folder.name}-tokenizer").mkdir()
-    save_pair(made.source_tokenizer, made.target_tokenizer, folder.parent / f"{folder.name}-tokenizer")
-    with publish(Plan("train", folder, {}, {}, 1), command=["test"]) as draft:
-        save_model(draft.folder, made.config, made.model.state_dict(), folder.parent / f"{folder.name}-tokenizer")
-    return folder
 
 
 def test_scores_are_those_of_the_equation_and_the_limits_are_kept(tmp_path: Path) -> None:

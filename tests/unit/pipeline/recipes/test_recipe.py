@@ -223,7 +223,7 @@ def test_several_problems_are_counted_and_the_unknown_key_comes_first(tmp_path: 
         ("a..b=1", ["--set a..b=1: ", "KEY=VALUE"]),
         ("name=../x", ["--set name=../x: ", "letters, digits"]),
         # what is suggested can be set: items of a list have numbers, test sets have names
-        ("data.size=9", ["did you mean data.train.0.size or data.valid.0.size or data.tests.NAME.size?"]),
+        ("data.size=9", ["did you mean data.train.0.size or data.valid.0.size or data.tests.NAME.size or synthesis"]),
         ("command=x", ["did you mean clean.external.0.command or evaluation.external.0.command?"]),
     ],
 )

@@ -1,0 +1,170 @@
+"""`tfm rerank`: of the best translations of a model the one that other models find best, too."""
+
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tfm.cli.options import Device, reject_flags
+from tfm.cli.streams import print_data
+from tfm.cli.text_argument import STDIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tfm.pipeline.reranking.features import FeatureScorer, Floats
+    from tfm.pipeline.reranking.lists import NBestList
+    from tfm.pipeline.reranking.weights import FeatureWeights
+
+LISTS_PER_BATCH = 64
+MAX_TRIALS = 1_000_000
+COLUMNS = ("feature", "weight", "mean of the first", "mean of the chosen")
+
+
+def rerank(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="[FILE|-]", help="What `tfm translate --n-best N --jsonl` printed; default: stdin."),
+    ] = STDIN,
+    channel: Annotated[
+        Path | None, typer.Option("--channel", metavar="MODEL", help="A model that translates in the other direction.")
+    ] = None,
+    language_model: Annotated[
+        Path | None,
+        typer.Option("--language-model", metavar="MODEL", help="A language model of the language of translations."),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option("--weights", metavar="FILE", help="The weights of the features, as --tune wrote them."),
+    ] = None,
+    tune: Annotated[
+        Path | None,
+        typer.Option("--tune", metavar="FILE", help="Find the weights that are best on --reference, and write them."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option("--reference", metavar="FILE", help="With --tune: the right translations, line by line."),
+    ] = None,
+    metric: Annotated[
+        Literal["bleu", "chrf", "ter"] | None, typer.Option("--metric", help="With --tune: what is best (bleu).")
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            "--trials", metavar="N", min=1, max=MAX_TRIALS, help="With --tune: weights that are tried (1000)."
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="With --tune: seed of the draws (1)."),
+    ] = None,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Print all translations, the best first, with their features and scores.")
+    ] = False,
+    device: Device = None,
+) -> None:
+    """Rerank n-best lists by a noisy channel: prints the best translation of each line.
+
+    tfm translate MODEL FILE --beam 20 --n-best 20 --jsonl | tfm rerank --channel MODEL --language-model LM --weights W
+
+    The score is the weighted sum of log p(y|x), log p(x|y), log p(y) and the length of y. Tune the weights on
+    validation data first: --tune W --reference FILE.
+    """
+    if channel is None and language_model is None:
+        raise typer.BadParameter("give it, or --language-model, or both", param_hint="--channel")
+    if (weights is None) == (tune is None):
+        raise typer.BadParameter("give either --weights, or --tune to find them", param_hint="--weights")
+    if tune is None:
+        given = {"--reference": reference, "--metric": metric, "--trials": trials, "--seed": seed}
+        reject_flags(given, "is for --tune")
+    elif reference is None:
+        raise typer.BadParameter("give the right translations, for --tune", param_hint="--reference")
+    from tfm.data.lines import open_lines, stream_lines
+    from tfm.pipeline.reranking.features import FeatureScorer
+    from tfm.pipeline.reranking.lists import read_lists
+    from tfm.pipeline.reranking.weights import check_models, read_weights
+
+    lines = stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file)
+    lists = read_lists(lines, "stdin" if file == STDIN else str(file))
+    if weights is not None:
+        used = read_weights(weights)
+        scorer = FeatureScorer.load(channel, language_model, device or "auto")
+        check_models(used, scorer.fingerprints, weights)
+        while some := list(islice(lists, LISTS_PER_BATCH)):
+            _print_lists(some, scorer.score(some), used, jsonl=jsonl)
+        return
+    assert tune is not None
+    assert reference is not None
+    scorer = FeatureScorer.load(channel, language_model, device or "auto")
+    _tune(
+        scorer,
+        lists,
+        list(open_lines(reference)),
+        tune,
+        (metric or "bleu", trials or 1000, 1 if seed is None else seed),
+        jsonl,
+    )
+
+
+def _tune(
+    scorer: "FeatureScorer",
+    lists: "Iterator[NBestList]",
+    references: list[str],
+    out: Path,
+    how: tuple[str, int, int],
+    jsonl: bool,
+) -> None:
+    """Find weights, write them, and print the lists as they order them. how: metric, trials and seed."""
+    import numpy as np
+
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.artifacts.files import check_parent_folder
+    from tfm.pipeline.errors import DataError
+    from tfm.pipeline.reranking.weights import FEATURES, choose, tune_weights
+
+    check_parent_folder(out)
+    reporter, features, found = make_reporter(), [], []
+    with reporter.bar("scoring", len(references), "lists") as bar:
+        while some := list(islice(lists, LISTS_PER_BATCH)):
+            features.append(scorer.score(some))
+            found += some
+            bar.advance(len(some))
+    if not found:
+        raise DataError("there is no list of translations to tune weights on")
+    table = np.concatenate(features)
+    metric, trials, seed = how
+    tuned = tune_weights(
+        table, found, references, scorer.names, metric=metric, trials=trials, seed=seed, models=scorer.fingerprints
+    )
+    tuned.write(out)
+    first, chosen = choose(table[:, 0] * 0, found), choose(table @ np.array(tuned.values), found)
+    rows = [
+        (name, f"{weight:.4f}", f"{table[first, column].mean():.3f}", f"{table[chosen, column].mean():.3f}")
+        for column, (name, weight) in enumerate(zip(FEATURES, tuned.values, strict=True))
+    ]
+    value, alone, before = (tuned.tuning[name] for name in ("value", "direct_alone", "first"))
+    title = f"{metric} {value:.2f} by these weights, {alone:.2f} by the direct model's alone, {before:.2f} as they came"
+    reporter.table(f"{title}; {trials:,} trials, seed {seed}", COLUMNS, rows)
+    _print_lists(found, table, tuned, jsonl=jsonl)
+
+
+def _print_lists(lists: "list[NBestList]", features: "Floats", weights: "FeatureWeights", *, jsonl: bool) -> None:
+    """Print the best translation of each list, or all in their order with their features."""
+    import numpy as np
+
+    from tfm.pipeline.reranking.lists import NBestList, list_as_json
+    from tfm.pipeline.reranking.weights import FEATURES
+
+    scores, begin = features @ np.array(weights.values), 0
+    for each in lists:
+        end = begin + len(each.translations)
+        order = begin + np.argsort(-scores[begin:end], kind="stable")
+        ordered = NBestList(each.source, tuple(each.translations[row - begin] for row in order))
+        begin = end
+        if not jsonl:
+            print_data(ordered.translations[0].text)
+            continue
+        columns = {name: features[order, column].tolist() for column, name in enumerate(FEATURES)}
+        print_data(list_as_json(ordered, columns, scores[order].tolist()))

@@ -1,0 +1,102 @@
+"""Chunks computed by processes of this machine, as `ClusterSession` has a cluster compute them: without Ray."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import TypeVar
+
+from tfm.pipeline.cluster.chunk_store import ChunkStore
+from tfm.pipeline.cluster.session import CHUNKS_PER_CPU, Chunk
+from tfm.pipeline.runtime.worker_process import (
+    WorkerConnection,
+    fork_worker,
+    receive_from_worker,
+    send_to_worker,
+)
+
+Asked = TypeVar("Asked")
+WORKER_KILLED_MESSAGE = (
+    "a process was killed while it computed a chunk; the same command goes on; if memory ran out, lower OMP_NUM_THREADS"
+)
+
+
+@dataclass(frozen=True)
+class LocalSession:
+    """Processes of this machine, and the results of chunks that are kept on disk.
+
+    Args:
+        workers: processes that are forked; 0: this one computes all, as it must on a GPU.
+        store: of the results; None: nowhere.
+        at_start: called in each process that is forked.
+    """
+
+    workers: int
+    store: ChunkStore | None
+    at_start: Callable[[], None] = lambda: None
+
+    def map_in_order(
+        self, compute: Callable[..., bytes], chunks: Iterable[tuple[Asked, Chunk]], *, num_gpus: float = 0
+    ) -> Iterator[tuple[Asked, bytes]]:
+        """Compute chunks and yield their results in order, as `ClusterSession.map_in_order` does.
+
+        Args:
+            compute: (*arguments) -> result, pure.
+            chunks: what the caller knows of each chunk, and the chunk.
+            num_gpus: has no part: this process has what GPU there is.
+
+        Raises:
+            DataError: a process is killed.
+        """
+        if self.workers == 0:
+            for known, chunk in chunks:
+                result = self._read(chunk)
+                yield known, result if result is not None else self._keep(chunk, compute(*chunk.arguments))
+            return
+        with ExitStack() as stack:
+            yield from self._map_by_processes(compute, enumerate(chunks), stack)
+
+    def _map_by_processes(
+        self, compute: Callable[..., bytes], coming: Iterator[tuple[int, tuple[Asked, Chunk]]], stack: ExitStack
+    ) -> Iterator[tuple[Asked, bytes]]:
+        idle: list[WorkerConnection] = []
+        busy: dict[WorkerConnection, int] = {}
+        asked: dict[int, tuple[Asked, Chunk]] = {}
+        results: dict[int, bytes] = {}
+        following, is_ended = 0, False
+        while True:
+            while not is_ended and len(busy) < self.workers and len(asked) < CHUNKS_PER_CPU * self.workers:
+                if (taken := next(coming, None)) is None:
+                    is_ended = True
+                    break
+                number, asked[number] = taken
+                chunk = asked[number][1]
+                if (kept := self._read(chunk)) is not None:
+                    results[number] = kept
+                    continue
+                line = idle.pop() if idle else self._fork(compute, stack)
+                send_to_worker(line, chunk.arguments, WORKER_KILLED_MESSAGE)
+                busy[line] = number
+            if following in results:
+                yield asked.pop(following)[0], results.pop(following)
+                following += 1
+                continue
+            if not busy:
+                return
+            ready = wait(list(busy))
+            for line in [each for each in busy if each in ready]:
+                (result,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
+                number = busy.pop(line)
+                results[number] = self._keep(asked[number][1], result)
+                idle.append(line)
+
+    def _fork(self, compute: Callable[..., bytes], stack: ExitStack) -> WorkerConnection:
+        return stack.enter_context(fork_worker(lambda arguments, _: compute(*arguments), self.at_start))
+
+    def _read(self, chunk: Chunk) -> bytes | None:
+        return None if self.store is None else self.store.read(chunk.key)
+
+    def _keep(self, chunk: Chunk, result: bytes) -> bytes:
+        if self.store is not None:
+            self.store.write(chunk.key, result)
+        return result

@@ -1,0 +1,106 @@
+"""The features of a translation y of a source x that noisy-channel reranking adds up (Yee et al. 2019, section 3):
+
+    direct          log p(y | x)    by the model that wrote it
+    channel         log p(x | y)    by a model of the other direction
+    language_model  log p(y)        by a language model
+    length          tokens of y, as the model counts them that wrote it
+
+Legend: N translations · F features.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.pipeline.decoding.teacher_forcing import forced_text_log_probs, target_log_probs
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.reranking.lists import NBestList
+from tfm.pipeline.reranking.weights import FEATURES
+from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.tokenizer.special import EOS_ID
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FeatureScorer:
+    """The models whose probabilities are features.
+
+    Args:
+        channel: translates in the other direction; None: its feature is 0.
+        language_model: of the target's language; None: its feature is 0.
+    """
+
+    channel: LoadedModel | None
+    language_model: LoadedModel | None
+
+    @classmethod
+    def load(cls, channel: Path | None, language_model: Path | None, device: str = "auto") -> "FeatureScorer":
+        """Load the models in some folders. Raises DataError where a model does other work."""
+        return cls(_load(channel, device, "translates"), _load(language_model, device, "generates"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features that are not always 0."""
+        absent = {name for name in ("channel", "language_model") if getattr(self, name) is None}
+        return tuple(name for name in FEATURES if name not in absent)
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The models, by the feature that they give."""
+        models = {name: getattr(self, name) for name in ("channel", "language_model")}
+        return {name: each.made.fingerprint for name, each in models.items() if each is not None and each.made}
+
+    def score(self, lists: Sequence[NBestList]) -> Floats:
+        """(N, F) the features of all translations of some lists, list after list; columns as FEATURES has them."""
+        found = [(each.source, one) for each in lists for one in each.translations]
+        columns = {
+            "direct": np.array([one.log_prob for _, one in found], np.float64),
+            "channel": self._channel_log_probs([(source, one.text) for source, one in found]),
+            "language_model": self._language_model_log_probs([one.text for _, one in found]),
+            "length": np.array([one.num_tokens for _, one in found], np.float64),
+        }
+        return np.stack([columns[name] for name in FEATURES], 1)
+
+    def _channel_log_probs(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """(N,) log p(source | translation); 0 where the source is longer than the model reads, for all of a list."""
+        scores = np.zeros(len(pairs))
+        if self.channel is None:
+            return scores
+        model = self.channel.model
+        targets = self.channel.target_tokenizer.encode_batch([source for source, _ in pairs])
+        rows = [row for row, ids in enumerate(targets) if len(ids) <= model.max_length - 1]
+        if rows:
+            sources = self.channel.source_tokenizer.encode_batch([pairs[row][1] for row in rows])
+            device = next(model.parameters()).device
+            scores[rows] = target_log_probs(model, sources, [targets[row] for row in rows], device=device)
+        return scores
+
+    def _language_model_log_probs(self, texts: Sequence[str]) -> Floats:
+        """(N,) log p(translation), its end included."""
+        if self.language_model is None or not texts:
+            return np.zeros(len(texts))
+        model = self.language_model.model
+        ids = [[*each, EOS_ID] for each in self.language_model.target_tokenizer.encode_batch(texts)]
+        if (longest := max(map(len, ids))) > model.max_length:
+            problem = f"reads {model.max_length} tokens, and a translation has {longest}"
+            raise DataError(f"{problem}: translate with a lower --max-length", file=self.language_model.folder)
+        device = next(model.parameters()).device
+        return forced_text_log_probs(model, ids, [0] * len(ids), device=device)
+
+
+def _load(folder: Path | None, device: str, ability: str) -> LoadedModel | None:
+    if folder is None:
+        return None
+    loaded = load_model(model_folder(folder), device)
+    loaded.check_reads_text("give a model of texts")
+    if not getattr(ABILITIES[loaded.config.task], ability):
+        wanted = {"translates": "a translation model", "generates": "a language model"}[ability]
+        raise DataError(f"was trained for {loaded.config.task}, and {wanted} is wanted", file=loaded.folder)
+    loaded.model.eval()
+    return loaded

@@ -1,0 +1,76 @@
+"""Lists of the best translations of sources, as `tfm translate --n-best N --jsonl` prints them."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tfm.data.json_documents import parse_json
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.inference.translation_records import Translation
+
+MAKE_LISTS_ADVICE = "give what `tfm translate MODEL FILE --n-best 20 --beam 20 --jsonl` prints"
+
+
+@dataclass(frozen=True)
+class NBestList:
+    """A source and its translations, the best first as the model that wrote them has it."""
+
+    source: str
+    translations: tuple[Translation, ...]
+
+
+def read_lists(lines: Iterable[str], name: str) -> Iterator[NBestList]:
+    """Read lists, a JSON document a line.
+
+    Args:
+        lines: the documents.
+        name: of the file, for messages.
+
+    Raises:
+        DataError: a line is no list; the error names it.
+    """
+    for number, line in enumerate(lines, 1):
+        try:
+            yield _parse_list(line)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            problem = f"is no list of translations ({' '.join(str(error).split())!s:.100}): {MAKE_LISTS_ADVICE}"
+            raise DataError(problem, file=name, line=number) from None
+
+
+def _parse_list(line: str) -> NBestList:
+    found: Any = parse_json(line.encode("utf-8", "surrogatepass"))
+    source, translations = found["source"], tuple(_parse_translation(each) for each in found["translations"])
+    if not isinstance(source, str) or not translations:
+        raise ValueError("a source and one translation at least are wanted")
+    return NBestList(source, translations)
+
+
+def _parse_translation(found: Any) -> Translation:
+    text, count = found["text"], found["num_tokens"]
+    score, log_prob = float(found["score"]), float(found["log_prob"])
+    if not isinstance(text, str) or type(count) is not int or not 0 <= count < 2**31:
+        raise ValueError("`text` and `num_tokens` are a text and a whole number")
+    if not math.isfinite(score) or not math.isfinite(log_prob):
+        raise ValueError("`score` and `log_prob` are finite numbers")
+    return Translation(text, score, log_prob, count)
+
+
+def list_as_json(found: NBestList, features: dict[str, list[float]], scores: list[float]) -> str:
+    """Return a list with the features and the score of each translation, as a line.
+
+    Args:
+        found: the list, in the order that it has now.
+        features: by name, of each translation.
+        scores: of each translation.
+    """
+    translations = [
+        {
+            "text": each.text,
+            "score": scores[place],
+            "features": {name: values[place] for name, values in features.items()},
+        }
+        for place, each in enumerate(found.translations)
+    ]
+    return json.dumps({"source": found.source, "translations": translations}, ensure_ascii=False)

@@ -1,0 +1,159 @@
+"""The weights of features: the score of a translation is their weighted sum. Tuned on validation by random search.
+
+A draw has each weight uniform in its range, by a seed (Bergstra and Bengio 2012); the first has the direct model alone,
+so that on validation no tuned weights are worse than none. Only the ratios of weights matter.
+
+Legend: N translations · F features.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.json_documents import read_json
+from tfm.pipeline.artifacts.files import write_text_atomically
+from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.reranking.lists import NBestList
+from tfm.pipeline.significance.segment_statistics import segment_statistics
+
+FEATURES = ("direct", "channel", "language_model", "length")
+RANGES = {"direct": (0.0, 1.0), "channel": (0.0, 1.0), "language_model": (0.0, 1.0), "length": (-1.0, 1.0)}
+DIRECT_MODEL_WEIGHTS = (1.0, 0.0, 0.0, 0.0)
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FeatureWeights:
+    """Weights of features, in the order of FEATURES.
+
+    Args:
+        values: one a feature.
+        models: fingerprints of the models that they were tuned for, by feature; empty where they were typed.
+        tuning: metric, its value, trials and seed, as they were tuned.
+    """
+
+    values: tuple[float, ...]
+    models: dict[str, str]
+    tuning: dict[str, Any]
+
+    def write(self, file: Path) -> None:
+        """Write the weights as JSON."""
+        weights = dict(zip(FEATURES, self.values, strict=True))
+        document = {"weights": weights, "models": self.models, "tuning": self.tuning}
+        write_text_atomically(file, json.dumps(document, indent=2) + "\n")
+
+
+def read_weights(file: Path) -> FeatureWeights:
+    """Read what `FeatureWeights.write` wrote. Raises DataError where it is no such file."""
+    found: Any = read_json(file)
+    weights = found.get("weights") if isinstance(found, dict) else None
+    if not isinstance(weights, dict) or set(weights) != set(FEATURES):
+        raise DataError(f"has no weights of {', '.join(FEATURES)}: make it with `tfm rerank --tune`", file=file)
+    values = tuple(weights[name] for name in FEATURES)
+    if not all(type(each) in (int, float) and math.isfinite(each) for each in values):
+        raise DataError("has a weight that is no number", file=file)
+    models, tuning = found.get("models", {}), found.get("tuning", {})
+    if (
+        not isinstance(models, dict)
+        or not isinstance(tuning, dict)
+        or not all(isinstance(x, str) for x in models.values())
+    ):
+        raise DataError("has no fingerprints of models: make it with `tfm rerank --tune`", file=file)
+    return FeatureWeights(tuple(map(float, values)), models, tuning)
+
+
+def check_models(weights: FeatureWeights, given: dict[str, str], file: Path) -> None:
+    """Raise DataError where the weights are for models that are not given, or for others.
+
+    Args:
+        weights: the weights.
+        given: fingerprints of the models, by feature.
+        file: of the weights.
+    """
+    for name, weight in zip(FEATURES, weights.values, strict=True):
+        if name not in ("channel", "language_model"):
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if weight and name not in given:
+            raise DataError(f"has a weight of {name}: give the model by {flag}", file=file)
+        if name in given and name in weights.models and weights.models[name] != given[name]:
+            raise DataError(f"was tuned with another model as {flag}: tune the weights again", file=file)
+
+
+def choose(scores: Floats, lists: Sequence[NBestList]) -> Ints:
+    """(lists,) the row of the best translation of each list; of equals the first.
+
+    Args:
+        scores: (N,) of the translations of all lists, list after list.
+        lists: the lists.
+    """
+    ends = np.cumsum([len(each.translations) for each in lists])
+    begins = ends - [len(each.translations) for each in lists]
+    best = [begin + int(np.argmax(scores[begin:end])) for begin, end in zip(begins, ends, strict=True)]
+    return np.array(best, np.int64)
+
+
+def tune_weights(
+    features: Floats,
+    lists: Sequence[NBestList],
+    references: Sequence[str],
+    names: Sequence[str],
+    *,
+    metric: str = "bleu",
+    trials: int = 1000,
+    seed: int = 1,
+    models: dict[str, str] | None = None,
+) -> FeatureWeights:
+    """Return the weights by which the best translations have the best score of a corpus.
+
+    Args:
+        features: (N, F).
+        lists: whose translations they are of.
+        references: one a list.
+        names: the features that have a weight; others have 0.
+        metric: a metric whose statistics of segments add up: bleu, chrf, ter, ...
+        trials: the number of draws.
+        seed: of the draws.
+        models: fingerprints of the models, by feature.
+
+    Raises:
+        DataError: there are not as many references as lists.
+    """
+    if len(references) != len(lists):
+        raise DataError(f"{len(references):,} references of {len(lists):,} lists: give one for each line")
+    counts = [len(each.translations) for each in lists]
+    texts = [one.text for each in lists for one in each.translations]
+    repeated = [reference for reference, count in zip(references, counts, strict=True) for _ in range(count)]
+    (found,) = segment_statistics(metric, [texts], [repeated], EvaluationConfig())
+    draw, best_value = np.random.default_rng(seed), -math.inf
+    best: tuple[float, ...] = DIRECT_MODEL_WEIGHTS
+    direct_alone = 0.0
+    for number in range(trials + 1):
+        drawn = draw.uniform([RANGES[name][0] for name in FEATURES], [RANGES[name][1] for name in FEATURES])
+        used = [float(value) if name in names else 0.0 for name, value in zip(FEATURES, drawn, strict=True)]
+        weights = tuple(used) if number else DIRECT_MODEL_WEIGHTS
+        rows = choose(features @ np.array(weights), lists)
+        value = float(found.score(found.rows[rows].sum(0))) * (1 if found.higher_is_better else -1)
+        if not number:
+            direct_alone = value
+        if value > best_value:
+            best, best_value = weights, value
+    sign = 1 if found.higher_is_better else -1
+    first = float(found.score(found.rows[choose(np.zeros(len(texts)), lists)].sum(0)))
+    tuning = {
+        "metric": metric,
+        "value": sign * best_value,
+        "direct_alone": sign * direct_alone,
+        "first": first,
+        "trials": trials,
+        "seed": seed,
+    }
+    return FeatureWeights(best, models or {}, tuning)

@@ -1,0 +1,198 @@
+"""The synthesize stage: a text and a trained model, or several, to pairs with log-probabilities."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tfm.data.corpora.sources import describe_corpus, read_pairs
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
+from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.corpus_inputs import SYNTHESIZE_STAGE, corpus_inputs, corpus_settings
+from tfm.pipeline.cluster.chunk_store import open_chunk_store
+from tfm.pipeline.cluster.local_session import LocalSession
+from tfm.pipeline.config import Device
+from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.runtime.worker_process import can_fork
+from tfm.pipeline.synthesis.config import SynthesisConfig
+from tfm.pipeline.synthesis.held_out import HeldOutTexts, read_held_out_texts
+from tfm.pipeline.synthesis.output import write_pairs
+from tfm.pipeline.synthesis.pairs import SyntheticPair, drop_low_scores, score_limit, synthesize_pairs
+from tfm.pipeline.tasks.abilities import ABILITIES
+
+if TYPE_CHECKING:
+    from tfm.pipeline.cluster.session import ClusterSession
+    from tfm.pipeline.cluster.translation import ClusterTranslator
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+
+# torch is imported where it is needed: a stage that is up to date reports so without it
+
+CHUNK_LINES = 512
+"""Lines of a unit of work, which one process translates with one thread: scores depend on it in their last digits."""
+
+
+def plan_synthesis(config: SynthesisConfig, model: Path, out: Path) -> Plan:
+    """Return the plan of `synthesize`.
+
+    Args:
+        config: the [synthesis] part of a recipe.
+        model: the folder of the model.
+        out: the folder of the artifact.
+
+    Raises:
+        DataError: a model or the text is not there.
+    """
+    inputs = {"model": Input.from_artifact(model, "train")}
+    for number, other in enumerate(config.models, 2):
+        inputs[f"model {number}"] = Input.from_artifact(model_folder(Path(other)), "train")
+    inputs |= corpus_inputs({"text": [config.text]}, online=False)
+    for file in config.tests:
+        inputs[f"tests: {file}"] = _file_input(Path(file))
+    settings: dict[str, JSON] = {"synthesis": config.as_json(), "text": corpus_settings(config.text)}  # type: ignore[dict-item]
+    return Plan(SYNTHESIZE_STAGE, out, settings, inputs, seed=None)
+
+
+def synthesize(
+    config: SynthesisConfig,
+    model: Path,
+    out: Path,
+    *,
+    command: Sequence[str],
+    reporter: Reporter,
+    device: Device = "auto",
+    cluster: str | None = None,
+    workers: int | None = None,
+) -> None:
+    """LineTranslator a text and publish the pairs: input.txt is the text, output.txt what the model wrote.
+
+    scores.parquet has the log-probability of each pair, and of each token of it; dropped.jsonl the lines and pairs
+    that are left out, with the reason. Lines of test sets of the models are left out. Stopped at any moment, the same
+    command goes on with what was translated. The bytes are the same whatever the number of processes and machines.
+
+    Args:
+        config: the [synthesis] part of a recipe.
+        model: the folder of the model.
+        out: the folder of the artifact.
+        command: the command line, for the manifest.
+        reporter: receives messages.
+        device: name of the device.
+        cluster: the address of a cluster that translates; None for this machine.
+        workers: processes of this machine; None: one a thread of torch.
+
+    Raises:
+        DataError: the model does not translate text, the text is a test set, or no pair is left.
+    """
+    plan = plan_synthesis(config, model, out)
+    if is_fresh(plan, reporter):
+        return
+    models = [each for name, each in plan.inputs.items() if name.split()[0] == "model"]
+    held_out = read_held_out_texts(models, [Path(file) for file in config.tests])
+    _check_text(config.text, plan, held_out)
+    for folder in held_out.missing:
+        reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")
+    with publish(plan, command=command) as draft, ExitStack() as stack:
+        found = _Synthesis(config, held_out, plan, device, reporter)
+        found.connect(cluster, workers, stack)
+        limit = config.min_score
+        if config.percentile is not None:
+            scores = [pair.score for pair in found.iterate_pairs("translating") if pair.dropped is None]
+            limit = draft.figures["limit"] = score_limit(np.array(scores), config.percentile)
+        label = "translating" if config.percentile is None else "writing"
+        text = write_pairs(drop_low_scores(found.iterate_pairs(label), limit), draft.folder)
+        if not text.pairs:
+            raise DataError(f"no pair is left: {text}; see [synthesis]", file=describe_corpus(config.text))
+        draft.figures.update(text.as_json())
+    reporter.line(f"synthetic: {text}")
+    reporter.line(f"synthetic: {out}")
+
+
+class _Synthesis:
+    """The pairs of a text, read again each time that they are asked for: what was translated is kept.
+
+    Args:
+        config: the [synthesis] part of a recipe.
+        held_out: texts that are not translated.
+        plan: of the artifact, beside which translations are kept until it is published.
+        device: name of the device.
+        reporter: shows progress and warnings.
+    """
+
+    def __init__(
+        self, config: SynthesisConfig, held_out: HeldOutTexts, plan: Plan, device: Device, reporter: Reporter
+    ) -> None:
+        self._config, self._held_out, self._plan = config, held_out, plan
+        self._device, self._reporter = device, reporter
+        self._translator: ClusterTranslator | None = None
+
+    def connect(self, address: str | None, workers: int | None, stack: ExitStack) -> None:
+        """Open the cluster, or the processes of this machine, that translate, until the stack is closed.
+
+        Args:
+            address: of the cluster; None for this machine.
+            workers: processes of this machine; None: one a thread of torch.
+            stack: closes what is opened.
+
+        Raises:
+            DataError: the models do not translate text.
+        """
+        from tfm.pipeline.cluster.session import connect
+        from tfm.pipeline.cluster.translation import ClusterTranslator, load_models
+        from tfm.pipeline.decoding.workers import keep_freed_memory
+
+        models = [each for name, each in self._plan.inputs.items() if name.split()[0] == "model"]
+        folders = tuple(str(Path(each.path or "").absolute()) for each in models)
+        loaded = load_models(folders, tuple(each.fingerprint for each in models), self._device)
+        loaded.check_reads_text("give a model that translates")
+        if not ABILITIES[loaded.config.task].translates:
+            raise DataError(f"was trained for {loaded.config.task}: give a model that translates", file=loaded.folder)
+        loaded.for_languages(self._config.to, self._config.source_language)
+        session: ClusterSession | LocalSession
+        if address is not None:
+            session = stack.enter_context(connect(address, self._plan))
+        else:
+            store = stack.enter_context(open_chunk_store(self._plan))
+            session = LocalSession(_num_workers(loaded, workers), store, keep_freed_memory)
+        self._translator = ClusterTranslator(session, models, self._config.decoding, self._device, 1, CHUNK_LINES)
+
+    def iterate_pairs(self, label: str) -> Iterator[SyntheticPair]:
+        """Yield the pairs in the order of the lines, those that are dropped too. label: of the progress bar."""
+        assert self._translator is not None  # after `connect`
+        config, translator = self._config, self._translator
+        with self._reporter.bar(label, None, "lines") as bar:
+
+            def translate(texts: Iterable[str]) -> Iterator[Sequence[Translation]]:
+                languages = config.to, config.source_language
+                return translator.translate(texts, languages, reporter=self._reporter, on_done=bar.advance)
+
+            lines = (text for _, text in read_pairs(config.text))
+            yield from synthesize_pairs(lines, self._held_out, translate, config.noise)
+
+
+def _num_workers(loaded: "LoadedModel", asked: int | None) -> int:
+    """The number of processes to fork; none on a GPU, and where none can be forked."""
+    import torch
+
+    if not can_fork() or next(loaded.model.parameters()).device.type != "cpu":
+        return 0
+    return torch.get_num_threads() if asked is None else asked
+
+
+def _check_text(text: CorpusConfig, plan: Plan, held_out: HeldOutTexts) -> None:
+    """Raise DataError where a file of the text is a validation or test set of the models."""
+    for label, each in plan.inputs.items():
+        if label.startswith("text: ") and (name := held_out.files.get(each.fingerprint)) is not None:
+            problem = f"is held-out data of the model ({name}), which no training text is made of: give another text"
+            raise DataError(problem, file=each.path or describe_corpus(text))
+
+
+def _file_input(file: Path) -> Input:
+    try:
+        return Input.from_file(file)
+    except FileNotFoundError:
+        raise DataError("no such file", file=file) from None

@@ -1,0 +1,105 @@
+"""Texts of test sets, which are not made into training text: those that the models' datasets have, and files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfm.data.dataset.store import load_dataset
+from tfm.data.lines import open_lines
+from tfm.pipeline.artifacts.manifest import Input, read_artifact
+from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, hash_texts
+from tfm.pipeline.cleaning.text_batch import Bools
+from tfm.pipeline.errors import DataError
+
+TRAIN_LABEL = "train"
+
+
+@dataclass(frozen=True)
+class HeldOutTexts:
+    """Texts that must not become training text; they are compared without white space, normal form and case.
+
+    Args:
+        keys: of the texts, sorted.
+        files: by the fingerprint of a file that is a test or validation set, its name.
+        missing: datasets of the models that are not there, so that the texts of their test sets are not known.
+    """
+
+    keys: Keys
+    files: Mapping[str, str]
+    missing: tuple[str, ...] = ()
+
+    def contains(self, texts: Sequence[str]) -> Bools:
+        """(n,) whether each text is one of them."""
+        keys = hash_texts(map(fold_spelling, texts))
+        if not len(self.keys):
+            return np.zeros(len(keys), np.bool_)
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.asarray(self.keys[places] == keys)
+
+
+def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldOutTexts:
+    """Return the texts of the test and validation sets that some models' lineages name, and of files.
+
+    Args:
+        models: the artifacts of the models.
+        files: one text a line.
+    """
+    known: dict[str, str] = {}
+    missing: list[str] = []
+    keys = [hash_texts(map(fold_spelling, _nonempty(open_lines(file)))) for file in files]
+    for fingerprint, dataset in _datasets_of(models).items():
+        known |= _held_out_files(dataset)
+        texts = _read_texts(fingerprint, dataset.get("path"))
+        if texts is None:
+            missing.append(str(dataset.get("path")))
+        else:
+            keys.append(hash_texts(map(fold_spelling, _nonempty(texts))))
+    return HeldOutTexts(np.unique(np.concatenate([np.empty(0, np.uint64), *keys])), known, tuple(sorted(missing)))
+
+
+def _datasets_of(models: Sequence[Input]) -> dict[str, Mapping[str, Any]]:
+    """The datasets in the lineages of models, those of models they started from too, by fingerprint."""
+    found: dict[str, Mapping[str, Any]] = {}
+    waiting: list[Mapping[str, Any]] = [each.as_json() for each in models]
+    while waiting:
+        made = waiting.pop()
+        lineage = made.get("lineage") or {}
+        if lineage.get("stage") == "preprocess":
+            found[str(made["fingerprint"])] = made
+        elif lineage:
+            waiting += lineage["inputs"].values()
+    return found
+
+
+def _held_out_files(dataset: Mapping[str, Any]) -> dict[str, str]:
+    """The files of a dataset's validation and test sets by fingerprint; without those that are training data too."""
+    inputs = dataset["lineage"]["inputs"]
+    uses = {label: (label.partition(": ")[0], each) for label, each in inputs.items() if ": " in label}
+    trained = {each["fingerprint"] for use, each in uses.values() if use == TRAIN_LABEL}
+    return {
+        each["fingerprint"]: label
+        for label, (use, each) in uses.items()
+        if use != TRAIN_LABEL and each["path"] is not None and each["fingerprint"] not in trained
+    }
+
+
+def _read_texts(fingerprint: str, path: str | None) -> list[str] | None:
+    """The texts of a dataset's held-out splits, of both sides; None where it is not there, or another is."""
+    if path is None:
+        return None
+    try:
+        data = read_artifact(
+            Path(path), lambda _: load_dataset(Path(path)), "preprocess", must_match=Input(fingerprint, path)
+        )
+    except (DataError, OSError):
+        return None
+    splits = [data.valid, *data.tests.values()]
+    sides = [side for split in splits for side in (*split.texts(), *split.further_references())]
+    return [text for side in sides for text in side]
+
+
+def _nonempty(texts: Iterator[str] | Sequence[str]) -> Iterator[str]:
+    return (text for text in texts if text and not text.isspace())

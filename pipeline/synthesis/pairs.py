@@ -1,0 +1,105 @@
+"""Lines of a text to pairs with log-probabilities, in order; and the lines that give none, with the reason."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import tee
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.lines import chunk_rows
+from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.synthesis.config import NoiseConfig
+from tfm.pipeline.synthesis.held_out import HeldOutTexts
+from tfm.pipeline.synthesis.noise import add_noise
+
+LINES_PER_CHECK = 2048
+"""Lines that are compared with held-out texts at a time."""
+EMPTY_REASON, HELD_OUT_REASON, NO_OUTPUT_REASON, SCORE_REASON = "empty", "held out", "nothing written", "score"
+DROP_REASONS = (EMPTY_REASON, HELD_OUT_REASON, NO_OUTPUT_REASON, SCORE_REASON)
+LineTranslator = Callable[[Iterable[str]], Iterator[Sequence[Translation]]]
+
+
+@dataclass(frozen=True)
+class SyntheticPair:
+    """A line and what a model wrote of it.
+
+    Args:
+        line: number of the line, from 1.
+        rank: number of the translation among those of the line, from 1, the best first.
+        input: the line.
+        output: what the model wrote, maybe with noise.
+        log_prob: of what the model wrote, its end token included, in nats; 0 where it was not asked.
+        num_tokens: that the log-probability is the sum over.
+        dropped: the reason why the pair is left out; None: it stays.
+    """
+
+    line: int
+    rank: int
+    input: str
+    output: str
+    log_prob: float
+    num_tokens: int
+    dropped: str | None = None
+
+    @property
+    def score(self) -> float:
+        """The log-probability a token."""
+        return self.log_prob / max(self.num_tokens, 1)
+
+
+def synthesize_pairs(
+    lines: Iterable[str], held_out: HeldOutTexts, translate: LineTranslator, noise: NoiseConfig | None
+) -> Iterator[SyntheticPair]:
+    """Yield the pairs of each line, in order; a line that is not translated, or gives nothing, as one that is dropped.
+
+    Args:
+        lines: the text.
+        held_out: texts that are not translated.
+        translate: gives the translations of texts, in their order.
+        noise: settings of the noise in what is written; None for none.
+    """
+    all_lines, wanted = tee(_check_lines(lines, held_out))
+    found = translate(text for _, text, reason in wanted if reason is None)
+    for line, text, reason in all_lines:
+        if reason is not None:
+            yield SyntheticPair(line, 1, text, "", 0.0, 0, reason)
+            continue
+        for rank, each in enumerate(next(found), 1):
+            pair = SyntheticPair(line, rank, text, each.text, each.log_prob, each.num_tokens)
+            if not each.text.strip():
+                yield replace(pair, dropped=NO_OUTPUT_REASON)
+            else:
+                yield pair if noise is None else replace(pair, output=add_noise(each.text, noise, rank))
+    next(found, None)  # at its end it warns of what the model could not read
+
+
+def score_limit(scores: NDArray[np.float64], percentile: float) -> float:
+    """The lowest score that stays if this share of all, in percent, is dropped, the worst first.
+
+    Args:
+        scores: (n,) of all pairs.
+        percentile: the share, less than 100.
+    """
+    place = int(len(scores) * percentile / 100)
+    return float(np.partition(scores, place)[place]) if len(scores) else float("-inf")
+
+
+def drop_low_scores(pairs: Iterable[SyntheticPair], limit: float | None) -> Iterator[SyntheticPair]:
+    """Yield the pairs, those with a score below the limit as dropped."""
+    for pair in pairs:
+        is_low = limit is not None and pair.dropped is None and pair.score < limit
+        yield replace(pair, dropped=SCORE_REASON) if is_low else pair
+
+
+def _check_lines(lines: Iterable[str], held_out: HeldOutTexts) -> Iterator[tuple[int, str, str | None]]:
+    """The number of each line from 1, the line, and the reason why it is not translated."""
+    line = 0
+    for rows in chunk_rows(zip(lines), LINES_PER_CHECK):
+        texts = [text for (text,) in rows]
+        for text, is_held_out in zip(texts, held_out.contains(texts).tolist(), strict=True):
+            line += 1
+            if not text or text.isspace():
+                yield line, text, EMPTY_REASON
+            else:
+                yield line, text, HELD_OUT_REASON if is_held_out else None

@@ -1,0 +1,148 @@
+"""Every key of [synthesis] changes what is made, so that the artifact is made anew; or is refused, with the reason."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.tiny_model import publish_model
+from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.recipes.recipe import load_recipe
+from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.stages.synthesize import plan_synthesis, synthesize
+from tfm.pipeline.synthesis.config import NoiseConfig, SynthesisConfig
+
+KEYS: dict[str, Any] = {
+    "noise": {},
+    "min_score": -1.5,
+    "percentile": 10,
+    "to": "deu",
+    "source_language": "eng",
+}
+NOISE: dict[str, Any] = {"delete": 0.2, "fill": 0.2, "window": 2, "filler": "_", "seed": 2}
+SAMPLE = {"strategy": "sample"}
+MBR = {"strategy": "mbr", "mbr_size": 3}
+BESIDE: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("temperature", "top_k", "top_p", "seed"), SAMPLE),
+    **dict.fromkeys(("mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning"), MBR),
+    "n_best": {},
+}
+DECODING: dict[str, Any] = {
+    "strategy": "sample",
+    "beam": 2,
+    "temperature": 0.5,
+    "top_k": 5,
+    "top_p": 0.5,
+    "seed": 2,
+    "mbr_candidates": "search",
+    "mbr_size": 4,
+    "mbr_utility": "bleu",
+    "mbr_pruning": 0.9,
+    "length_norm": "wu",
+    "alpha": 0.5,
+    "n_best": 2,
+    "min_length": 2,
+    "max_length": 5,
+    "max_ratio": 1.5,
+    "no_repeat_ngram": 2,
+    "forbidden": ["cat"],
+    "forced": ["cat"],
+    "precision": "int8",
+}
+RECIPE = """
+[data]
+train = { source = "a", target = "b" }
+[synthesis]
+text = { source = "none", target = "text" }
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("model")
+    for name in ("text", "other"):
+        (root / name).write_text(f"a dog of {name}\n", "utf-8")
+    return publish_model(root / "model")
+
+
+def plan(model: Path, **settings: object) -> Plan:
+    text = {"source": None, "target": str(model.parent / "text")}
+    return plan_synthesis(SynthesisConfig.model_validate({"text": text, **settings}), model, Path("out"))
+
+
+def test_every_key_of_the_decoding_is_named_here() -> None:
+    assert {*DECODING, "batch_sentences"} == {*DecodingConfig.model_fields}
+    assert {*NOISE} == {*NoiseConfig.model_fields}
+    assert {*KEYS, "text", "models", "decoding", "tests"} == {*SynthesisConfig.model_fields}
+
+
+def test_every_key_makes_another_artifact(model: Path, tmp_path: Path) -> None:
+    found = [plan(model), *(plan(model, **{key: value}) for key, value in KEYS.items())]
+    found += [plan(model, noise={key: value}) for key, value in NOISE.items()]
+    assert len({str(each.config) for each in found}) == len(found)
+    for key, value in DECODING.items():
+        beside = BESIDE.get(key, {})
+        with_key, without = (plan(model, decoding=each) for each in ({**beside, key: value}, beside))
+        assert with_key.config != without.config, key
+    second = publish_model(tmp_path / "second", norm="post")
+    (tmp_path / "test").write_text("a\n", "utf-8")
+    for more in ({"models": [str(second)]}, {"tests": [str(tmp_path / "test")]}):
+        assert {*plan(model, **more).inputs} > {*plan(model).inputs}
+    other = {"text": {"source": None, "target": str(model.parent / "other")}}
+    assert plan(model, **other).inputs != plan(model).inputs
+
+
+def test_a_model_is_known_by_what_it_is_and_not_where(model: Path, tmp_path: Path) -> None:
+    second = publish_model(tmp_path / "second", norm="post")
+    before = plan(model, models=[str(second)])
+    second.rename(tmp_path / "moved")
+    after = plan(model, models=[str(tmp_path / "moved")])
+    assert (before.config, [each.fingerprint for each in before.inputs.values()]) == (
+        after.config,
+        [each.fingerprint for each in after.inputs.values()],
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"text": {"source": "a", "target": "b"}}, "it is read as one side"),
+        ({"text": {"source": None, "target": "b", "weight": 2}}, "are for training corpora"),
+        ({"text": {"synthetic": "folder"}}, "it is read as one side"),
+        ({"min_score": -1, "percentile": 5}, "give either"),
+        ({"min_score": 1}, "less than or equal to 0"),
+        ({"percentile": 100}, "less than 100"),
+        ({"decoding": {"batch_sentences": 2}}, "is fixed here"),
+        ({"decoding": {"n_best": 6}}, "cannot exceed beam"),
+    ],
+)
+def test_settings_that_do_not_go_together(settings: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        SynthesisConfig.model_validate({"text": {"source": None, "target": "text"}, **settings})
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("synthesis.decoding.seed=3", "it is for strategy"),
+        ("model.task=language_model", "nothing is translated"),
+        ("synthesis.decoding={ strategy = 'sample', beam = 3 }", "it is for strategy"),
+    ],
+)
+def test_a_recipe_refuses_what_has_no_effect(tmp_path: Path, setting: str, reason: str) -> None:
+    (tmp_path / "r.toml").write_text(RECIPE, "utf-8")
+    if "task" in setting:
+        (tmp_path / "r.toml").write_text(RECIPE.replace('source = "a", ', 'source = "none", '), "utf-8")
+    more = ["model.architecture=decoder_only"] if "task" in setting else []
+    with pytest.raises(RecipeError, match=reason):
+        load_recipe(tmp_path / "r.toml", [setting, *more])
+
+
+def test_a_language_that_the_model_does_not_know(model: Path, tmp_path: Path) -> None:
+    text = {"source": None, "target": str(model.parent / "text")}
+    config = SynthesisConfig.model_validate({"text": text, "to": "deu"})
+    with pytest.raises(DataError, match=r"deu|language"):
+        synthesize(config, model, tmp_path / "out", command=["tfm"], reporter=NullReporter(), device="cpu")

@@ -1,0 +1,58 @@
+"""Tags: control tokens before a source that say what kind of training text it is of (Caswell et al. 2019): `<BT>`.
+
+No text can spell one: as with all control tokens, a text of these characters is encoded as any other text.
+"""
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+from tfm.tokenizer.sampled import Ints, Keys, SegmentationSampler
+from tfm.tokenizer.special import SPECIAL_TOKENS, TAG_PATTERN
+from tfm.tokenizer.words import FlatIds
+
+MAX_PREFIX = 3
+"""The most control tokens before a source: of the target's language, of its own, and a tag."""
+
+
+def add_tags(backend: tokenizers.Tokenizer, tags: Iterable[str]) -> None:
+    """Add tags behind all other pieces, in the order of their spelling."""
+    tokens = sorted(set(tags))
+    backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
+
+
+def tag_ids(backend: tokenizers.Tokenizer) -> dict[str, int]:
+    """The tags of a tokenizer: their ids by their spelling, in the order of the ids."""
+    added = sorted(backend.get_added_tokens_decoder().items())
+    spelled = ((number, token.content) for number, token in added if token.special)
+    return {
+        content: number
+        for number, content in spelled
+        if content not in SPECIAL_TOKENS and re.fullmatch(TAG_PATTERN, content)
+    }
+
+
+class PrefixTokenNormalizer:
+    """Draws other pieces (`tokenizer.sampled`) of a row behind the control tokens that it begins with.
+
+    Args:
+        sampler: draws the pieces.
+        control: the ids of all languages and tags.
+    """
+
+    def __init__(self, sampler: SegmentationSampler, control: Iterable[int]) -> None:
+        self._sampler, self._control = sampler, [*control]
+
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
+        begins = np.cumsum(lengths) - lengths
+        led = np.zeros(len(lengths), np.int64)
+        for place in range(MAX_PREFIX):
+            rows = np.flatnonzero((led == place) & (lengths > place))
+            led[rows] += np.isin(ids[begins[rows] + place], self._control)
+        places = np.repeat(begins, led) + np.arange(led.sum()) - np.repeat(np.cumsum(led) - led, led)
+        new, new_lengths = self._sampler(np.delete(ids, places), lengths - led, keys)
+        new_begins = np.cumsum(new_lengths) - new_lengths
+        return np.insert(new, np.repeat(new_begins, led), ids[places]).astype(np.int32), new_lengths + led
