@@ -2,7 +2,7 @@
 `training_config.py`.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -207,6 +207,35 @@ class EvaluationConfig(BaseModel):
     def _check_names_differ(self) -> "EvaluationConfig":
         check_names(self.external, (*get_args(EvaluationMetric), *NON_EVALUATION_METRICS))
         return self
+
+
+class GuidedAlignmentConfig(BaseModel):
+    """One head of cross-attention is trained to align, beside the translation (Garg et al. 2019)."""
+
+    model_config = STRICT_CONFIG
+
+    head: ClassVar[int] = 1
+    """The head of the layer, from 1."""
+
+    links: str = Field(
+        min_length=1,
+        description="file of links between words in Pharaoh's form, a line for each training pair of the dataset: "
+        "`tfm align MODEL DATASET` writes one",
+    )
+    weight: float = Field(0.05, gt=0, allow_inf_nan=False, description="factor of the loss of the alignment")
+    layer: int | None = Field(None, ge=1, description="layer of the decoder, from 1; none: the last but one")
+    row: Literal["predicts", "reads"] = Field(
+        "reads", description="which row of the decoder asks for a word: the one that predicts it, or that has read it"
+    )
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether the row that has read a piece asks for it."""
+        return self.row == "reads"
+
+    def choose_layer(self, num_layers: int) -> int:
+        """Return the layer, from 1, of a decoder of this many."""
+        return max(1, num_layers - 1) if self.layer is None else self.layer
 
 
 def stride_problem(stride: int | None, block: int | None, max_length: int) -> str | None:

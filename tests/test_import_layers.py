@@ -25,7 +25,16 @@ FOLDERS = {
         *("comparison", "training", "reports"),
         *("significance",),
         *("words", "alignment", "scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
-        *("runtime", "sharded_training", "training_config", "config", "external_metric", "page_frame", "label_fonts"),
+        *(
+            "runtime",
+            "sharded_training",
+            "guided_alignment",
+            "training_config",
+            "config",
+            "external_metric",
+            "page_frame",
+            "label_fonts",
+        ),
         *("errors", "distribution"),
     ),
     "model": (

@@ -56,7 +56,8 @@ class WordAligner:
         self._source_words, self._target_words = map(PieceWords, (loaded.source_tokenizer, loaded.target_tokenizer))
 
     def choose_head(self, layer: int | None = None, head: int | None = None, *, shifted: bool = False) -> AlignmentHead:
-        """Return the head that is asked for; without a layer the mean of the heads of the last one.
+        """Return the head that is asked for; without any the one that was trained to align, or else the mean of the
+        heads of the last layer.
 
         Args:
             layer: from 1.
@@ -66,7 +67,9 @@ class WordAligner:
         Raises:
             RecipeError: the model has no such layer or head.
         """
-        layers = len(self.num_heads)
+        layers, guided = len(self.num_heads), self._loaded.guided
+        if layer is None and head is None and not shifted and guided is not None:
+            return AlignmentHead(guided.choose_layer(layers), guided.head, guided.is_shifted)
         if head is not None and layer is None and layers > 1:
             raise RecipeError(f"--head {head}: give the layer too, with --layer 1 to {layers}")
         layer = layers if layer is None else layer
