@@ -6,7 +6,8 @@ it, shifted by one (AET: Chen et al. 2020, "Accurate Word Alignment Induction fr
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,14 @@ class AlignmentHead:
     layer: int
     head: int | None = None
     shifted: bool = False
+
+    def cells(self) -> tuple[object, ...]:
+        """Return layer, head and row in words, for tables."""
+        return self.layer, self.head or "mean", "reads the word" if self.shifted else "predicts the word"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return layer, head and row as a JSON object."""
+        return {"layer": self.layer, "head": self.head, "shifted": self.shifted}
 
 
 class Pair(NamedTuple):
@@ -182,7 +191,9 @@ def link_words(weights: Weights) -> Links:
     return frozenset((int(source), target) for target, source in enumerate(best) if weights[target, source] > 0)
 
 
-def align_chunks(aligner: WordAligner, pairs: Iterator[Pair], head: AlignmentHead, chunk_pairs: int) -> Iterator[Links]:
+def align_chunks(
+    aligner: WordAligner, pairs: Iterator[Pair], head: AlignmentHead, chunk_pairs: int, *, truncate: bool = False
+) -> Iterator[Links]:
     """Yield the links of each pair, in order, reading some pairs at a time.
 
     Args:
@@ -190,8 +201,9 @@ def align_chunks(aligner: WordAligner, pairs: Iterator[Pair], head: AlignmentHea
         pairs: the texts.
         head: the attention that aligns.
         chunk_pairs: how many are read at once.
+        truncate: as of WordAligner.align.
     """
     first = 1
-    while chunk := [pair for _, pair in zip(range(chunk_pairs), pairs, strict=False)]:
-        yield from (links for (links,) in aligner.align(chunk, [head], first))
+    while chunk := list(islice(pairs, chunk_pairs)):
+        yield from (links for (links,) in aligner.align(chunk, [head], first, truncate=truncate))
         first += len(chunk)
