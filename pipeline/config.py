@@ -84,6 +84,11 @@ class DecodingConfig(BaseModel):
     no_repeat_ngram: int | None = Field(None, ge=1, description="n-gram blocking: no n pieces in a row occur twice")
     forbidden: tuple[str, ...] = Field((), description="words and phrases that must not occur")
     forced: tuple[str, ...] = Field((), description="words and phrases that must occur; needs a beam of 2 or more")
+    replace_unknown: bool = Field(
+        False,
+        description="an unknown word of a vocabulary of words is replaced by the word of the source that it is aligned "
+        "to",
+    )
     batch_sentences: int = Field(64, ge=1, description="sentences decoded in parallel")
     precision: DecodingPrecision = Field(
         "fp32", description="of matrix products; bf16 and int8 are faster where the CPU has instructions for them"
@@ -113,11 +118,13 @@ class DecodingConfig(BaseModel):
         return None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings as an artifact keeps them: those of minimum Bayes risk where they have an effect.
+        """Return the settings as an artifact keeps them: those of minimum Bayes risk, and the replacement of unknown
+        words, where they have an effect.
 
         So translations that were made before there were such settings are up to date.
         """
-        return self.model_dump(mode="json", exclude=set() if self.strategy == "mbr" else {*MBR_KEYS})
+        unused = set() if self.strategy == "mbr" else {*MBR_KEYS}
+        return self.model_dump(mode="json", exclude=unused if self.replace_unknown else {*unused, "replace_unknown"})
 
     @property
     def has_samples(self) -> bool:

@@ -24,7 +24,7 @@ FOLDERS = {
         *("cluster",),
         *("comparison", "training", "reports"),
         *("significance",),
-        *("words", "alignment", "scoring", "inference", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
+        *("words", "scoring", "inference", "alignment", "attention_page", "model_io", "decoding", "artifacts", "tasks"),
         *(
             "runtime",
             "sharded_training",

@@ -41,9 +41,9 @@ def measure(models: Mapping[str, tuple[str, ...]] = MODELS, num_pairs: int = NUM
 def measure_model(run: Path, num_pairs: int) -> dict[str, Any]:
     """The scores of a model's heads on sentences of the test split."""
     from tfm.pipeline.alignment.extraction import WordAligner
-    from tfm.pipeline.alignment.gold import read_built_in
-    from tfm.pipeline.alignment.head_scores import score_heads
     from tfm.pipeline.model_io.loaded_model import load_model
+    from tfm.pipeline.scoring.alignment.gold import read_built_in
+    from tfm.pipeline.scoring.alignment.head_scores import score_heads
 
     pairs, gold = read_built_in("grammar")
     aligner = WordAligner(load_model(run / "model", "cpu"))

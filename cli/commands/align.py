@@ -114,7 +114,7 @@ def _read_pairs(
     source: Path, target: Path | None, gold: Path | None, *, as_json: bool
 ) -> "tuple[Iterator[Pair], Sequence[GoldLinks] | None]":
     """The pairs that are asked for, and their gold alignments where they are known."""
-    from tfm.pipeline.alignment.gold import (
+    from tfm.pipeline.scoring.alignment.gold import (
         is_built_in,
         is_dataset,
         read_built_in,
@@ -184,7 +184,7 @@ def _print_error_rates(
     as_json: bool,
 ) -> None:
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.alignment.head_scores import COLUMNS, score_heads
+    from tfm.pipeline.scoring.alignment.head_scores import COLUMNS, score_heads
 
     scored = score_heads(aligner, pairs, wanted, heads)
     if as_json:

@@ -67,15 +67,16 @@ class RowTexts:
     """
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
-        self._tokenizers = source, target
         self._words = PieceWords(source), PieceWords(target)
 
     def texts(self, split: Split, rows: Iterable[int]) -> list[tuple[str, str]]:
-        """Return the texts of some rows, source and target."""
-        numbers = list(rows)
-        sides = zip(self._tokenizers, (split.source, split.target), strict=True)
-        sources, targets = (tokenizer.decode_batch(column.to_lists(numbers)) for tokenizer, column in sides)
-        return list(zip(sources, targets, strict=True))
+        """Return the texts of some rows, source and target, in which a mark stands for each unknown piece."""
+        sides = list(zip(self._words, (split.source, split.target), strict=True))
+        return [
+            (source, target)
+            for row in rows
+            for source, target in [[words.text_of(column[row].tolist()) for words, column in sides]]
+        ]
 
     def words(self, split: Split, row: int, texts: tuple[str, str]) -> tuple[list[int], list[int]]:
         """Return the word of each piece of the source and of the target of a row, whose texts are known."""

@@ -12,6 +12,8 @@ from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 NO_WORD = -1
+UNKNOWN_MARK = "\N{REPLACEMENT CHARACTER}"
+"""The word, or the letter, in place of a piece that is unknown; it is unknown itself when a text is read."""
 Weights = NDArray[np.float64]
 
 
@@ -22,7 +24,13 @@ class PieceWords:
         self._tokenizer = tokenizer
         self._languages = {*tokenizer.languages.values()}
         self._surfaces: dict[int, str] = {}
-        self._unknown = " ?" if tokenizer.begins_word()[UNK_ID] else "?"
+        self._unknown = f" {UNKNOWN_MARK}" if tokenizer.begins_word()[UNK_ID] else UNKNOWN_MARK
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Return the text of ids as decoding gives it, but with a mark in place of each unknown piece."""
+        if UNK_ID not in ids:
+            return self._tokenizer.decode(ids)
+        return "".join(map(self._surface, ids)).strip()
 
     def words_of(self, ids: Sequence[int], text: str) -> list[int]:
         """Return the place of the word, from 0, of each piece of a text; NO_WORD for tokens that are of none.

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from torch import float64
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.pipeline.alignment.error_rate import LinkCounts
 from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, align_chunks, link_words
-from tfm.pipeline.alignment.head_scores import score_heads
 from tfm.pipeline.alignment.pharaoh import GoldLinks, format_links, parse_gold_links, read_gold_links
 from tfm.pipeline.alignment.word_pieces import NO_WORD, PieceWords, attention_between_words
 from tfm.pipeline.alignment.word_trace import trace_words
@@ -20,6 +18,8 @@ from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
+from tfm.pipeline.scoring.alignment.head_scores import score_heads
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 

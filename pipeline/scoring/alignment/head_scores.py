@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.pipeline.alignment.error_rate import LinkCounts
 from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
 from tfm.pipeline.alignment.pharaoh import GoldLinks
+from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
 from tfm.pipeline.scoring.metrics.score import Score
 
 CHUNK_PAIRS = 512
