@@ -64,6 +64,11 @@ class WordAligner:
         self._loaded = loaded
         self._source_words, self._target_words = map(PieceWords, (loaded.source_tokenizer, loaded.target_tokenizer))
 
+    @property
+    def has_trained_head(self) -> bool:
+        """Whether a head of the model was trained to align."""
+        return self._loaded.guided is not None
+
     def choose_head(self, layer: int | None = None, head: int | None = None, *, shifted: bool = False) -> AlignmentHead:
         """Return the head that is asked for; without any the one that was trained to align, or else the mean of the
         heads of the last layer.

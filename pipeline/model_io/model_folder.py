@@ -44,4 +44,6 @@ def read_guided_alignment(manifest: "Manifest") -> "GuidedAlignmentConfig | None
 
     training = manifest.config.get("training")
     found = training.get("guided_alignment") if isinstance(training, dict) else None
+    if isinstance(found, dict):
+        found = {"links": "links", **found}  # the file, of whatever name, is an input of the training
     return None if found is None else GuidedAlignmentConfig.model_validate(found)

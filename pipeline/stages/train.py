@@ -86,7 +86,7 @@ def plan_model(
     guide = config.guided_alignment
     inputs |= links_input(None if guide is None else guide.links)
     parts: dict[str, Any] = {
-        "training": config.model_dump(mode="json", exclude=NON_TRAINING_KEYS | _unset_newer_keys(config)),
+        "training": _training_settings(config),
         "model": model.model_dump(mode="json", exclude=_keys_without_effect(model)),
     }
     if first is not None and keeps_statistics(first, data, config.image_statistics):
@@ -100,10 +100,18 @@ def plan_model(
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
 
 
-def _unset_newer_keys(config: TrainingConfig) -> set[str]:
-    """Return the later keys of [training] at their default, so that models of the time before them stay fresh."""
+def _training_settings(config: TrainingConfig) -> dict[str, Any]:
+    """Return the part of [training] that changes what is trained.
+
+    Later keys at their default are left out, so that models of the time before them stay fresh, and so is the place of
+    links, which are an input.
+    """
     fields = TrainingConfig.model_fields
-    return {name for name in NEWER_TRAINING_KEYS if getattr(config, name) == fields[name].default}
+    unset = {name for name in NEWER_TRAINING_KEYS if getattr(config, name) == fields[name].default}
+    found = config.model_dump(mode="json", exclude=NON_TRAINING_KEYS | unset)
+    if config.guided_alignment is not None:
+        found["guided_alignment"].pop("links")
+    return found
 
 
 def _keys_without_effect(model: ModelConfig) -> set[str]:

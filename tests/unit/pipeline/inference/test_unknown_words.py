@@ -56,11 +56,12 @@ def translated(loaded: LoadedModel, config: DecodingConfig, lines: list[str] = L
 @pytest.mark.parametrize("guided", [None, GUIDED])
 def test_translations_are_those_of_a_plain_loop(guided: GuidedAlignmentConfig | None) -> None:
     loaded = word_model(guided)
-    sources = loaded.source_tokenizer.encode_batch(LINES)
+    lines = LINES * 3
+    sources = loaded.source_tokenizer.encode_batch(lines)
     drawn = iter(decode(loaded.model, sources, SAMPLES.model_copy(update={"n_best": 1}), device=torch.device("cpu")))
-    found = translated(loaded, SAMPLES.model_copy(update={"n_best": 1, "replace_unknown": True}))
+    found = translated(loaded, SAMPLES.model_copy(update={"n_best": 1, "replace_unknown": True}), lines)
     unknown = 0
-    for line, (text,) in zip(LINES, found, strict=True):
+    for line, (text,) in zip(lines, found, strict=True):
         ids = list(next(drawn)[0].ids)
         if not line:
             assert text == ""
