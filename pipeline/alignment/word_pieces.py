@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -66,6 +67,21 @@ class PieceWords:
         """The same for a tokenizer that joins pieces in other ways, by decoding each beginning of the text."""
         decoded = (self._tokenizer.decode(ids[: place + 1]) for place in range(len(ids)))
         return [min(len(each.split()), count) - 1 for each in decoded]
+
+
+def choose_weights(layers: Sequence[Weights], guided: GuidedAlignmentConfig | None) -> Weights:
+    """Return the attention (T, S) from each piece of the target, of the rows that ask for it: of the head that was
+    trained to align, or else the mean of all heads, of the rows that predict the pieces.
+
+    Args:
+        layers: the weights (H, T + 1, S) of each layer of cross-attention.
+        guided: how a head was trained to align; None where none was.
+    """
+    if guided is None:
+        mean: Weights = np.mean([layer.mean(0) for layer in layers], axis=0)
+        return mean[:-1]
+    chosen: Weights = layers[guided.choose_layer(len(layers)) - 1][guided.head - 1]
+    return chosen[1:] if guided.is_shifted else chosen[:-1]
 
 
 def attention_between_words(weights: Weights, target_words: Sequence[int], source_words: Sequence[int]) -> Weights:
