@@ -1,5 +1,6 @@
 """Unknown words of translations: each becomes the word of the source that it is aligned to."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
+from tfm.pipeline.serving.engine.networks import TorchNetwork
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.train import train
@@ -26,9 +29,12 @@ GUIDED = GuidedAlignmentConfig(links="links", layer=1)
 
 
 def word_model(guided: GuidedAlignmentConfig | None = None) -> LoadedModel:
-    """A model of words in float64, whose samples have unknown ones."""
+    """A model of words in float64, to which an unknown one is more probable than the full stop."""
     tokenizer = train(TEXTS, TokenizerConfig(kind="word", vocab_size=16, min_frequency=1))
     loaded = tiny_model(dtype=torch.float64, tokenizer=tokenizer)
+    with torch.no_grad():
+        table = loaded.model.output.weight
+        table[UNK_ID] = 1.5 * table[tokenizer.encode(".")[0]]
     return LoadedModel(loaded.model, tokenizer, tokenizer, loaded.config, loaded.folder, guided=guided)
 
 
@@ -90,6 +96,7 @@ def test_a_translation_does_not_depend_on_its_batch() -> None:
         SAMPLES.model_copy(update={"strategy": "search", "beam": 6, "temperature": 1.0, "replace_unknown": True}),
     )
     together = translated(loaded, config)
+    assert together != translated(loaded, config.model_copy(update={"replace_unknown": False}))
     assert together == translated(loaded, config.model_copy(update={"batch_sentences": 1}))
     assert together == [some for line in LINES for some in translated(loaded, config, [line])]
     ids = [loaded.target_tokenizer.encode(f"zebras {line} zebras") for line in LINES]
@@ -122,3 +129,20 @@ def test_models_of_other_pieces_and_ensembles_are_refused() -> None:
 def test_settings_say_so_only_where_it_is_asked_for() -> None:
     assert "replace_unknown" not in DecodingConfig().as_json()
     assert DecodingConfig(replace_unknown=True).as_json()["replace_unknown"] is True
+
+
+def test_a_server_copies_words_where_it_is_asked_to() -> None:
+    loaded = word_model()
+    line = "zebras sit by the Danube"
+    version = ModelVersion("words", loaded.folder, "1", "translation")
+    network = TorchNetwork(version, loaded, None)
+    config = DecodingConfig(beam=4, n_best=4, batch_sentences=1, replace_unknown=True)
+    wanted = next(iter(translate_lines(loaded, [line], config, reporter=NullReporter())))
+    work: Any = network.work(Query(version.key, "translate", line, beam=4, n_best=4, replace_unknown=True))
+    assert [record[0] for record in work()] == [each.text for each in wanted]
+    assert any("zebras" in each.text or "Danube" in each.text for each in wanted)
+    pieces = replace(loaded, target_tokenizer=tiny_model().target_tokenizer)
+    plain: Any = TorchNetwork(version, pieces, None).work(
+        Query(version.key, "translate", "a dog", replace_unknown=True)
+    )
+    assert len(plain()) == 1
