@@ -16,7 +16,7 @@ from tests.tiny_model import tiny_model
 from tests.tiny_training import MODEL, run, training, write_dataset
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.batching.batches import pair_batch_from_ids
-from tfm.data.dataset.split import Column
+from tfm.data.dataset.split import Column, Split
 from tfm.data.dataset.store import load_dataset
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.relative_positions import AttentionPositions
@@ -35,6 +35,7 @@ from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy, RDrop
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
+from tfm.tokenizer.tokenizer import Tokenizer
 
 TEXTS = [
     ("two dogs sit by the sea", "a cat and a dog"),
@@ -271,3 +272,31 @@ def test_models_without_it_stay_as_they_were(dataset: Path, tmp_path: Path) -> N
     folder = run(dataset, tmp_path / "plain", training(**{**ASKED, "max_steps": 1}), model=MODEL)
     assert "guided_alignment" not in (folder / "manifest.json").read_text("utf-8")
     assert load_model(folder, "cpu").guided is None
+
+
+Tokenizers = tuple[Tokenizer, Tokenizer]
+
+
+@pytest.fixture(scope="module")
+def links_of_three(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Split, Tokenizers]:
+    data = load_dataset(dataset)
+    split = data.train.select_training_rows(np.arange(3))
+    return tmp_path_factory.mktemp("three") / "links", split, load_tokenizer_pair(data.tokenizer_folder)
+
+
+@given(content=st.binary(max_size=60))
+def test_any_file_of_links_is_read_or_refused(content: bytes, links_of_three: tuple[Path, Split, Tokenizers]) -> None:
+    """Any bytes: links of three pairs, or an error with the file in it."""
+    file, split, tokenizers = links_of_three
+    file.write_bytes(content)
+    try:
+        problem = "links" if read_piece_links(file, split, tokenizers).num_linked_rows else ""
+    except DataError as error:
+        problem = str(error)
+    assert "links" in problem
+
+
+def test_links_of_three_pairs(links_of_three: tuple[Path, Split, Tokenizers]) -> None:
+    file, split, tokenizers = links_of_three
+    file.write_text("0-0\n\n0-0\n", "utf-8")
+    assert read_piece_links(file, split, tokenizers).num_linked_rows == 2
