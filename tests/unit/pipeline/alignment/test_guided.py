@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -114,6 +114,7 @@ def test_a_batch_adds_up_to_its_rows() -> None:
     assert guide.links.num_linked_rows == 2
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_differences() -> None:
     """Of every parameter of the network, along a random direction."""
     loaded = tiny_model(dtype=torch.float64)
@@ -233,6 +234,7 @@ def test_a_training_resumes_to_the_same_bits(dataset: Path, links: Path, tmp_pat
     assert guided[0]["loss"] > plain[0]["loss"]
 
 
+@pytest.mark.slow
 def test_the_head_aligns_and_is_taken_from_then_on(dataset: Path, links: Path, tmp_path: Path) -> None:
     asked = {**ASKED, "max_steps": 80, "validation": {"every_steps": 80, "bleu": False}}
     asked["guided_alignment"] = {"links": str(links), "weight": 1.0}
@@ -284,6 +286,7 @@ def links_of_three(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> t
     return tmp_path_factory.mktemp("three") / "links", split, load_tokenizer_pair(data.tokenizer_folder)
 
 
+@settings(max_examples=30)
 @given(content=st.binary(max_size=60))
 def test_any_file_of_links_is_read_or_refused(content: bytes, links_of_three: tuple[Path, Split, Tokenizers]) -> None:
     """Any bytes: links of three pairs, or an error with the file in it."""

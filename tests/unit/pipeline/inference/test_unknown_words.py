@@ -90,6 +90,7 @@ def test_texts_without_unknown_words_stay_as_they_are() -> None:
         assert {word for text in some for word in text.split()} <= vocabulary | {*line.split()}
 
 
+@pytest.mark.slow
 def test_a_translation_does_not_depend_on_its_batch() -> None:
     loaded, config = (
         word_model(),
