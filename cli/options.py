@@ -51,6 +51,13 @@ ForcedWordsFile = Annotated[
     Path | None,
     typer.Option("--forced", metavar="FILE", help="Forced words: line n has those of line n, separated by tabs."),
 ]
+ReplaceUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--replace-unknown",
+        help="Of a model with a vocabulary of words: unknown words become the words of the source that they belong to.",
+    ),
+]
 Prefix = Annotated[
     str | None, typer.Option("--prefix", metavar="TEXT", help="Text with which every translation begins.")
 ]

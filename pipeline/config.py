@@ -2,7 +2,7 @@
 `training_config.py`.
 """
 
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -86,6 +86,11 @@ class DecodingConfig(BaseModel):
     no_repeat_ngram: int | None = Field(None, ge=1, description="n-gram blocking: no n pieces in a row occur twice")
     forbidden: tuple[str, ...] = Field((), description="words and phrases that must not occur")
     forced: tuple[str, ...] = Field((), description="words and phrases that must occur; needs a beam of 2 or more")
+    replace_unknown: bool = Field(
+        False,
+        description="an unknown word of a vocabulary of words is replaced by the word of the source that it is aligned "
+        "to",
+    )
     batch_sentences: int = Field(64, ge=1, description="sentences decoded in parallel")
     precision: DecodingPrecision = Field(
         "fp32", description="of matrix products; bf16 and int8 are faster where the CPU has instructions for them"
@@ -115,11 +120,13 @@ class DecodingConfig(BaseModel):
         return None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings as an artifact keeps them: those of minimum Bayes risk where they have an effect.
+        """Return the settings as an artifact keeps them: those of minimum Bayes risk, and the replacement of unknown
+        words, where they have an effect.
 
         So translations that were made before there were such settings are up to date.
         """
-        return self.model_dump(mode="json", exclude=set() if self.strategy == "mbr" else {*MBR_KEYS})
+        unused = set() if self.strategy == "mbr" else {*MBR_KEYS}
+        return self.model_dump(mode="json", exclude=unused if self.replace_unknown else {*unused, "replace_unknown"})
 
     @property
     def has_samples(self) -> bool:
@@ -204,6 +211,35 @@ class EvaluationConfig(BaseModel):
     def _check_names_differ(self) -> "EvaluationConfig":
         check_names(self.external, (*get_args(EvaluationMetric), *NON_EVALUATION_METRICS))
         return self
+
+
+class GuidedAlignmentConfig(BaseModel):
+    """One head of cross-attention is trained to align, beside the translation (Garg et al. 2019)."""
+
+    model_config = STRICT_CONFIG
+
+    head: ClassVar[int] = 1
+    """The head of the layer, from 1."""
+
+    links: str = Field(
+        min_length=1,
+        description="file of links between words in Pharaoh's form, a line for each training pair of the dataset: "
+        "`tfm align MODEL DATASET` writes one",
+    )
+    weight: float = Field(0.05, gt=0, allow_inf_nan=False, description="factor of the loss of the alignment")
+    layer: int | None = Field(None, ge=1, description="layer of the decoder, from 1; none: the last but one")
+    row: Literal["predicts", "reads"] = Field(
+        "reads", description="which row of the decoder asks for a word: the one that predicts it, or that has read it"
+    )
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether the row that has read a piece asks for it."""
+        return self.row == "reads"
+
+    def choose_layer(self, num_layers: int) -> int:
+        """Return the layer, from 1, of a decoder of this many."""
+        return max(1, num_layers - 1) if self.layer is None else self.layer
 
 
 def stride_problem(stride: int | None, block: int | None, max_length: int) -> str | None:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from tfm.pipeline.config import STRICT_CONFIG, Device, as_tuple
+from tfm.pipeline.config import STRICT_CONFIG, Device, GuidedAlignmentConfig, as_tuple
 
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
@@ -182,6 +182,7 @@ class TrainingConfig(BaseModel):
         allow_inf_nan=False,
         description="R-Drop weight: run each batch twice with different dropout, add this times their KL divergence",
     )
+    guided_alignment: GuidedAlignmentConfig | None = None
     bpe_dropout: float | None = Field(
         None, gt=0, lt=1, description="kind bpe: other pieces at each update, by leaving out this share of merges"
     )

@@ -1,20 +1,29 @@
 """`tfm align`: which word of a source each word of its translation belongs to."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tfm.cli.options import Device, SourceLanguage, TargetLanguage, reject_flags, require_flag
-from tfm.cli.streams import print_data, print_json
+from tfm.cli.streams import print_data, print_json, print_message
 from tfm.pipeline.model_io.model_folder import model_folder
+
+if TYPE_CHECKING:
+    from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
+    from tfm.pipeline.alignment.pharaoh import GoldLinks
 
 CHUNK_PAIRS = 512
 MAX_ROWS = 10
 """The most heads in the table, the best ones; --json has all."""
 Layer = Annotated[
     int | None,
-    typer.Option("--layer", metavar="N", help="Layer of cross-attention that aligns, from 1; default: the last."),
+    typer.Option(
+        "--layer",
+        metavar="N",
+        help="Layer of cross-attention that aligns, from 1; default: that of the head trained to align, or the last.",
+    ),
 ]
 Head = Annotated[
     int | None, typer.Option("--head", metavar="N", help="Head that aligns, from 1; default: the mean of the layer's.")
@@ -35,8 +44,8 @@ def align(
         Path,
         typer.Argument(
             metavar="SOURCE",
-            help="File of sources, one per line; or `grammar`: the test sentences of the built-in corpus, whose gold "
-            "alignments are known.",
+            help="File of sources, one per line; or a dataset/, whose training pairs are aligned; or `grammar`: the "
+            "test sentences of the built-in corpus, whose gold alignments are known.",
         ),
     ],
     target: Annotated[
@@ -53,6 +62,18 @@ def align(
     layer: Layer = None,
     head: Head = None,
     shifted: Shifted = False,
+    reverse: Annotated[
+        Path | None,
+        typer.Option("--reverse", metavar="MODEL", help="A model of the other direction: print the links of both."),
+    ] = None,
+    symmetrize: Annotated[
+        Literal["grow-diag", "intersection", "union"] | None,
+        typer.Option("--symmetrize", help="How --reverse makes the links of both directions one (grow-diag)."),
+    ] = None,
+    heads: Annotated[
+        Literal["best"] | None,
+        typer.Option("--heads", help="With --reverse: the heads of both models whose links agree most."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the error rates as JSON.")] = False,
     to: TargetLanguage = None,
     source_language: SourceLanguage = None,
@@ -64,32 +85,108 @@ def align(
 
     With --gold, or of `grammar`: the alignment error rate of each head, or of the one that is chosen.
     """
-    from tfm.pipeline.alignment.gold import is_built_in, read_built_in, read_pair_files
-
-    if is_built_in(source):
-        reject_flags({"TARGET": target, "--gold": gold}, f"{source} has translations and gold alignments of its own")
-    elif gold is None:
-        reject_flags({"--json": as_json or None}, "is for error rates, which need --gold FILE")
-    from tfm.cli.console import make_reporter
-    from tfm.pipeline.alignment.extraction import WordAligner, align_chunks
-    from tfm.pipeline.alignment.head_scores import COLUMNS, score_heads
-    from tfm.pipeline.alignment.pharaoh import format_links
+    pairs, wanted = _read_pairs(source, target, gold, as_json=as_json)
+    if wanted is not None:
+        reason = "is for alignments, and error rates are printed: their table has the best head first"
+        reject_flags({"--reverse": reverse, "--symmetrize": symmetrize, "--heads": heads}, reason)
+    if reverse is None:
+        reject_flags({"--symmetrize": symmetrize}, "is for models of both directions: give --reverse MODEL")
+        reject_flags({"--heads": heads}, "without gold alignments two models have to agree: give --reverse MODEL")
+    if heads is not None:
+        reject_flags({"--layer": layer, "--head": head, "--shifted": shifted or None}, "--heads best chooses the head")
+    from tfm.pipeline.alignment.extraction import WordAligner
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    pairs, wanted = (
-        read_built_in(str(source))
-        if is_built_in(source)
-        else read_pair_files(source, require_flag(target, "TARGET"), gold)
-    )
     loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
     aligner = WordAligner(loaded)
     chosen = aligner.choose_head(layer, head, shifted=shifted)
-    if wanted is None:
-        for links in align_chunks(aligner, iter(pairs), chosen, CHUNK_PAIRS):
-            print_data(format_links(links))
-        return
-    is_given = layer is not None or head is not None or shifted
-    scored = score_heads(aligner, pairs, wanted, [chosen] if is_given else aligner.heads())
+    if wanted is not None:
+        is_given = layer is not None or head is not None or shifted
+        _print_error_rates(aligner, list(pairs), wanted, [chosen] if is_given else aligner.heads(), as_json=as_json)
+    elif reverse is None:
+        _print_links(aligner, pairs, chosen)
+    else:
+        other = WordAligner(load_model(model_folder(reverse), device or "auto").for_languages(source_language, to))
+        _print_both_ways((aligner, other), pairs, None if heads else chosen, symmetrize or "grow-diag")
+
+
+def _read_pairs(
+    source: Path, target: Path | None, gold: Path | None, *, as_json: bool
+) -> "tuple[Iterator[Pair], Sequence[GoldLinks] | None]":
+    """The pairs that are asked for, and their gold alignments where they are known."""
+    from tfm.pipeline.scoring.alignment.gold import (
+        is_built_in,
+        is_dataset,
+        read_built_in,
+        read_dataset_pairs,
+        read_pair_files,
+    )
+
+    if is_built_in(source):
+        reject_flags({"TARGET": target, "--gold": gold}, f"{source} has translations and gold alignments of its own")
+        pairs, wanted = read_built_in(str(source))
+        return iter(pairs), wanted
+    if gold is None:
+        reject_flags({"--json": as_json or None}, "is for error rates, which need --gold FILE")
+    if is_dataset(source):
+        reject_flags({"TARGET": target, "--gold": gold}, f"{source} is a dataset, whose training pairs are aligned")
+        return read_dataset_pairs(source), None
+    found, links = read_pair_files(source, require_flag(target, "TARGET"), gold)
+    return iter(found), links
+
+
+def _print_links(aligner: "WordAligner", pairs: "Iterator[Pair]", head: "AlignmentHead") -> None:
+    from tfm.pipeline.alignment.extraction import align_chunks
+    from tfm.pipeline.alignment.pharaoh import format_links
+
+    for links in align_chunks(aligner, pairs, head, CHUNK_PAIRS):
+        print_data(format_links(links))
+
+
+def _print_both_ways(
+    aligners: "tuple[WordAligner, WordAligner]",
+    pairs: "Iterator[Pair]",
+    head: "AlignmentHead | None",
+    symmetrize: str,
+) -> None:
+    """Print the links of models of both directions.
+
+    Args:
+        aligners: the models.
+        pairs: the texts.
+        head: of the first model; None: the heads that agree most, of which a line on stderr tells.
+        symmetrize: the name of the symmetrization.
+    """
+    from itertools import chain, islice
+
+    from tfm.pipeline.alignment.head_agreement import MAX_PAIRS, compare_heads
+    from tfm.pipeline.alignment.pharaoh import format_links
+    from tfm.pipeline.alignment.symmetrization import SYMMETRIZATIONS, align_both_ways
+
+    first, second = aligners
+    if head is None:
+        some = list(islice(pairs, MAX_PAIRS))
+        best = compare_heads(first, second, some, (first.heads(), second.heads()))[0]
+        print_message(f"align: {best.in_words()} in {len(some):,} pairs")
+        chosen, pairs = [best.head, best.back], chain(some, pairs)
+    else:
+        chosen = [head, second.choose_head()]
+    for links in align_both_ways(aligners, chosen, pairs, SYMMETRIZATIONS[symmetrize], CHUNK_PAIRS):
+        print_data(format_links(links))
+
+
+def _print_error_rates(
+    aligner: "WordAligner",
+    pairs: "Sequence[Pair]",
+    wanted: "Sequence[GoldLinks]",
+    heads: "Sequence[AlignmentHead]",
+    *,
+    as_json: bool,
+) -> None:
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.scoring.alignment.head_scores import COLUMNS, score_heads
+
+    scored = score_heads(aligner, pairs, wanted, heads)
     if as_json:
         print_json({"pairs": len(pairs), "heads": [each.as_json() for each in scored]})
         return

@@ -16,6 +16,7 @@ from tfm.cli.options import (
     Prefix,
     PrefixesFile,
     RecipeFile,
+    ReplaceUnknown,
     Seed,
     Sets,
     SourceLanguage,
@@ -32,7 +33,18 @@ from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import model_folder
 
 FILE_OPTIONS = ("model", "source", "hypotheses", "reference")
-DECODING_OPTIONS = ("ensemble", "beam", "forced", "prefix", "prefixes", "to", "source_language", "noise", "cluster")
+DECODING_OPTIONS = (
+    "ensemble",
+    "beam",
+    "forced",
+    "replace_unknown",
+    "prefix",
+    "prefixes",
+    "to",
+    "source_language",
+    "noise",
+    "cluster",
+)
 SCORING_OPTIONS = ("metric", "lowercase", "wordnet", "stride", "seed")
 Scores = dict[str, Any]
 """The content of scores.json."""
@@ -88,6 +100,7 @@ class EvaluateOptions:
     ] = None
     beam: Annotated[int | None, typer.Option("--beam", metavar="W", help="Beam width of the model's search.")] = None
     forced: ForcedWordsFile = None
+    replace_unknown: ReplaceUnknown = False
     prefix: Prefix = None
     prefixes: PrefixesFile = None
     to: TargetLanguage = None
@@ -293,6 +306,7 @@ def _evaluate_files(options: EvaluateOptions) -> Scores:
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
     from tfm.pipeline.stages.evaluate_files import evaluate_files
 
+    asked = {"decoding.beam": options.beam, "decoding.replace_unknown": options.replace_unknown or None}
     return evaluate_files(
         config_section(EvaluationConfig, options.sets, options.evaluation_flags, beside=("decoding",)),
         hypotheses=options.hypotheses,
@@ -300,7 +314,7 @@ def _evaluate_files(options: EvaluateOptions) -> Scores:
         ensemble=[model_folder(each) for each in options.ensemble or ()],
         source=options.source,
         references=options.reference or [],
-        decoding=config_section(DecodingConfig, options.sets, {"decoding.beam": options.beam}, beside=("evaluation",)),
+        decoding=config_section(DecodingConfig, options.sets, asked, beside=("evaluation",)),
         prefix=options.prefix,
         prefixes=options.prefixes,
         forced=options.forced,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import reject_flags
+from tfm.cli.options import ReplaceUnknown, reject_flags
 
 if TYPE_CHECKING:
     from tfm.pipeline.serving.dispatch.worker_process import StartWorker
@@ -33,6 +33,7 @@ class ServeOptions:
     beam: Annotated[
         int, typer.Option("--beam", metavar="W", min=1, help="Beam width where a request names none; 1: greedy.")
     ] = 5
+    replace_unknown: ReplaceUnknown = False
     languages: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,6 +90,8 @@ def serve(options: ServeOptions) -> None:
         raise RecipeError(f"tfm serve: {missing[0]} is not installed: pip install 'tfm-toolkit[serve]'")
     from tfm.pipeline.serving.dispatch.process_starter import ProcessStarter
 
+    if options.numpy:
+        reject_flags({"--replace-unknown": options.replace_unknown}, "needs torch: leave --numpy out")
     reject_flags({"--beam": options.beam if options.beam > options.max_beam else None}, "is wider than --max-beam")
     with ProcessStarter(numpy=options.numpy, num_spares=options.workers) as start:  # before what takes time to import
         _serve(options, start)
@@ -121,6 +124,7 @@ def _serve(options: ServeOptions, start: "StartWorker") -> None:
             keys=options.keys,
             origins=tuple(options.cors or ()),
             beam=options.beam,
+            replace_unknown=options.replace_unknown,
             grace=options.grace,
             log_json=options.log_json,
             log_texts=options.log_texts,

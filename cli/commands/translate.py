@@ -27,6 +27,7 @@ from tfm.cli.options import (
     Prefix,
     PrefixesFile,
     RecipeFile,
+    ReplaceUnknown,
     SamplingSeed,
     Sets,
     SourceLanguage,
@@ -116,6 +117,7 @@ class TranslateOptions:
     no_repeat_ngram: NoRepeatNgramSize = None
     forbidden: ForbiddenTexts = None
     forced: ForcedWordsFile = None
+    replace_unknown: ReplaceUnknown = False
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="NAME", help="Precision of matrix products: fp32, bf16, int8."),
@@ -158,6 +160,7 @@ class TranslateOptions:
             "decoding.seed": self.seed,
             "decoding.no_repeat_ngram": self.no_repeat_ngram,
             "decoding.forbidden": self.forbidden or None,
+            "decoding.replace_unknown": self.replace_unknown or None,
             "decoding.length_norm": self.length_norm,
             "decoding.alpha": self.alpha,
             "decoding.min_length": self.min_length,

@@ -6,7 +6,8 @@ it, shifted by one (AET: Chen et al. 2020, "Accurate Word Alignment Induction fr
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,14 @@ class AlignmentHead:
     head: int | None = None
     shifted: bool = False
 
+    def cells(self) -> tuple[object, ...]:
+        """Return layer, head and row in words, for tables."""
+        return self.layer, self.head or "mean", "reads the word" if self.shifted else "predicts the word"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return layer, head and row as a JSON object."""
+        return {"layer": self.layer, "head": self.head, "shifted": self.shifted}
+
 
 class Pair(NamedTuple):
     """A text and its translation."""
@@ -55,8 +64,14 @@ class WordAligner:
         self._loaded = loaded
         self._source_words, self._target_words = map(PieceWords, (loaded.source_tokenizer, loaded.target_tokenizer))
 
+    @property
+    def has_trained_head(self) -> bool:
+        """Whether a head of the model was trained to align."""
+        return self._loaded.guided is not None
+
     def choose_head(self, layer: int | None = None, head: int | None = None, *, shifted: bool = False) -> AlignmentHead:
-        """Return the head that is asked for; without a layer the mean of the heads of the last one.
+        """Return the head that is asked for; without any the one that was trained to align, or else the mean of the
+        heads of the last layer.
 
         Args:
             layer: from 1.
@@ -66,7 +81,9 @@ class WordAligner:
         Raises:
             RecipeError: the model has no such layer or head.
         """
-        layers = len(self.num_heads)
+        layers, guided = len(self.num_heads), self._loaded.guided
+        if layer is None and head is None and not shifted and guided is not None:
+            return AlignmentHead(guided.choose_layer(layers), guided.head, guided.is_shifted)
         if head is not None and layer is None and layers > 1:
             raise RecipeError(f"--head {head}: give the layer too, with --layer 1 to {layers}")
         layer = layers if layer is None else layer
@@ -179,7 +196,9 @@ def link_words(weights: Weights) -> Links:
     return frozenset((int(source), target) for target, source in enumerate(best) if weights[target, source] > 0)
 
 
-def align_chunks(aligner: WordAligner, pairs: Iterator[Pair], head: AlignmentHead, chunk_pairs: int) -> Iterator[Links]:
+def align_chunks(
+    aligner: WordAligner, pairs: Iterator[Pair], head: AlignmentHead, chunk_pairs: int, *, truncate: bool = False
+) -> Iterator[Links]:
     """Yield the links of each pair, in order, reading some pairs at a time.
 
     Args:
@@ -187,8 +206,9 @@ def align_chunks(aligner: WordAligner, pairs: Iterator[Pair], head: AlignmentHea
         pairs: the texts.
         head: the attention that aligns.
         chunk_pairs: how many are read at once.
+        truncate: as of WordAligner.align.
     """
     first = 1
-    while chunk := [pair for _, pair in zip(range(chunk_pairs), pairs, strict=False)]:
-        yield from (links for (links,) in aligner.align(chunk, [head], first))
+    while chunk := list(islice(pairs, chunk_pairs)):
+        yield from (links for (links,) in aligner.align(chunk, [head], first, truncate=truncate))
         first += len(chunk)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
+from tfm.pipeline.artifacts.artifact import Input
 
 Link = tuple[int, int]
 """The places of a word of the source and of one of the target, from 0; words are what stands between spaces."""
@@ -52,3 +53,13 @@ def read_gold_links(file: Path) -> Iterator[GoldLinks]:
             yield parse_gold_links(line)
         except ValueError as error:
             raise DataError(str(error), file=file, line=number) from None
+
+
+def links_input(file: str | None) -> dict[str, Input]:
+    """Return a file of links as an input of a training; none without one. Raises DataError where there is no file."""
+    if file is None:
+        return {}
+    try:
+        return {"links": Input.from_file(Path(file))}
+    except FileNotFoundError:
+        raise DataError("no such file: `tfm align MODEL DATASET` writes one", file=file) from None

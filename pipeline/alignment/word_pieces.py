@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 NO_WORD = -1
+UNKNOWN_MARK = "\N{REPLACEMENT CHARACTER}"
+"""The word, or the letter, in place of a piece that is unknown; it is unknown itself when a text is read."""
 Weights = NDArray[np.float64]
 
 
@@ -22,7 +25,13 @@ class PieceWords:
         self._tokenizer = tokenizer
         self._languages = {*tokenizer.languages.values()}
         self._surfaces: dict[int, str] = {}
-        self._unknown = " ?" if tokenizer.begins_word()[UNK_ID] else "?"
+        self._unknown = f" {UNKNOWN_MARK}" if tokenizer.begins_word()[UNK_ID] else UNKNOWN_MARK
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Return the text of ids as decoding gives it, but with a mark in place of each unknown piece."""
+        if UNK_ID not in ids:
+            return self._tokenizer.decode(ids)
+        return "".join(map(self._surface, ids)).strip()
 
     def words_of(self, ids: Sequence[int], text: str) -> list[int]:
         """Return the place of the word, from 0, of each piece of a text; NO_WORD for tokens that are of none.
@@ -58,6 +67,21 @@ class PieceWords:
         """The same for a tokenizer that joins pieces in other ways, by decoding each beginning of the text."""
         decoded = (self._tokenizer.decode(ids[: place + 1]) for place in range(len(ids)))
         return [min(len(each.split()), count) - 1 for each in decoded]
+
+
+def choose_weights(layers: Sequence[Weights], guided: GuidedAlignmentConfig | None) -> Weights:
+    """Return the attention (T, S) from each piece of the target, of the rows that ask for it: of the head that was
+    trained to align, or else the mean of all heads, of the rows that predict the pieces.
+
+    Args:
+        layers: the weights (H, T + 1, S) of each layer of cross-attention.
+        guided: how a head was trained to align; None where none was.
+    """
+    if guided is None:
+        mean: Weights = np.mean([layer.mean(0) for layer in layers], axis=0)
+        return mean[:-1]
+    chosen: Weights = layers[guided.choose_layer(len(layers)) - 1][guided.head - 1]
+    return chosen[1:] if guided.is_shifted else chosen[:-1]
 
 
 def attention_between_words(weights: Weights, target_words: Sequence[int], source_words: Sequence[int]) -> Weights:

@@ -30,6 +30,7 @@ class DecodingOptions(TypedDict, total=False):
     no_repeat_ngram: int | None
     forbidden: Sequence[str]
     forced: Sequence[str]
+    replace_unknown: bool
     batch_sentences: int
     precision: DecodingPrecision
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import ValidationError
 
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.transformer import Transformer
@@ -19,7 +20,7 @@ from tfm.model.numpy_inference.weights import (
     is_supported,
 )
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
-from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.config import DecodingConfig, GuidedAlignmentConfig
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_sentence
 from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
@@ -29,6 +30,7 @@ from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
+from tfm.pipeline.model_io.model_folder import read_guided_alignment
 from tfm.pipeline.model_io.numpy_model import is_small_model, read_model_parts
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
@@ -53,12 +55,14 @@ class NumpyModel:
         source_tokenizer: of the source.
         target_tokenizer: of the target.
         search: finds the hypotheses of ids, end token included, with the network.
+        guided: how a head was trained to align; None where none was.
     """
 
     network: Transformer
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     search: SentenceSearch = search_sentence
+    guided: GuidedAlignmentConfig | None = None
 
     def translate(self, lines: list[str], config: DecodingConfig, cuts: SourceProblems) -> Iterator[list[Translation]]:
         """Translate lines with numpy alone.
@@ -128,11 +132,11 @@ def load_small_model(
             if is_label_model(known):
                 labels = build_encoder_only_network(known, parts.weights, **sizes)
                 return NumpyLabeller(labels, source, target, has_tags(known.task))
-            network = build_network(known, parts.weights, **sizes)
-        except UnsupportedModelError:
+            network, guided = build_network(known, parts.weights, **sizes), read_guided_alignment(manifest)
+        except (UnsupportedModelError, ValidationError):
             return None
         asked = tokenizer_for_languages(source, known.languages, to, source_language, manifest.path)
-        return NumpyModel(network, asked, target)
+        return NumpyModel(network, asked, target, guided=guided)
 
     return read_artifact(folder, read_model, "train")
 

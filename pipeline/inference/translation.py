@@ -18,6 +18,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 if TYPE_CHECKING:
     from tfm.data.images.row_images import RowImages
     from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
+    from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 # torch is imported where it is needed: a stage that is fresh says so without it
@@ -85,7 +86,7 @@ def translate_lines(
         sources = loaded.source_tokenizer.encode_batch(texts)
         cuts.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
         cuts.count(is_too_long(source, loaded.model) for source in sources)
-        for source, translations in zip(sources, search(sources), strict=True):
+        for source, translations in zip(sources, search(sources, texts), strict=True):
             yield translations if source else [EMPTY_TRANSLATION]
     search.check_no_unused_constraints()
     cuts.warn(reporter, loaded.model.max_length - 1)
@@ -153,7 +154,8 @@ def labels_to_translations(best: Sequence[tuple[str, float, int]]) -> list[Trans
 class _TranslationSearch:
     """Finds hypotheses of some sources at a time.
 
-    starts, words: the beginnings of the hypotheses, and the words that they must contain.
+    starts, words: the beginnings of the hypotheses, and the words that they must contain. replacer: writes hypotheses
+    with unknown words.
     """
 
     loaded: "LoadedModel"
@@ -161,6 +163,7 @@ class _TranslationSearch:
     starts: Iterator[str] | None
     words: Iterator[str] | None
     on_done: Callable[[int], None] | None
+    replacer: "UnknownWordReplacer | None" = None
 
     @classmethod
     def from_config(
@@ -173,9 +176,10 @@ class _TranslationSearch:
     ) -> "_TranslationSearch":
         """Return a search with prefixes and forced words, one for each source.
 
-        Raises RecipeError where words are forced and there is no beam.
+        Raises RecipeError where words are forced and there is no beam, or unknown words cannot be replaced.
         """
         from tfm.pipeline.decoding.limits import FORCED_WORDS_NEED_BEAM_MESSAGE
+        from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
 
         if forced is not None and (config.strategy != "search" or config.beam == 1):
             raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
@@ -183,10 +187,19 @@ class _TranslationSearch:
             raise RecipeError(reason)
         loaded.model.eval()
         starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
-        return cls(loaded, config, starts, words, on_done)
+        return cls(
+            loaded, config, starts, words, on_done, UnknownWordReplacer(loaded) if config.replace_unknown else None
+        )
 
-    def __call__(self, sources: "Sequence[Sequence[int]] | RowImages") -> Iterator[list[Translation]]:
-        """The best hypotheses of each source, which is ids or an image."""
+    def __call__(
+        self, sources: "Sequence[Sequence[int]] | RowImages", read: Sequence[str] = ()
+    ) -> Iterator[list[Translation]]:
+        """The best hypotheses of each source, which is ids or an image.
+
+        Args:
+            sources: ids, or images.
+            read: the texts of the sources.
+        """
         from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
         from tfm.pipeline.decoding.decode import decode
         from tfm.pipeline.inference.minimum_bayes_risk.selection import candidate_config, choose_by_utility
@@ -207,7 +220,12 @@ class _TranslationSearch:
             tell = self.on_done if config is drawn else None
             found = decode(model, some, config, device=device, prefixes=starts, phrases=wanted, on_done=tell)
             ids = [list(each.ids) for n_best in found for each in n_best]
-            texts = map(join_to_one_line, loaded.target_tokenizer.decode_batch(ids))
+            written = loaded.target_tokenizer.decode_batch(ids)
+            if self.replacer is not None:
+                of_each = [read[row] for row, n_best in zip(rows, found, strict=True) for _ in n_best]
+                for place, text in self.replacer.write(of_each, ids).items():
+                    written[place] = text
+            texts = map(join_to_one_line, written)
             return [[Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in found]
 
         translations = search(list(range(count)), drawn)

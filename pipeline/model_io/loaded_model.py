@@ -22,8 +22,10 @@ from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
+from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.pipeline.model_io.adapter import merge_adapter
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
+from tfm.pipeline.model_io.model_folder import read_guided_alignment
 from tfm.pipeline.model_io.weight_files import Shapes, read_shapes
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
@@ -44,6 +46,7 @@ class LoadedModel:
         folder: of the model.
         images: turns images into the network's input, where its sources are images.
         made: the artifact that it was read from, where it was from one.
+        guided: how one of its heads was trained to align; None where none was.
     """
 
     model: Any
@@ -53,6 +56,7 @@ class LoadedModel:
     folder: Path
     images: ImageTransform | None = None
     made: Input | None = None
+    guided: GuidedAlignmentConfig | None = None
 
     def check_reads_text(self, instead: str) -> None:
         """Raise DataError, with a remedy, where the model reads images."""
@@ -134,8 +138,10 @@ def load_model(
     Raises:
         DataError: the folder is no such model.
     """
-    made, parts = read_artifact(folder, lambda made: (made.as_input(), _read_parts(made)), "train", must_match=known)
-    return replace(build_loaded_model(*parts, folder, device, dtype), made=made)
+    made, guided, parts = read_artifact(
+        folder, lambda made: (made.as_input(), _read_guide(made), _read_parts(made)), "train", must_match=known
+    )
+    return replace(build_loaded_model(*parts, folder, device, dtype), made=made, guided=guided)
 
 
 def build_loaded_model(
@@ -183,6 +189,14 @@ def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) ->
         The transform; None where the model reads text.
     """
     return None if config.vision is None else read_image_transform(folder, shown)
+
+
+def _read_guide(manifest: Manifest) -> GuidedAlignmentConfig | None:
+    try:
+        return read_guided_alignment(manifest)
+    except ValidationError as error:
+        file = manifest.path / "manifest.json"
+        raise DataError(f"training.guided_alignment: {validation_problem(error)}", file=file) from error
 
 
 def _read_parts(

@@ -1,6 +1,11 @@
 """The folder of a run's model, and the inputs that it reads."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfm.pipeline.artifacts.manifest import Manifest
+    from tfm.pipeline.config import GuidedAlignmentConfig
 
 
 def model_folder(folder: Path) -> Path:
@@ -27,3 +32,18 @@ def fills_masks(model: Path) -> bool:
     except (DataError, OSError):
         return False  # the one who opens the model says what is wrong
     return isinstance(task, str) and task in ABILITIES and ABILITIES[task].hides_pieces
+
+
+def read_guided_alignment(manifest: "Manifest") -> "GuidedAlignmentConfig | None":
+    """Return how a head of a model was trained to align; None where none was.
+
+    Raises:
+        ValidationError: the manifest describes it in another way.
+    """
+    from tfm.pipeline.config import GuidedAlignmentConfig  # here, for the same reason
+
+    training = manifest.config.get("training")
+    found = training.get("guided_alignment") if isinstance(training, dict) else None
+    if isinstance(found, dict):
+        found = {"links": "links", **found}  # the file, of whatever name, is an input of the training
+    return None if found is None else GuidedAlignmentConfig.model_validate(found)

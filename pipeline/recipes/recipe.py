@@ -22,6 +22,7 @@ from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.recipe_check import check_clean
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, stride_problem
 from tfm.pipeline.errors import RecipeError, escape_unprintable
+from tfm.pipeline.guided_alignment import guided_alignment_problem
 from tfm.pipeline.recipes.characters import check_characters
 from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import (
@@ -131,7 +132,8 @@ class Recipe(BaseModel):
             raise ValueError("training.init_from sets the embeddings too: remove source_vectors and target_vectors")
         if self.model.has_adaptive_tails and (reason := training.adaptive_problem()) is not None:
             raise ValueError(reason)
-        for reason in (sharding_problem(training, self.model), recompute_problem(training, self.model)):
+        for find_problem in (sharding_problem, recompute_problem, guided_alignment_problem):
+            reason = find_problem(training, self.model)
             if reason is not None:
                 raise ValueError(reason)
         batch_norm = self.model.batch_norm_key

@@ -30,6 +30,7 @@ class Backend:
         log: where requests are noted.
         detector: finds the language of a text, where one is installed.
         beam: the beam of a request that names none.
+        replace_unknown: whether unknown words are replaced by words of the source, where a model writes words.
     """
 
     catalog: Catalog
@@ -39,13 +40,16 @@ class Backend:
     log: Log
     detector: Detector | None = None
     beam: int = 5
+    replace_unknown: bool = False
     cache: AnswerCache = field(init=False)
     translation: TranslationService = field(init=False)
     metrics: Metrics = field(init=False)
 
     def __post_init__(self) -> None:
         self.cache = AnswerCache(self.limits.cached_answers, self.limits.cached_chars)
-        self.translation = TranslationService(self.dispatcher, self.limits, self.cache)
+        self.translation = TranslationService(
+            self.dispatcher, self.limits, self.cache, replace_unknown=self.replace_unknown
+        )
         self.metrics = Metrics(
             {
                 "pending_sentences": ("Sentences that are waited for.", lambda: self.dispatcher.num_pending),

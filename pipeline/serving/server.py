@@ -49,6 +49,7 @@ class ServerOptions:
         keys: file of the keys; None: everyone may ask.
         origins: of other sites whose pages may ask.
         beam: the beam of a request that names none.
+        replace_unknown: whether unknown words are replaced by words of the source, where a model writes words.
         grace: the most seconds in which requests are finished after SIGTERM.
         log_json: whether the log has JSON lines.
         log_texts: whether it has texts.
@@ -63,6 +64,7 @@ class ServerOptions:
     keys: Path | None = None
     origins: tuple[str, ...] = ()
     beam: int = 5
+    replace_unknown: bool = False
     grace: float = 10.0
     log_json: bool = False
     log_texts: bool = False
@@ -91,7 +93,7 @@ def _make_backend(options: ServerOptions, start: StartWorker, catalog: Any, keys
     dispatcher = Dispatcher(start, options.workers, limits.sentences)
     detector = find_detector([*catalog.sources])
     access = Access(keys, limits.requests_per_minute)
-    return Backend(catalog, dispatcher, limits, access, log, detector, options.beam)
+    return Backend(catalog, dispatcher, limits, access, log, detector, options.beam, options.replace_unknown)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -90,10 +90,14 @@ class TranslationService:
         dispatcher: the queue.
         limits: of the server.
         cache: the answers that are kept.
+        replace_unknown: whether unknown words are replaced by words of the source, where a model writes words.
     """
 
-    def __init__(self, dispatcher: Dispatcher, limits: Limits, cache: AnswerCache) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, limits: Limits, cache: AnswerCache, *, replace_unknown: bool = False
+    ) -> None:
         self._dispatcher, self._limits, self._cache = dispatcher, limits, cache
+        self._replace_unknown = replace_unknown
 
     async def translate(
         self,
@@ -122,7 +126,8 @@ class TranslationService:
 
         def query(sentence: str) -> Query:
             forced = terms.target_terms(sentence) if terms is not None else ()
-            return direction.query(sentence, beam, alternatives + 1, forced)
+            found = direction.query(sentence, beam, alternatives + 1, forced)
+            return replace(found, replace_unknown=self._replace_unknown)
 
         segments = [await self._split(text, direction, is_html) for text in texts]
         asked = [[query(sentence) for sentence in each.sources] for each in segments]

@@ -117,6 +117,12 @@ def evaluate_tests(
     stage_plan = plan_scores(model, dataset, translations, config, out, seed=seed, scored=scored)
 
     def score_tests(folder: Path | None) -> list[Evaluation]:
+        found = score_texts()
+        if translations is None or not _has_replaced_words(translations):
+            return found
+        return [each.mark_replaced_words() for each in found]
+
+    def score_texts() -> list[Evaluation]:
         if translations is None:
             from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
 
@@ -152,6 +158,12 @@ def evaluate_tests(
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
+
+
+def _has_replaced_words(translations: Path) -> bool:
+    """Return whether unknown words of translations were replaced by words of their sources."""
+    decoding = open_artifact(translations, "translate").config.get("decoding")
+    return isinstance(decoding, dict) and bool(decoding.get("replace_unknown"))
 
 
 def _name_languages(found: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:

@@ -137,6 +137,8 @@ def evaluate_files(
             warn_of_unseen_labels(loaded, segments.references, reporter)
         requested = model is not None or "metrics" in config.model_fields_set
         found = assess_with_model(segments, suited, loaded, requested, seed=seed, reporter=reporter)
+        if decoding.replace_unknown and hypotheses is None:
+            found = found.mark_replaced_words()
         return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.model.config import ModelConfig
+from tfm.pipeline.alignment.pharaoh import links_input
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, open_artifact
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -27,9 +28,11 @@ NON_TRAINING_KEYS |= {"shard", "recompute", "elastic", "restarts"}
 # What says nothing unless a model of images is given to start from, of which the plan has a part of its own.
 NON_TRAINING_KEYS |= {"image_statistics"}
 # Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.
+NEWER_TRAINING_KEYS = ("guided_alignment",)
+"""Keys of [training] that models of an earlier time lack, which are trained as by the defaults."""
 KEYS_UNUSED_IN_VALIDATION = (
     *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),
-    *("forbidden", "forced", "mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning"),
+    *("forbidden", "forced", "replace_unknown", "mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning"),
 )
 
 NEWER_MODEL_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")
@@ -80,8 +83,10 @@ def plan_model(
         check_pretrained_fits(first, model, data, config.lora)
         inputs["init_from"] = first.as_input()
     inputs |= vector_inputs(model)
+    guide = config.guided_alignment
+    inputs |= links_input(None if guide is None else guide.links)
     parts: dict[str, Any] = {
-        "training": config.model_dump(mode="json", exclude=NON_TRAINING_KEYS),
+        "training": _training_settings(config),
         "model": model.model_dump(mode="json", exclude=_keys_without_effect(model)),
     }
     if first is not None and keeps_statistics(first, data, config.image_statistics):
@@ -93,6 +98,20 @@ def plan_model(
     if metrics and abilities.gives_hypotheses and (scores := _validation_score_settings(evaluation, dataset, metrics)):
         parts["evaluation"] = scores
     return Plan(stage="train", folder=out / "model", config=parts, inputs=inputs, seed=seed)
+
+
+def _training_settings(config: TrainingConfig) -> dict[str, Any]:
+    """Return the part of [training] that changes what is trained.
+
+    Later keys at their default are left out, so that models of the time before them stay fresh, and so is the place of
+    links, which are an input.
+    """
+    fields = TrainingConfig.model_fields
+    unset = {name for name in NEWER_TRAINING_KEYS if getattr(config, name) == fields[name].default}
+    found = config.model_dump(mode="json", exclude=NON_TRAINING_KEYS | unset)
+    if config.guided_alignment is not None:
+        found["guided_alignment"].pop("links")
+    return found
 
 
 def _keys_without_effect(model: ModelConfig) -> set[str]:

@@ -3,7 +3,7 @@
 The training loop only uses this interface, so it does not depend on the task.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.batches import make_pair_batch
+from tfm.data.batching.batches import PairBatch, make_pair_batch
 from tfm.data.batching.buckets import make_batches, ordered_batches
 from tfm.data.batching.epochs import Epochs, empty_epoch_error, make_sharded_epochs
 from tfm.data.batching.padding_cost import make_batch_counter
@@ -115,7 +115,8 @@ def check_known_labels(valid: Split) -> None:
 class TaskContext:
     """The facts from which a task is made.
 
-    image_tokens: the number of tokens that the model makes of an image, where sources are images.
+    image_tokens: the number of tokens that the model makes of an image, where sources are images. guide: a further loss
+    of translation; None for none.
     """
 
     config: TrainingConfig
@@ -124,6 +125,20 @@ class TaskContext:
     target: Tokenizer
     batch_tokens: int
     image_tokens: int = 1
+    guide: "PassGuide | None" = None
+
+
+class PassGuide(Protocol):
+    """A further loss of a network's pass over the pairs of a batch."""
+
+    def guided(self, model: Any, batch: PairBatch, compute: Callable[[], Loss]) -> Loss:
+        """Return the loss that `compute` returns, with the further one.
+
+        Args:
+            model: the network.
+            batch: the batch that is read.
+            compute: runs the network over the batch.
+        """
 
 
 class Task(Protocol):

@@ -11,7 +11,7 @@ from tfm.data.dataset.split import Dataset
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, TaskContext, check_sources
+from tfm.pipeline.tasks.task import Counts, Loss, PairTask, PassGuide, TaskContext, check_sources
 
 TOKENS_MULTIPLE = 128
 
@@ -24,21 +24,33 @@ class Translation(PairTask):
         flat_rows: in training, number of rows a side up to which a batch is filled, so that it is not padded; None for
             padded batches.
         image_tokens: number of tokens that the model makes of an image.
+        guide: a further loss of training; None for none.
     """
 
-    def __init__(self, criterion: Criterion, flat_rows: int | None = None, image_tokens: int = 1) -> None:
+    def __init__(
+        self,
+        criterion: Criterion,
+        flat_rows: int | None = None,
+        image_tokens: int = 1,
+        guide: PassGuide | None = None,
+    ) -> None:
         self.criterion, self.flat_rows, self.image_tokens = criterion, flat_rows, image_tokens
+        self.guide = guide
 
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(make_criterion(context.config), flat_rows(context), context.image_tokens)
+        return cls(make_criterion(context.config), flat_rows(context), context.image_tokens, context.guide)
 
     def loss(self, model: Any, batch: PairBatch) -> Loss:
         """Return the loss of the target tokens, summed."""
         if self.flat_rows is not None:
             batch = batch.pad_to(self.flat_rows)
-        return self.criterion.loss(model.output, lambda: self._predictions(model, batch))
+
+        def compute() -> Loss:
+            return self.criterion.loss(model.output, lambda: self._predictions(model, batch))
+
+        return compute() if self.guide is None else self.guide.guided(model, batch, compute)
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the reference tokens, without smoothing."""

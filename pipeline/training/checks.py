@@ -7,6 +7,7 @@ from pathlib import Path
 from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.vision.image_shape import ImageShape, num_tokens, shape_problem
 from tfm.pipeline.errors import CannotWrite, RecipeError
+from tfm.pipeline.guided_alignment import guided_alignment_problem
 from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
 from tfm.pipeline.training_config import KeepConfig, LoraConfig, TrainingConfig
 from tfm.tokenizer.code_points import CodePoints
@@ -80,6 +81,12 @@ def check_sharding(config: TrainingConfig, model: ModelConfig, num_processes: in
             f'training.shard = "{config.shard}" is for several processes, and there is one: start them with torchrun '
             '--nproc-per-node N, or set training.shard = "none"'
         )
+
+
+def check_guided_alignment(config: TrainingConfig, model: ModelConfig) -> None:
+    """Raise RecipeError where no head of the model can be trained to align."""
+    if (reason := guided_alignment_problem(config, model)) is not None:
+        raise RecipeError(reason)
 
 
 def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:

@@ -1,6 +1,7 @@
 """`tfm align` and `tfm translate --alignments` at the command line."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,58 @@ def test_what_cannot_be_aligned(stages: Stages, texts: Path) -> None:
         found = tfm(*words)
         assert found.code in (2, 65, 73)
         assert reason in found.err, found.err
+
+
+def test_the_training_pairs_of_a_dataset(stages: Stages, texts: Path) -> None:
+    """A line for each, which training.guided_alignment takes."""
+    made = tfm("align", stages.folder, stages.folder / "dataset")
+    assert made.code == 0, made.err
+    from tfm.data.artifact_tokenizers import load_tokenizer_pair
+    from tfm.data.dataset.store import load_dataset
+    from tfm.pipeline.alignment.piece_links import read_piece_links
+
+    (texts / "links").write_text(made.out, encoding="utf-8")
+    data = load_dataset(stages.folder / "dataset")
+    found = read_piece_links(texts / "links", data.train, load_tokenizer_pair(data.tokenizer_folder))
+    assert len(made.out.splitlines()) == len(found) == found.num_linked_rows
+    assert "is a dataset" in tfm("align", stages.folder, stages.folder / "dataset", "some.en").err
+
+
+def test_models_of_both_directions(stages: Stages, texts: Path) -> None:
+    pair = ("align", stages.folder, "some.de", "some.en")
+    made = {how: tfm(*pair, "--reverse", stages.folder, "--symmetrize", how) for how in ("union", "intersection")}
+    sets = {how: [set(line.split()) for line in each.out.splitlines()] for how, each in made.items()}
+    alone = [set(line.split()) for line in tfm(*pair).out.splitlines()]
+    assert [len(each) for each in alone] == [2, 3, 1]
+    for some, links, every in zip(sets["intersection"], alone, sets["union"], strict=True):
+        assert some <= links <= every
+    best = tfm(*pair, "--reverse", stages.folder, "--heads", "best")
+    assert best.code == 0, best.err
+    assert "of their links agree in 3 pairs" in best.err
+    assert len(best.out.splitlines()) == 3
+
+
+def test_unknown_words_are_copied_and_signatures_say_so(stages: Stages, texts: Path) -> None:
+    """A model of seven words whose every translation is of known ones: the texts stay, the signature does not."""
+    plain, made = (tfm("translate", stages.folder, "some.de", *more) for more in ((), ("--replace-unknown",)))
+    assert made.code == 0, made.err
+    assert made.out == plain.out
+    score = ("evaluate", "--model", stages.folder, "--source", "some.de", "--reference", "some.en", "--metric", "chrf")
+    signed, unsigned = (tfm(*score, *more) for more in (("--replace-unknown",), ()))
+    assert signed.code == 0, signed.err
+    assert "unknown:source" in signed.out + signed.err
+    assert "unknown:source" not in unsigned.out + unsigned.err
+
+
+@pytest.mark.slow
+def test_scores_of_a_recipe_say_that_words_were_replaced(recipe: Path) -> None:
+    made = tfm("run", recipe, "--set", "decoding.replace_unknown=true", "--set", "training.max_steps=5")
+    assert made.code == 0, made.err
+    scores = json.loads(Path("runs/tiny/scores/scores.json").read_text(encoding="utf-8"))
+    text = json.dumps(scores)
+    assert "unknown:source" in text
+    assert all("unknown:source" not in line for line in re.findall(r'"perplexity": \{[^}]*\}', text))
+
+
+def test_a_server_says_what_it_cannot_do(stages: Stages) -> None:
+    assert "leave --numpy out" in tfm("serve", stages.folder, "--numpy", "--replace-unknown").err

@@ -27,7 +27,7 @@ def rows() -> list[tuple[list[str], list[str]]]:
 @pytest.mark.parametrize("number", range(len(COMMANDS)), ids=COMMANDS)
 def test_the_table_of_flags_is_right(number: int) -> None:
     flags = flags_of(COMMANDS[number])
-    assert len(rows()) == 7
+    assert len(rows()) == 8
     for named, said in rows():
         for flag in named:
             if flag != "--seed" or COMMANDS[number] != "evaluate":  # whose seed is that of the bootstrap

@@ -33,7 +33,8 @@ class Network(Protocol):
 
 def is_basic_search(config: DecodingConfig) -> bool:
     """Return whether hypotheses are searched for in fp32, as many as there can be, and only their length is limited."""
-    return config.strategy == "search" and is_unconstrained(config) and config.n_best_problem() is None
+    is_search = config.strategy == "search" and not config.replace_unknown
+    return is_search and is_unconstrained(config) and config.n_best_problem() is None
 
 
 def is_unconstrained(config: DecodingConfig) -> bool:

@@ -102,6 +102,8 @@ class TextGenerator:
     def __init__(self, reader: LanguageModel, config: DecodingConfig, reporter: Reporter) -> None:
         if config.strategy == "mbr":
             raise RecipeError('decoding.strategy = "mbr" chooses among translations: here it must be search or sample')
+        if config.replace_unknown:
+            raise RecipeError("decoding.replace_unknown takes words of a source, and a text that goes on has none")
         self._reader, self._config, self._reporter = reader, config, reporter
         self._writer = reader.writer(config)
         self.through_ends = reader.through_ends

@@ -29,6 +29,16 @@ DECODING_RULES = (
         ("decoding",),
         "a run of this task decodes nothing; `tfm generate` takes --set decoding... itself",
     ),
+    UnusedKeysRule(
+        {
+            "tokenizer.kind": none_of("word"),
+            "tokenizer.target_kind": none_of("word"),
+            "tokenizer.file": one_of(None),
+            "tokenizer.source_from": one_of(None),
+        },
+        ("decoding.replace_unknown",),
+        'it is for vocabularies of words: kind = "word"',
+    ),
     UnusedKeysRule({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
     UnusedKeysRule({"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
     UnusedKeysRule(

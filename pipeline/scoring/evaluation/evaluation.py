@@ -1,6 +1,6 @@
 """Results on test sets: scores, quality by length, samples; and the means over languages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tfm.pipeline.scoring.breakdown import (
@@ -63,10 +63,24 @@ class Evaluation:
     direction: tuple[str, str] | None = None
     zero_shot: bool = False
 
-    def add_to_signatures(self, addition: str) -> "Evaluation":
-        """Return the same evaluation, each score's signature with an addition, for settings that change the numbers."""
-        lengths = [replace(group, scores=_extend_signatures(group.scores, addition)) for group in self.lengths]
-        return replace(self, scores=_extend_signatures(self.scores, addition), lengths=lengths)
+    def add_to_signatures(self, addition: str, *, without: Collection[str] = ()) -> "Evaluation":
+        """Return the same evaluation, each score's signature with an addition, for settings that change the numbers.
+
+        Args:
+            addition: key and value.
+            without: names of scores that the setting leaves as they are.
+        """
+
+        def extend(scores: Mapping[str, Score]) -> dict[str, Score]:
+            changed = _extend_signatures({name: each for name, each in scores.items() if name not in without}, addition)
+            return {**scores, **changed}
+
+        lengths = [replace(group, scores=extend(group.scores)) for group in self.lengths]
+        return replace(self, scores=extend(self.scores), lengths=lengths)
+
+    def mark_replaced_words(self) -> "Evaluation":
+        """Return the same evaluation, whose signatures say that unknown words were replaced by words of the source."""
+        return self.add_to_signatures("unknown:source", without=LIKELIHOOD_METRICS)
 
 
 def segment_scores(evaluation: Evaluation) -> SegmentScores:

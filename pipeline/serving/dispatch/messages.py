@@ -47,6 +47,7 @@ class Query:
         to: the language of the answer, of a model of several.
         source_language: the language of the text, for a model that is told it.
         forced: words and phrases that the answer contains.
+        replace_unknown: whether unknown words are replaced by words of the text, of a model with a vocabulary of words.
         target: the text whose attention or alignment is asked for; None: the model's own.
         image: the bytes of an image file.
         sampling: settings of a completion: max_length, temperature, top_p, seed.
@@ -60,6 +61,7 @@ class Query:
     to: str | None = None
     source_language: str | None = None
     forced: tuple[str, ...] = ()
+    replace_unknown: bool = False
     target: str | None = None
     image: bytes | None = field(default=None, repr=False)
     sampling: tuple[tuple[str, float | int], ...] = ()

@@ -61,7 +61,8 @@ class CompiledNetwork:
         """Return the work that a query is."""
         if query.kind == "align":
             return lambda: align_by_numpy(self.model, query.text, query.target or "")
-        if query.kind != "translate" or query.forced:
+        replaces = query.replace_unknown and self.model.target_tokenizer.is_word_level
+        if query.kind != "translate" or query.forced or replaces:
             return self._by_torch(query)
         if query.n_best > 1:
             config = DecodingConfig(beam=query.beam, n_best=query.n_best)

@@ -84,7 +84,8 @@ class TorchNetwork:
 
     def _translate(self, query: Query) -> Work:
         loaded = self.loaded.for_languages(query.to, query.source_language)
-        if self.stepper is None or query.n_best > 1 or query.forced:
+        replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
+        if self.stepper is None or query.n_best > 1 or query.forced or replaces:
             return lambda: as_records(_search(loaded, query))
         ids = loaded.source_tokenizer.encode_batch([query.text])[0]
         if not ids:
@@ -122,7 +123,8 @@ def _search_greedily(loaded: LoadedModel, source: list[int]) -> Hypothesis:
 
 def _search(loaded: LoadedModel, query: Query) -> list[Translation]:
     """The translations of a sentence that is searched for by itself."""
-    config = DecodingConfig(beam=query.beam, n_best=query.n_best, batch_sentences=1)
+    replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
+    config = DecodingConfig(beam=query.beam, n_best=query.n_best, batch_sentences=1, replace_unknown=replaces)
     forced = ["\t".join(query.forced)] if query.forced else None
     return next(iter(translate_lines(loaded, [query.text], config, reporter=NullReporter(), forced=forced)))
 

@@ -5,8 +5,10 @@ Legend: L layers · H heads · T pieces of the translation · S pieces of the so
 
 import numpy as np
 
+from tfm.pipeline.alignment.word_pieces import choose_weights
 from tfm.pipeline.attention_page.attended import AttentionTrace
 from tfm.pipeline.attention_page.reading import trace_attention
+from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.serving.text.alignment import Alignment, Floats
 
@@ -14,8 +16,9 @@ from tfm.pipeline.serving.text.alignment import Alignment, Floats
 def align_by_attention(loaded: LoadedModel, source: str, target: str) -> Alignment | None:
     """Return how much each piece of a translation attends to each of its source, by teacher forcing.
 
-    The weights are the mean over all heads of all layers, of the row that predicts a piece: on the built-in corpus
-    neither one layer nor the row that reads the piece finds as many of the words' sources.
+    The weights are those of the head that was trained to align. Without one they are the mean over all heads of all
+    layers, of the row that predicts a piece: on the built-in corpus neither one layer nor the row that reads the piece
+    finds as many of the words' sources.
 
     Args:
         loaded: a model that translates, in eval mode.
@@ -30,25 +33,29 @@ def align_by_attention(loaded: LoadedModel, source: str, target: str) -> Alignme
         return None
     ids = loaded.source_tokenizer.encode(source)
     read = trace_attention(loaded, source, ids, [number for number, _, _ in targets])
-    weights = _weights(read, len(sources), len(targets))
+    weights = _weights(read, len(sources), len(targets), loaded.guided)
     if weights is None:
         return None
     spans = [tuple((start, end) for _, start, end in pieces) for pieces in (sources, targets)]
     return Alignment(spans[0], spans[1], weights)
 
 
-def _weights(read: AttentionTrace, num_sources: int, num_targets: int) -> Floats | None:
+def _weights(
+    read: AttentionTrace, num_sources: int, num_targets: int, guided: GuidedAlignmentConfig | None
+) -> Floats | None:
     """The weights (T, S) of a trace: the source ends with its end token, before it tokens of languages may stand."""
     crossing = read.layers("cross")
     layers = crossing or read.layers("decoder")
     if not layers:
         return None
-    weights = np.mean([layer.weights.astype(np.float64).mean(0) for layer in layers], axis=0)
-    rows, columns = weights.shape
+    whole = [layer.weights.astype(np.float64) for layer in layers]
+    rows, columns = whole[0].shape[1:]
     if crossing:
         first, last = columns - 1 - num_sources, columns - 1
     else:  # one text: source, end, begin, translation
         last = columns - 2 - num_targets
         first = last - num_sources
     begin = rows - 1 - num_targets
-    return weights[begin:-1, first:last] if first >= 0 and begin >= 0 else None
+    if first < 0 or begin < 0:
+        return None
+    return choose_weights([each[:, begin:, first:last] for each in whole], guided)

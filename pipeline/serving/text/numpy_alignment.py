@@ -3,6 +3,7 @@
 import numpy as np
 
 from tfm.model.numpy_inference.cross_attention_weights import cross_attention_weights
+from tfm.pipeline.alignment.word_pieces import choose_weights
 from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.serving.text.alignment import Alignment
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -23,7 +24,8 @@ def align_by_numpy(model: NumpyModel, source: str, target: str) -> Alignment | N
     if not sources or not targets or max(len(sources) + 3, len(targets)) >= model.network.max_length:
         return None
     read = [*model.source_tokenizer.encode(source), EOS_ID]
-    tokens = [BOS_ID, *(number for number, _, _ in targets[:-1])]
-    weights = cross_attention_weights(model.network, read, tokens).astype(np.float64).mean((0, 1))
+    tokens = [BOS_ID, *(number for number, _, _ in targets)]
+    layers = cross_attention_weights(model.network, read, tokens).astype(np.float64)
+    weights = choose_weights(list(layers), model.guided)
     spans = [tuple((start, end) for _, start, end in pieces) for pieces in (sources, targets)]
     return Alignment(spans[0], spans[1], weights[:, -1 - len(sources) : -1])

@@ -6,10 +6,13 @@ from pathlib import Path
 from torch import nn
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
+from tfm.data.errors import format_share
 from tfm.model.build import Model, build, num_parameters
 from tfm.model.layers.lora import add_lora
 from tfm.model.layers.recompute import recompute_layer
 from tfm.model.transformer.layers import find_layers
+from tfm.pipeline.alignment.guided_loss import AlignmentGuide
+from tfm.pipeline.alignment.piece_links import read_piece_links
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import image_shape
 from tfm.pipeline.runtime.devices import PRECISIONS
@@ -28,6 +31,7 @@ from tfm.pipeline.training.checks import (
     check_batch_norm,
     check_characters,
     check_disk_space,
+    check_guided_alignment,
     check_languages,
     check_lora,
     check_one_vocabulary,
@@ -45,7 +49,29 @@ def make_task_context(session: Session, settings: ExecutionSettings) -> TaskCont
     image = image_shape(session.data.preparation)
     tokens = check_sources(image, session.model.vision, session.config)
     pair = load_tokenizer_pair(session.data.tokenizer_folder)
-    return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens)
+    check_guided_alignment(session.config, session.model)
+    guide = make_guide(session, pair)
+    return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens, guide)
+
+
+def make_guide(session: Session, tokenizers: tuple[Tokenizer, Tokenizer]) -> AlignmentGuide | None:
+    """Return the supervision of the head that is trained to align; None where the recipe asks for none.
+
+    Args:
+        session: the settings and data of the training.
+        tokenizers: of source and target.
+
+    Raises:
+        DataError: the links are not those of the training pairs.
+    """
+    config = session.config.guided_alignment
+    if config is None:
+        return None
+    links = read_piece_links(Path(config.links), session.data.train, tokenizers)
+    layer = config.choose_layer(session.model.decoder.layers)
+    share = format_share(links.num_linked_rows, len(links), "training pair", "has links", "have links")
+    session.reporter.line(f"training: {share}; head {config.head} of layer {layer} learns to align")
+    return AlignmentGuide(links, config, layer)
 
 
 def check_session(session: Session, context: TaskContext) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tfm.data.corpora.sources import resolve_splits
 from tfm.data.foreign_tokenizers.loading import tokenizer_files
+from tfm.pipeline.alignment.pharaoh import links_input
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import DataError
@@ -84,4 +85,5 @@ def _inputs_of(recipe: Recipe) -> dict[str, Input]:
         inputs |= {
             f"tokenizer.{name}": Input.from_file(file) for name, file in tokenizer_files(recipe.tokenizer).items()
         }
-    return inputs | vector_inputs(recipe.model)
+    guide = recipe.training.guided_alignment
+    return inputs | vector_inputs(recipe.model) | links_input(None if guide is None else guide.links)

@@ -10,16 +10,24 @@ from hypothesis import strategies as st
 from torch import float64
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.pipeline.alignment.error_rate import LinkCounts
 from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, align_chunks, link_words
-from tfm.pipeline.alignment.head_scores import score_heads
+from tfm.pipeline.alignment.head_agreement import compare_heads
 from tfm.pipeline.alignment.pharaoh import GoldLinks, format_links, parse_gold_links, read_gold_links
+from tfm.pipeline.alignment.symmetrization import (
+    NEIGHBOURS,
+    SYMMETRIZATIONS,
+    align_both_ways,
+    grow_diagonally,
+    reverse_links,
+)
 from tfm.pipeline.alignment.word_pieces import NO_WORD, PieceWords, attention_between_words
 from tfm.pipeline.alignment.word_trace import trace_words
 from tfm.pipeline.attention_page.reading import attend
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
+from tfm.pipeline.scoring.alignment.head_scores import score_heads
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
@@ -198,3 +206,53 @@ def test_a_file_of_links_is_read_or_refused(content: bytes, tmp_path_factory: py
     except DataError as error:
         problem = str(error)
     assert "links.gold" in problem
+
+
+LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
+
+
+@given(LINKS, LINKS)
+def test_links_of_both_directions_become_one(
+    forward: frozenset[tuple[int, int]], back: frozenset[tuple[int, int]]
+) -> None:
+    """The grown ones lie between the intersection and the union, and do not depend on which direction is the first."""
+    grown = grow_diagonally(forward, back)
+    assert SYMMETRIZATIONS["intersection"](forward, back) <= grown <= SYMMETRIZATIONS["union"](forward, back)
+    assert grown == grow_diagonally(back, forward)
+    assert grow_diagonally(forward, forward) == forward
+    assert reverse_links(grow_diagonally(reverse_links(forward), reverse_links(forward))) == forward
+    shared = forward & back
+    for source, target in grown - shared:  # each link that was added has a neighbour
+        assert any((source + down, target + right) in grown for down, right in NEIGHBOURS)
+
+
+def test_links_grow_along_the_diagonal() -> None:
+    forward, back = frozenset({(0, 0), (1, 1), (3, 3)}), frozenset({(0, 0), (2, 1), (4, 4)})
+    assert grow_diagonally(forward, back) == {(0, 0), (1, 1), (2, 1)}
+    assert grow_diagonally(frozenset({(0, 0)}), frozenset({(1, 1)})) == frozenset()
+
+
+def test_heads_that_agree_most_come_first() -> None:
+    """Against plain sets of the links of each head of both models."""
+    first, second = WordAligner(tiny_model(dtype=float64)), WordAligner(tiny_model(dtype=float64, positions="rotary"))
+    found = compare_heads(first, second, PAIRS, (first.heads(), second.heads()))
+    assert len(found) == 144
+    rates = [each.agreement for each in found]
+    assert rates == sorted(rates, reverse=True)
+    turned = [Pair(target, source) for source, target in PAIRS]
+    for each in (found[0], found[70], found[-1]):
+        there = {(row, link) for row, (some,) in enumerate(first.align(PAIRS, [each.head])) for link in some}
+        back = {
+            (row, (target, source))
+            for row, (some,) in enumerate(second.align(turned, [each.back]))
+            for source, target in some
+        }
+        assert each.agreement == pytest.approx(200 * len(there & back) / (len(there) + len(back)))
+    assert "of their links agree" in found[0].in_words()
+    both = list(align_both_ways((first, second), (found[0].head, found[0].back), iter(PAIRS), grow_diagonally, 2))
+    for row, links in enumerate(both):
+        (there_links,), (back_links,) = (
+            first.align([PAIRS[row]], [found[0].head])[0],
+            second.align([turned[row]], [found[0].back])[0],
+        )
+        assert links == grow_diagonally(there_links, reverse_links(back_links))

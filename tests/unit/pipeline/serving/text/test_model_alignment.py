@@ -1,6 +1,7 @@
 """The alignment of a translation is the attention of the rows that predict its pieces."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from torch import float64
 
 from tests.tiny_model import numpy_of, tiny_model
 from tfm.pipeline.attention_page.reading import trace_attention
+from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.serving.text.alignment import align_words, find_words
 from tfm.pipeline.serving.text.model_alignment import align_by_attention
@@ -49,6 +51,22 @@ def test_words_have_the_weights_of_their_pieces() -> None:
         inside = [start < last and first < end for first, last in found.source_spans]
         expected = found.weights[:, inside].sum(1) / found.weights.sum(1)
         assert words.shares(start, end) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("row", ["reads", "predicts"])
+def test_the_head_that_was_trained_to_align_gives_the_weights(row: Literal["reads", "predicts"]) -> None:
+    loaded = tiny_model(dtype=float64)
+    guided = replace(loaded, guided=GuidedAlignmentConfig(links="links", row=row))
+    found = align_by_attention(guided, SOURCE, TARGET)
+    assert found is not None
+    sources, targets = loaded.source_tokenizer.encode(SOURCE), loaded.target_tokenizer.encode(TARGET)
+    head = trace_attention(loaded, SOURCE, sources, targets).layers("cross")[0].weights[0]
+    first = 1 if row == "reads" else 0
+    assert found.weights == pytest.approx(head[first : first + len(targets), : len(sources)])
+    model = NumpyModel(numpy_of(loaded), *[loaded.source_tokenizer] * 2, guided=guided.guided)
+    by_numpy = align_by_numpy(model, SOURCE, TARGET)
+    assert by_numpy is not None
+    assert by_numpy.weights == pytest.approx(found.weights, abs=1e-6)
 
 
 @pytest.mark.parametrize("changes", [{}, {"positions": "rotary"}])

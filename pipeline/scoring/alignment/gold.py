@@ -1,11 +1,18 @@
-"""Pairs of texts with the gold alignments of their words: from files, or of a built-in corpus."""
+"""Pairs of texts, with the gold alignments of their words where they are known: from files, of a built-in corpus, or of
+a dataset."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+from tfm.data.artifact_tokenizers import load_tokenizer_pair
+from tfm.data.dataset.metadata import DATASET_FILE
+from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.synthetic import registry
 from tfm.pipeline.alignment.extraction import Pair
 from tfm.pipeline.alignment.pharaoh import GoldLinks, read_gold_links
+from tfm.pipeline.alignment.piece_links import CHUNK_ROWS, RowTexts
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
 
 
@@ -19,6 +26,27 @@ def read_built_in(name: str) -> tuple[list[Pair], list[GoldLinks]]:
     known = list(registry.aligned_sentences(name))
     pairs = [Pair(english, german) for english, german, _ in known]
     return pairs, [GoldLinks(links.sure, links.possible) for _, _, links in known]
+
+
+def is_dataset(source: Path) -> bool:
+    """Whether a path is the folder of a dataset."""
+    return (source / DATASET_FILE).is_file()
+
+
+def read_dataset_pairs(folder: Path) -> Iterator[Pair]:
+    """Yield the training pairs of a dataset, in order, as their pieces spell them.
+
+    Raises:
+        DataError: the folder is no dataset of texts.
+    """
+    made = open_artifact(folder, "preprocess")
+    data = load_dataset(made.folder)
+    if data.train.images is not None:
+        raise DataError("its sources are images: words are aligned in texts", file=folder)
+    texts = RowTexts(*load_tokenizer_pair(data.tokenizer_folder))
+    for first in range(0, len(data.train), CHUNK_ROWS):
+        rows = range(first, min(first + CHUNK_ROWS, len(data.train)))
+        yield from (Pair(source, target) for source, target in texts.texts(data.train, rows))
 
 
 def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list[Pair], list[GoldLinks] | None]:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.pipeline.alignment.error_rate import LinkCounts
 from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
 from tfm.pipeline.alignment.pharaoh import GoldLinks
+from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
 from tfm.pipeline.scoring.metrics.score import Score
 
 CHUNK_PAIRS = 512
@@ -23,17 +23,11 @@ class HeadScores:
 
     def row(self) -> tuple[object, ...]:
         """Return the cells of COLUMNS."""
-        asks = "reads the word" if self.head.shifted else "predicts the word"
-        return self.head.layer, self.head.head or "mean", asks, *(f"{each.score:.2f}" for each in self.scores.values())
+        return *self.head.cells(), *(f"{each.score:.2f}" for each in self.scores.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return the scores with the head."""
-        return {
-            "layer": self.head.layer,
-            "head": self.head.head,
-            "shifted": self.head.shifted,
-            **{name: each.score for name, each in self.scores.items()},
-        }
+        return {**self.head.as_json(), **{name: each.score for name, each in self.scores.items()}}
 
 
 def score_heads(

@@ -1,0 +1,138 @@
+"""The links of training pairs between pieces, made of links between words.
+
+Each piece of a word of the target is linked to every piece of the words of the source that the word is linked to.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tfm.data.arrays import Ints
+from tfm.data.dataset.split import Column, Split
+from tfm.data.errors import DataError, format_count
+from tfm.pipeline.alignment.pharaoh import Link, read_gold_links
+from tfm.pipeline.alignment.word_pieces import PieceWords
+from tfm.tokenizer.tokenizer import Tokenizer
+
+CHUNK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class PieceLinks:
+    """The links of each row of a dataset's training split: places of pieces, from 0, sorted by target and source."""
+
+    target: Column
+    source: Column
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def num_linked_rows(self) -> int:
+        """The number of rows with any link."""
+        return int(np.count_nonzero(self.target.lengths[:]))
+
+    def take(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return the links of some rows: the place of the row among them, the piece of the target, of the source."""
+        target, counts = self.target.take(rows)
+        source, _ = self.source.take(rows)
+        return np.repeat(np.arange(len(rows)), counts), target.astype(np.int64), source.astype(np.int64)
+
+
+def link_pieces(links: Collection[Link], source_words: Sequence[int], target_words: Sequence[int]) -> list[Link]:
+    """Return links between pieces as (target, source), sorted.
+
+    Args:
+        links: between words, as (source, target).
+        source_words: the word of each piece of the source.
+        target_words: the word of each piece of the target.
+    """
+    by_word: dict[int, list[int]] = {}
+    for place, word in enumerate(source_words):
+        by_word.setdefault(word, []).append(place)
+    wanted: dict[int, list[int]] = {}
+    for source, target in sorted(links):
+        wanted.setdefault(target, []).extend(by_word.get(source, ()))
+    return [(place, piece) for place, word in enumerate(target_words) for piece in sorted(wanted.get(word, ()))]
+
+
+class RowTexts:
+    """The texts of a dataset's training pairs, which keep their pieces alone.
+
+    Args:
+        source: the tokenizer of the source.
+        target: the tokenizer of the target.
+    """
+
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        self._words = PieceWords(source), PieceWords(target)
+
+    def texts(self, split: Split, rows: Iterable[int]) -> list[tuple[str, str]]:
+        """Return the texts of some rows, source and target, in which a mark stands for each unknown piece."""
+        sides = list(zip(self._words, (split.source, split.target), strict=True))
+        return [
+            (source, target)
+            for row in rows
+            for source, target in [[words.text_of(column[row].tolist()) for words, column in sides]]
+        ]
+
+    def words(self, split: Split, row: int, texts: tuple[str, str]) -> tuple[list[int], list[int]]:
+        """Return the word of each piece of the source and of the target of a row, whose texts are known."""
+        columns = split.source[row], split.target[row]
+        source, target = (
+            words.words_of(ids.tolist(), text) for words, ids, text in zip(self._words, columns, texts, strict=True)
+        )
+        return source, target
+
+
+def read_piece_links(file: Path, split: Split, tokenizers: tuple[Tokenizer, Tokenizer]) -> PieceLinks:
+    """Read the links of a dataset's training pairs, and find the pieces of their words.
+
+    Args:
+        file: of links in Pharaoh's form, a line for each pair; possible links count as sure ones.
+        split: the training pairs.
+        tokenizers: of source and target.
+
+    Raises:
+        DataError: the file has another number of lines, a line has what is no link, or a link is of a word that its
+            pair does not have, or there is no link at all.
+    """
+    lines = read_gold_links(file)
+    texts = RowTexts(*tokenizers)
+    targets: list[list[int]] = []
+    sources: list[list[int]] = []
+    for first in range(0, len(split), CHUNK_ROWS):
+        rows = range(first, min(first + CHUNK_ROWS, len(split)))
+        for row, pair in zip(rows, texts.texts(split, rows), strict=True):
+            links = next(lines, None)
+            if links is None:
+                raise _length_error(file, row, len(split))
+            words = texts.words(split, row, pair)
+            sizes = tuple(len(text.split()) for text in pair)
+            outside = next((link for link in links.possible if link[0] >= sizes[0] or link[1] >= sizes[1]), None)
+            if outside is not None:
+                raise DataError(
+                    f"links word {outside[0]} with word {outside[1]}, counted from 0, and training pair {row + 1} has "
+                    f"{sizes[0]} and {sizes[1]} words: is it of this dataset?",
+                    file=file,
+                    line=row + 1,
+                )
+            pieces = link_pieces(links.possible, *words)
+            targets.append([target for target, _ in pieces])
+            sources.append([source for _, source in pieces])
+    if (more := sum(1 for _ in lines)) > 0:
+        raise _length_error(file, len(split) + more, len(split))
+    found = PieceLinks(Column.from_lists(targets), Column.from_lists(sources))
+    if not found.num_linked_rows:
+        raise DataError("has no link: align the training pairs with `tfm align MODEL DATASET`", file=file)
+    return found
+
+
+def _length_error(file: Path, has: int, wanted: int) -> DataError:
+    return DataError(
+        f"has {format_count(has, 'line')}, but the dataset has {format_count(wanted, 'training pair')}: give a line "
+        "for each, as `tfm align MODEL DATASET` writes them",
+        file=file,
+    )

@@ -1,0 +1,76 @@
+"""Links of both directions made one (Och and Ney 2003; Koehn et al. 2003): the intersection, the union, or the
+intersection grown by links of the union beside it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
+from tfm.pipeline.alignment.pharaoh import Link, Links
+
+Symmetrization = Callable[[Links, Links], Links]
+NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+def reverse_links(links: Links) -> Links:
+    """Links from target to source as links from source to target, or the other way round."""
+    return frozenset((target, source) for source, target in links)
+
+
+def grow_diagonally(forward: Links, backward: Links) -> Links:
+    """Return the intersection, grown by links of the union beside links that are there, the diagonal counted, as long
+    as one of the two words has no link yet (Koehn et al. 2003, grow-diag).
+
+    Args:
+        forward: links of one direction, as (source, target).
+        backward: links of the other direction, in the same form.
+    """
+    union = forward | backward
+    found = set(forward & backward)
+    sources, targets = {source for source, _ in found}, {target for _, target in found}
+    queue = sorted(found)
+    while queue:
+        added: list[Link] = []
+        for source, target in queue:
+            for down, right in NEIGHBOURS:
+                link = source + down, target + right
+                if link in union and link not in found and (link[0] not in sources or link[1] not in targets):
+                    found.add(link)
+                    sources.add(link[0])
+                    targets.add(link[1])
+                    added.append(link)
+        queue = added
+    return frozenset(found)
+
+
+SYMMETRIZATIONS: Mapping[str, Symmetrization] = {
+    "grow-diag": grow_diagonally,
+    "intersection": lambda forward, backward: forward & backward,
+    "union": lambda forward, backward: forward | backward,
+}
+"""By name: (links of one direction, links of the other, both as (source, target)) -> links."""
+
+
+def align_both_ways(
+    aligners: Sequence[WordAligner],
+    heads: Sequence[AlignmentHead],
+    pairs: Iterator[Pair],
+    symmetrize: Symmetrization,
+    chunk_pairs: int,
+) -> Iterator[Links]:
+    """Yield the links of each pair, in order, by models of both directions.
+
+    Args:
+        aligners: the model from source to target, and the one from target to source.
+        heads: the attention of each that aligns.
+        pairs: the texts.
+        symmetrize: makes the links of both directions one.
+        chunk_pairs: how many are read at once.
+    """
+    first = 1
+    while some := list(islice(pairs, chunk_pairs)):
+        turned = [Pair(target, source) for source, target in some]
+        there = aligners[0].align(some, heads[:1], first, truncate=True)
+        back = aligners[1].align(turned, heads[1:], first, truncate=True)
+        yield from (symmetrize(links, reverse_links(other)) for (links,), (other,) in zip(there, back, strict=True))
+        first += len(some)
