@@ -69,7 +69,7 @@ def synthesize(
     cluster: str | None = None,
     workers: int | None = None,
 ) -> None:
-    """LineTranslator a text and publish the pairs: input.txt is the text, output.txt what the model wrote.
+    """Translate a text and publish the pairs: input.txt is the text, output.txt what the model wrote.
 
     scores.parquet has the log-probability of each pair, and of each token of it; dropped.jsonl the lines and pairs
     that are left out, with the reason. Lines of test sets of the models are left out. Stopped at any moment, the same
