@@ -50,6 +50,7 @@ DECODING: dict[str, Any] = {
     "no_repeat_ngram": 2,
     "forbidden": ["cat"],
     "forced": ["cat"],
+    "replace_unknown": True,
     "precision": "int8",
 }
 RECIPE = """

@@ -27,6 +27,8 @@ MAY_NAME_TASKS = {
     "pipeline/training/init_from.py": "word_vectors and span_corruption, keys of [model]",
     "pipeline/stages/train.py": "span_corruption, a key of [model]",
     "pipeline/serving/routes/labels.py": "translation, a field of a request",
+    "pipeline/reranking/features.py": "language_model, a feature",
+    "pipeline/reranking/weights.py": "language_model, a feature",
     "pipeline/reports/model_figures.py": "word_vectors, a key of [model]",
 }
 
