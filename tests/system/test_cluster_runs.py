@@ -63,6 +63,22 @@ def test_runs_of_seeds_are_those_of_one_machine(tmp_path: Path) -> None:
         assert scored[0]["metrics"] == scored[1]["metrics"]
 
 
+@pytest.mark.promise("killed")
+def test_a_run_that_loses_its_process_goes_on_elsewhere(tmp_path: Path) -> None:
+    for place in ("here", "cluster"):
+        (tmp_path / place).mkdir()
+        write_recipe(tmp_path / place)
+    run("run", "tiny.toml", "--seeds", "1,2", folder=tmp_path / "here")
+    with ray_nodes(2) as nodes:
+        process = start("run", "tiny.toml", "--seeds", "1,2", "--cluster", nodes.address, folder=tmp_path / "cluster")
+        kill_process(tmp_path / "cluster" / "runs" / "tiny-1", nodes, process)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    for seed in (1, 2):
+        one, other = (weights(tmp_path / place / "runs" / f"tiny-{seed}") for place in ("here", "cluster"))
+        assert one == other
+
+
 def test_a_search_has_the_trials_of_one_machine(tmp_path: Path) -> None:
     space = '"training.schedule.peak" = { low = 1e-4, high = 1e-2, log = true }'
     text = f'[search]\nname = "s"\nbase = "tiny.toml"\nmethod = "random"\ntrials = 5\n[search.space]\n{space}\n'
@@ -110,8 +126,8 @@ def train(folder: Path, out: Path, nodes: Nodes, *more: str) -> "subprocess.Pope
     return start(*words, folder=folder)
 
 
-def kill_rank(out: Path, nodes: Nodes, process: "subprocess.Popen[str]") -> None:
-    """Kill -9 a rank once there is a checkpoint."""
+def kill_process(out: Path, nodes: Nodes, process: "subprocess.Popen[str]") -> None:
+    """Kill -9 a process that trains once there is a checkpoint of `out`."""
     deadline = time.monotonic() + PATIENCE
     while not list((out / "training" / "checkpoints").glob("*")):
         assert process.poll() is None
@@ -133,7 +149,7 @@ def test_ranks_train_the_model_of_torchrun_and_show_their_progress(by_torchrun: 
 def test_a_training_that_loses_a_rank_goes_on_by_itself(by_torchrun: Path, tmp_path: Path) -> None:
     with ray_nodes(2) as nodes:
         process = train(by_torchrun, tmp_path / "out", nodes)
-        kill_rank(tmp_path / "out", nodes, process)
+        kill_process(tmp_path / "out", nodes, process)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert weights(tmp_path / "out") == weights(by_torchrun / "torchrun")
@@ -145,7 +161,7 @@ def test_a_training_without_restarts_left_ends_and_the_same_command_resumes_it(
 ) -> None:
     with ray_nodes(2) as nodes:
         process = train(by_torchrun, tmp_path / "out", nodes, "--set", "training.restarts=0")
-        kill_rank(tmp_path / "out", nodes, process)
+        kill_process(tmp_path / "out", nodes, process)
         _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 75, err
         assert "training.restarts" in err
