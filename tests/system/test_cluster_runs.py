@@ -122,8 +122,8 @@ def weights(folder: Path) -> bytes:
 
 def train(folder: Path, out: Path, nodes: Nodes, *more: str) -> "subprocess.Popen[str]":
     """Start a training by two ranks."""
-    words = "train", "--recipe", "tiny.toml", "--out", out, "--cluster", nodes.address, "--ranks", "2", *more
-    return start(*words, folder=folder)
+    place = "--out", str(out), "--cluster", nodes.address
+    return start("train", "--recipe", "tiny.toml", *place, "--ranks", "2", *more, folder=folder)
 
 
 def kill_process(out: Path, nodes: Nodes, process: "subprocess.Popen[str]") -> None:
