@@ -56,5 +56,5 @@ def test_the_five_stages_of_the_paper_run(tmp_path: Path) -> None:
     assert size / 1e6 == pytest.approx(65, rel=0.03)
     trained = json.loads((run / "model" / "manifest.json").read_bytes())
     assert trained["figures"]["steps"] == UPDATES, trained["figures"]
-    scores = json.loads((run / "scores" / "scores.json").read_bytes())["test"]["metrics"]
+    scores = json.loads((run / "scores" / "scores.json").read_bytes())["metrics"]
     assert {"bleu", "bleu_paper", "chrf", "perplexity"} <= scores.keys()
