@@ -29,6 +29,7 @@ def test_alignments_of_given_pairs(stages: Stages, texts: Path) -> None:
     assert one.code == 0, one.err
 
 
+@pytest.mark.slow
 def test_error_rates_against_gold(stages: Stages, texts: Path) -> None:
     write_lines(texts / "gold", ["0-0 1-1", "0-0 1-1 2-2", "0-0"])
     made = tfm("align", stages.folder, "some.de", "some.en", "--gold", "gold")

@@ -9,6 +9,7 @@ from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 
 
+@pytest.mark.slow
 def test_an_imported_model_translates_scores_attends_and_starts_a_training(
     stages: Stages, corpora: Path, tmp_path: Path
 ) -> None:

@@ -92,6 +92,7 @@ def test_scores_are_by_direction_and_in_the_mean(run: tuple[Path, Result]) -> No
     assert "wrong language" in page
 
 
+@pytest.mark.slow
 def test_validation_is_by_direction_and_in_the_mean(run: tuple[Path, Result]) -> None:
     """Its texts are those of two test sets: so are its figures, which another stage computes from files."""
     folder, said = run

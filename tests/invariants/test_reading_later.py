@@ -127,6 +127,7 @@ def spoiled(numbers: tuple[int, ...], where: str) -> Any:
     return spoil
 
 
+@pytest.mark.slow
 def test_the_result_is_the_same(ways: Ways) -> None:
     ways.train(log_every=1, validation={"every_steps": 14, "bleu": False}, save_every=14)
     ways.assert_same()

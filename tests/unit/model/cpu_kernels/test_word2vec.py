@@ -81,6 +81,7 @@ def reference(
     return total, count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [(2, False, 3, 0.1), (4, True, 5, 0.3), (30, True, 1, 0.05), (1, False, 8, 0.2)])
 @pytest.mark.parametrize("architecture", ["skip_gram", "cbow"])
 @pytest.mark.few(4)

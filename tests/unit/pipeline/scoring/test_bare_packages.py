@@ -25,6 +25,7 @@ print([loaded, again is PorterStemmer, *stems, round(float(BigramAssocMeasures.f
 """
 
 
+@pytest.mark.slow
 def test_what_is_imported_later_is_whole() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     loaded, same, bare, real, scipys, tokens = ast.literal_eval(done.stdout)
