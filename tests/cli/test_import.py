@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.user import Stages, tfm
 from tests.huggingface_models import KINDS, published
 from tfm.pipeline.model_io.huggingface.card import ModelCard

@@ -4,8 +4,12 @@ import ast
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import sys
+
+import pytest
 from tfm.pipeline.scoring.bare_packages import bare_packages
 
 with bare_packages("nltk", "nltk.stem"):
