@@ -110,15 +110,15 @@ def run_all(
         running = {task.remote(mailbox, name, place, work): name for name, work in pieces.items()}
         while running:
             done, _ = cluster.ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL_SECONDS)
-            replay.play(cluster.ray.get(mailbox.take.remote()))
+            replay.play(cluster.result(mailbox.take.remote()))
             for each in done:
                 name = running.pop(each)
                 if (error := _error_of(cluster, each)) is not None:
                     failed[name] = error
             if stop or (failed and not keep_going):
-                cluster.ray.get(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
+                cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
             on_poll(list(running.values()))
-        replay.play(cluster.ray.get(mailbox.take.remote()))
+        replay.play(cluster.result(mailbox.take.remote()))
     if stop:
         raise Stopped("stopped; the same command goes on")
     return failed

@@ -54,11 +54,11 @@ def train_on_ranks(
         while is_alive:
             fit.join(POLL_INTERVAL_SECONDS)
             is_alive = fit.is_alive()
-            events = cluster.ray.get(mailbox.take.remote())
+            events = cluster.result(mailbox.take.remote())
             errors += [(int(sender), event[1][0]) for sender, event in events if event[0] == ERROR]
             replay.play([each for each in events if each[1][0] != ERROR])
             if stop:
-                cluster.ray.get(mailbox.ask_to_stop.remote(stop.signal))
+                cluster.result(mailbox.ask_to_stop.remote(stop.signal))
         replay.close()
     if stop:
         raise Stopped("stopped; the same command resumes it")
