@@ -163,7 +163,7 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """What a link can name within a page: its headings, as code hosts and the site write them."""
+    """The anchors of a page: its headings, as code hosts and the site write them."""
     headings = re.findall(
         r"^#+ (.*)$", re.sub(r"^```[^\0]*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE), re.MULTILINE
     )

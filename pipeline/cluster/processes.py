@@ -37,26 +37,26 @@ class Resources:
     num_cpus: int
     num_gpus: float
 
-    @staticmethod
-    def of_device(cluster: ClusterSession, device: str) -> "Resources":
-        """Return what a training on a device takes: `num_threads()` processors; a GPU, if it is asked for or there.
-
-        Raises:
-            RecipeError: no node has so much.
-        """
-        nodes = [each["Resources"] for each in cluster.ray.nodes() if each["Alive"]]
-        has_gpu = any(each.get("GPU", 0) for each in nodes)
-        needed = Resources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
-        if not any(needed.count_in(each) for each in nodes):
-            wanted = format_count(needed.num_cpus, "processor") + (" and a GPU" if needed.num_gpus else "")
-            remedy = "start a larger node, or set OMP_NUM_THREADS to fewer threads"
-            raise RecipeError(f"--cluster: no node has {wanted} for one process; {remedy}")
-        return needed
-
     def count_in(self, resources: Mapping[str, float]) -> int:
         """Return how many such processes a node has room for."""
         rooms = [int(resources.get("CPU", 0) // self.num_cpus)]
         return min([*rooms, *([int(resources.get("GPU", 0) // self.num_gpus)] if self.num_gpus else [])])
+
+
+def choose_resources(cluster: ClusterSession, device: str) -> Resources:
+    """Return what a training on a device takes: `num_threads()` processors; a GPU, if it is asked for or there.
+
+    Raises:
+        RecipeError: no node has so much.
+    """
+    nodes = [each["Resources"] for each in cluster.ray.nodes() if each["Alive"]]
+    has_gpu = any(each.get("GPU", 0) for each in nodes)
+    needed = Resources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
+    if not any(needed.count_in(each) for each in nodes):
+        wanted = format_count(needed.num_cpus, "processor") + (" and a GPU" if needed.num_gpus else "")
+        remedy = "start a larger node, or set OMP_NUM_THREADS to fewer threads"
+        raise RecipeError(f"--cluster: no node has {wanted} for one process; {remedy}")
+    return needed
 
 
 def count_room(cluster: ClusterSession, needed: Resources) -> int:

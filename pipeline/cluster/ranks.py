@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, EventReplay, forward_events
-from tfm.pipeline.cluster.processes import Resources, Work, count_room, open_mailbox
+from tfm.pipeline.cluster.processes import Resources, Work, choose_resources, count_room, open_mailbox
 from tfm.pipeline.cluster.session import ClusterSession
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime.progress import Reporter
@@ -41,7 +41,7 @@ def train_on_ranks(
         Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all is saved; or ranks were lost more often than `restarts`.
         Exception: the error of a rank.
     """
-    needed = Resources.of_device(cluster, device)
+    needed = choose_resources(cluster, device)
     if (room := count_room(cluster, needed)) < num_ranks:
         reporter.warn(f"the cluster has room for {room} of {num_ranks} processes: waiting for further nodes")
     replay = EventReplay(reporter, labelled=False)

@@ -10,7 +10,7 @@ from tests.cli.user import Stages, tfm
 
 @pytest.fixture
 def lists(stages: Stages, corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What `tfm translate` prints of the validation text."""
+    """The output of `tfm translate` for the validation text."""
     monkeypatch.chdir(tmp_path)
     beside = ("--beam", "3", "--n-best", "3", "--max-length", "6", "--jsonl", "--device", "cpu")
     done = tfm("translate", stages.folder, corpora / "valid.de", *beside)

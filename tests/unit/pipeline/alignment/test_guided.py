@@ -116,7 +116,7 @@ def test_a_batch_adds_up_to_its_rows() -> None:
 
 @pytest.mark.slow
 def test_gradients_are_finite_differences() -> None:
-    """Of every parameter of the network, along a random direction."""
+    """The gradient of every parameter of the network is that of finite differences along a random direction."""
     loaded = tiny_model(dtype=torch.float64)
     sources, targets, links = pieces_and_links(loaded)
     task, batch = (

@@ -1,4 +1,4 @@
-"""What processes of a cluster say arrives in order, and a stop that is asked for reaches them."""
+"""Messages of processes on a cluster arrive in order, and a stop that is asked for reaches them."""
 
 import sys
 import time

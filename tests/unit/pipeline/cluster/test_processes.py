@@ -8,7 +8,7 @@ import pytest
 
 from tests.recording_reporter import Listening
 from tests.unit.pipeline.cluster.test_mailbox import Handle, ray  # noqa: F401  (a fixture)
-from tfm.pipeline.cluster.processes import Resources, count_room, num_threads, run_all
+from tfm.pipeline.cluster.processes import Resources, choose_resources, count_room, num_threads, run_all
 from tfm.pipeline.cluster.session import ClusterSession
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.runtime.progress import Reporter
@@ -105,14 +105,14 @@ def test_an_error_stops_what_has_not_begun_unless_the_others_go_on() -> None:
 def test_a_process_takes_threads_and_a_gpu_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     cpus, gpus = {"CPU": 5.0}, {"CPU": 8.0, "GPU": 3.0}
-    assert Resources.of_device(cluster(cpus), "auto") == Resources(2, 0.0)
-    assert Resources.of_device(cluster(cpus, gpus), "auto") == Resources(2, 1.0)
-    assert Resources.of_device(cluster(cpus, gpus), "cpu") == Resources(2, 0.0)
+    assert choose_resources(cluster(cpus), "auto") == Resources(2, 0.0)
+    assert choose_resources(cluster(cpus, gpus), "auto") == Resources(2, 1.0)
+    assert choose_resources(cluster(cpus, gpus), "cpu") == Resources(2, 0.0)
     assert count_room(cluster(cpus, gpus), Resources(2, 0.0)) == 2 + 4
     assert count_room(cluster(cpus, gpus), Resources(2, 1.0)) == 3
     for on, device in ((cluster(cpus), "cuda"), (cluster({"CPU": 1.0}), "auto")):
         with pytest.raises(RecipeError, match="no node has 2 processors"):
-            Resources.of_device(on, device)
+            choose_resources(on, device)
 
 
 @pytest.mark.parametrize("text", ["0", "x", "-1", "1,2"])
