@@ -11,6 +11,7 @@ from bench.claims.command import claim
 from bench.cleaning.experiment import noisy
 from bench.cleaning.speed import clean
 from bench.complexity import complexity
+from bench.dataset import dataset
 from bench.decode import decode
 from bench.generate import generate
 from bench.growth import growth
@@ -57,7 +58,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, labels, preprocess, startup, ceilings, complexity),
-    *(growth, sharding, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
+    *(growth, dataset, sharding, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

@@ -15,6 +15,7 @@ MODEL = {
 }
 TRAINING = {"log_every": 1000, "threads": 1, "parallel": "threads", "precision": "fp32"}
 BLOCK = 128
+VOCAB, BATCH_TOKENS = 8_000, 4_096
 
 
 def growth(
@@ -47,13 +48,12 @@ def growth(
     for count in rows or [10_000, 100_000, 1_000_000]:
         with TemporaryDirectory(dir=folder) as place:
             dataset = Path(place).resolve() / "dataset"
-            run_module(
-                "bench.growth_dataset", {"folder": str(dataset), "rows": count, "median": median, "texts": texts}
-            )
-            size = sum(file.stat().st_size for file in dataset.rglob("*.arrow"))
+            size = {"rows": count, "median": median, "vocab": VOCAB, "batch_tokens": BATCH_TOKENS}
+            run_module("bench.growth_dataset", {"folder": str(dataset), "texts": texts, **size})
+            num_bytes = sum(file.stat().st_size for file in dataset.rglob("*.arrow"))
             run_tfm_inspect(dataset)
             done = run_module("bench.growth_tfm", {**asked, "dataset": str(dataset)}).answer()
-        found.append({"rows": count, "file": size, **done})
+        found.append({"rows": count, "file": num_bytes, **done})
         table_reporter().line(f"{count:,} rows: first update after {done['start']:.1f} s")
     table_reporter().table(
         f"a training of {epochs} epochs",

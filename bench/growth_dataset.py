@@ -16,10 +16,8 @@ from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.train import train as train_tokenizer
 
-VOCAB = 8_000
 MAX_LENGTH = 120
 NUM_VALID = 200
-BATCH_TOKENS = 4_096
 
 
 def draw_lengths(rng: np.random.Generator, count: int, median: float) -> tuple[Ints, Ints]:
@@ -31,8 +29,9 @@ def draw_lengths(rng: np.random.Generator, count: int, median: float) -> tuple[I
 
 def main(asked: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
-    words = [f"w{number}" for number in range(VOCAB)]
-    tokenizer = train_tokenizer([" ".join(words)], TokenizerConfig(kind="word", vocab_size=VOCAB, min_frequency=1))
+    vocab = asked["vocab"]
+    words = [f"w{number}" for number in range(vocab)]
+    tokenizer = train_tokenizer([" ".join(words)], TokenizerConfig(kind="word", vocab_size=vocab, min_frequency=1))
     first, last = len(SPECIAL_TOKENS), tokenizer.vocab_size
     plan = Plan(stage="preprocess", folder=Path(asked["folder"]), config={}, inputs={}, seed=1)
     with publish(plan, command=["python", "-m", "bench", "growth"]) as draft:
@@ -46,7 +45,7 @@ def main(asked: dict[str, Any]) -> None:
                     sides = [(rng.integers(first, last, each.sum(), np.int32), each) for each in lengths]
                     extra = ([""] * count, [""] * count) if name == "valid" else (np.ones(count),)
                     written.write(sides[0], sides[1], *extra)
-        write_metadata(draft.folder, tests=[], batch_tokens=BATCH_TOKENS, train_corpora=[])
+        write_metadata(draft.folder, tests=[], batch_tokens=asked["batch_tokens"], train_corpora=[])
         (draft.folder / TOKENIZER_FOLDER).mkdir()
         tokenizer.save(draft.folder / TOKENIZER_FOLDER / "tokenizer.json")
 
