@@ -86,8 +86,8 @@ FLAT = ("transformer", "rotary", "adaptive softmax", "recurrent", "decoder only"
 TRANSLATES = [name for name, more in MODELS.items() if "task" not in more]
 
 
-def configured(name: str) -> ModelConfig:
-    return ModelConfig.model_validate({"encoder": STACK, "decoder": STACK, "max_length": 24, **MODELS[name]})
+def configured(name: str, **changes: Any) -> ModelConfig:
+    return ModelConfig.model_validate({"encoder": STACK, "decoder": STACK, "max_length": 24, **MODELS[name], **changes})
 
 
 def network(config: ModelConfig, device: str = "cpu", seed: int = 1) -> Model:
@@ -116,9 +116,10 @@ def trained(
     *,
     layout: str = "padded",
     make_trainer: Callable[..., T_Trainer] = Trainer,  # type: ignore[assignment]
+    **changes: Any,
 ) -> T_Trainer:
     """After three updates of two batches each, with clipping and a moving average, and a validation."""
-    config, world = configured(name), World(device=torch.device(device))
+    config, world = configured(name, **changes), World(device=torch.device(device))
     smoothing = 0.0 if config.adaptive else 0.1
     training = TrainingConfig.model_validate(
         {

@@ -45,7 +45,6 @@ class FakeCuda:
         self.num_operations, self.ahead = 0, list[int]()
         self.on_their_way: list[tuple[Tensor, Tensor]] = []
         self.in_backward = False  # and in no call of Python's: what is made is made by autograd itself
-        self.sets_number = False
         self._storages: dict[int, StorageWeakRef] = {}  # a weak reference, so that no other gets the same address
 
     def __enter__(self) -> Self:
@@ -172,8 +171,7 @@ class _Operations(TorchDispatchMode):
     def _check(self, func: Any, args: Any, kwargs: Any, given: list[Tensor], on_device: list[bool]) -> None:
         packet = func.overloadpacket
         if packet is aten.copy_:
-            number = self.fake.sets_number and args[1].ndim == 0  # which is no tensor for a GPU
-            if not (all(on_device) or number or (args[2:] and args[2]) or kwargs.get("non_blocking")):
+            if not (all(on_device) or (args[2:] and args[2]) or kwargs.get("non_blocking")):
                 self.fake.wait("copy to the device" if on_device[0] else "copy to the CPU")
             return
         if packet in INDEXING:
@@ -260,11 +258,7 @@ class _Calls(TorchFunctionMode):
         return checked
 
     def _set(self, tensor: Tensor, where: Any, value: Any) -> None:
-        self.fake.sets_number = not isinstance(value, Tensor)
-        try:
-            tensor[where] = value
-        finally:
-            self.fake.sets_number = False
+        tensor[where] = value
 
     def _tensor(self, data: Any, *, device: Any = None, **kwargs: Any) -> Tensor:
         made = torch.tensor(data, **kwargs)

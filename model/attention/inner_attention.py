@@ -50,12 +50,17 @@ class FusedAttention(nn.Module):
     """torch's scaled dot-product kernel: the weights never leave the cache.
 
     On a CPU that kernel is made for long sentences. For short ones, and for the one query a hypothesis of a decoding
-    step, the equation written out is faster.
+    step, the equation written out is faster. A GPU's kernel has operands in the precision of the products, unless
+    positions add to the logits.
+
+    Args:
+        equation: what is computed.
+        dtype: precision of matrix products in training.
     """
 
-    def __init__(self, equation: ExplicitAttention) -> None:
+    def __init__(self, equation: ExplicitAttention, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
-        self.equation = equation
+        self.equation, self.dtype = equation, dtype
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
@@ -79,12 +84,15 @@ class FusedAttention(nn.Module):
         only_causal = (
             mask.causal and not mask.strict and mask.allowed is None and mask.flat is None and mask.window is None
         )
+        full_dtype = query.dtype
+        if not on_cpu and self.training and position_bias is None and self.dtype in LOW_PRECISION_DTYPES:
+            query, key, value = (heads.to(self.dtype) for heads in (query, key, value))
         if position_bias is None and only_causal and not short:
-            return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+            return F.scaled_dot_product_attention(query, key, value, is_causal=True).to(full_dtype)
         bias = add_optional_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
         if short:
             return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias).to(full_dtype)
 
     def _attend_grouped_queries(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
@@ -237,6 +245,5 @@ def choose_inner_attention(
     )
     if not fusible:
         return equation
-    return (
-        VarlenAttention(FusedAttention(equation), dtype) if dtype in LOW_PRECISION_DTYPES else FusedAttention(equation)
-    )
+    fused = FusedAttention(equation, dtype)
+    return VarlenAttention(fused, dtype) if dtype in LOW_PRECISION_DTYPES else fused

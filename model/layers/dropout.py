@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from tfm.model.layers.counter_rng import counter_hash
 
-POOL_SIZE = 1 << 22
+POOL_SIZES = {"cpu": 1 << 22}
+GPU_POOL_SIZE = 1 << 25
+"""Batches of a GPU are larger, and to draw each element costs it several passes over memory."""
 POOL_STEPS = 64
 
 
@@ -76,17 +78,17 @@ class DropoutRng:
 
     def mask(self, like: Tensor, rate: float) -> Tensor:
         """Return factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""
-        draw, size = self.next_key(), like.numel()
-        if size > POOL_SIZE // 2:
+        draw, size, pool_size = self.next_key(), like.numel(), POOL_SIZES.get(like.device.type, GPU_POOL_SIZE)
+        if size > pool_size // 2:
             return _draw_factors(size, draw, rate, like).view_as(like)
-        offset = draw % (POOL_SIZE - size + 1)
-        return self._pool(rate, like)[offset : offset + size].view(like.shape)
+        offset = draw % (pool_size - size + 1)
+        return self._pool(pool_size, rate, like)[offset : offset + size].view(like.shape)
 
-    def _pool(self, rate: float, like: Tensor) -> Tensor:
+    def _pool(self, pool_size: int, rate: float, like: Tensor) -> Tensor:
         slot = (rate, like.dtype, like.device)
         key, pool = self._pools.get(slot, (None, None))
         if pool is None or key != self._pool_key:
-            pool = _draw_factors(POOL_SIZE, self._pool_key, rate, like)
+            pool = _draw_factors(pool_size, self._pool_key, rate, like)
             self._pools[slot] = (self._pool_key, pool)
         return pool
 

@@ -4,7 +4,8 @@ If a CPU or GPU multiplies bf16 several times faster than fp32, products take bf
 else stays in fp32. In eval() products have the weights' own precision, or that of `inference_precision`.
 
 A CPU's bf16 kernels are compiled for each shape, and every batch has another number of rows: so rows are padded with
-zeros to a multiple of LOW_PRECISION_ROW_MULTIPLE, which changes no sum and leaves few shapes.
+zeros to a multiple of LOW_PRECISION_ROW_MULTIPLE, which changes no sum and leaves few shapes. On a GPU, which has
+kernels for any number of rows and to which every pass over memory is dear, the product adds the bias.
 
 If no gradient is needed on a CPU, weights are packed once into the memory layout of the kernel: the same product,
 several times faster for the few rows of a decoding step.
@@ -34,9 +35,10 @@ MIN_WEIGHTS_FOR_INT8 = 100_000
 
 
 def pad_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return rows (N, D) in another precision, followed by zeros up to a multiple of LOW_PRECISION_ROW_MULTIPLE."""
+    """Return rows (N, D) in another precision, on a CPU followed by zeros up to a multiple of
+    LOW_PRECISION_ROW_MULTIPLE."""
     num_rows = len(rows)
-    if num_rows % LOW_PRECISION_ROW_MULTIPLE == 0:
+    if num_rows % LOW_PRECISION_ROW_MULTIPLE == 0 or rows.device.type != "cpu":
         return rows.to(dtype)
     result = rows.new_empty(
         -(-num_rows // LOW_PRECISION_ROW_MULTIPLE) * LOW_PRECISION_ROW_MULTIPLE, rows.shape[1], dtype=dtype
@@ -46,14 +48,31 @@ def pad_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
     return result
 
 
+def linear_like(low_x: Tensor, low_weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
+    """Return x W^T + b in the type of x, of operands in low precision.
+
+    Args:
+        low_x: x as `pad_rows` returns it.
+        low_weight: W (out, in).
+        bias: b (out,) in the type of x; None for none.
+        x: (N, in).
+
+    Returns:
+        (N, out).
+    """
+    if x.device.type != "cpu":
+        return F.linear(low_x, low_weight, None if bias is None else bias.to(low_x.dtype)).to(x.dtype)
+    y = F.linear(low_x, low_weight)[: len(x)].to(x.dtype)
+    return y if bias is None else y.add_(bias)
+
+
 class _LowPrecisionLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
         low_x, low_weight = pad_rows(x, dtype), weight.to(dtype)
         ctx.save_for_backward(low_x, low_weight)
         ctx.has_bias, ctx.out_dtype = bias is not None, x.dtype
-        y = F.linear(low_x, low_weight)[: len(x)].to(x.dtype)
-        return y if bias is None else y.add_(bias)
+        return linear_like(low_x, low_weight, bias, x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
@@ -142,7 +161,8 @@ class Linear(nn.Module):
 
     def multiply(self, x: Tensor) -> Tensor:
         """Multiply in the type of x, which the result has, without gradients: (N, in) -> (N, out)."""
-        weight, dtype, num_rows = self.weight, x.dtype, x.shape[0]
+        dtype, num_rows = x.dtype, x.shape[0]
+        weight: Tensor = self.weight
         bias = None if self.bias is None else self.bias.to(dtype)
         packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION_DTYPES
         if packs and x.device.type == "cpu" and can_pack(dtype):
@@ -151,7 +171,9 @@ class Linear(nn.Module):
                 F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._pack_weight(weight, dtype), bias
             )
             return make_matmul[:num_rows] if num_pad_rows else make_matmul
-        return F.linear(x, weight.to(dtype), bias)
+        if weight.dtype != dtype:
+            weight = self._packed_weight.get_or_make((weight,), lambda: self.weight.detach().to(dtype), "cast", dtype)
+        return F.linear(x, weight, bias)
 
     def _pack_weight(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
         packed: Tensor = self._packed_weight.get_or_make(

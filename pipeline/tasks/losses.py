@@ -26,6 +26,8 @@ from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, pad_rows
 CHUNK_ROWS = 512
 BLOCK_ROWS = 64
 """Rows whose logits stay in a CPU's cache between two operations."""
+GPU_CHUNK_LOGITS = 1 << 26
+"""Logits of a chunk on a GPU, which has memory, and to which every operation, and every sum of gradients, is dear."""
 MIN_PROBABILITY = 1e-37  # a probability that underflowed still has a finite logarithm
 
 
@@ -45,13 +47,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         grad_hidden, grad_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         target_probs = hidden.new_empty(len(hidden), 1)
         rows = pad_rows(hidden, dtype)
-        memory = rows.new_empty(min(CHUNK_ROWS, len(rows)), len(weight))
-        for first in range(0, len(hidden), CHUNK_ROWS):
-            chunk, low_hidden = slice(first, min(first + CHUNK_ROWS, len(hidden))), rows[first : first + CHUNK_ROWS]
+        on_cpu = hidden.device.type == "cpu"
+        num_rows = CHUNK_ROWS if on_cpu else max(CHUNK_ROWS, GPU_CHUNK_LOGITS // len(weight))
+        make_gradients = _logit_gradients_by_blocks if on_cpu else _logit_gradients
+        memory = rows.new_empty(min(num_rows, len(rows)), len(weight))
+        for first in range(0, len(hidden), num_rows):
+            chunk, low_hidden = slice(first, min(first + num_rows, len(hidden))), rows[first : first + num_rows]
             logits = torch.mm(low_hidden, low_weight.t(), out=memory[: len(low_hidden)])
-            target_probs[chunk] = _logit_gradients(
-                logits[: chunk.stop - first], targets[chunk], smoothing, hidden.dtype
-            )
+            target_probs[chunk] = make_gradients(logits[: chunk.stop - first], targets[chunk], smoothing, hidden.dtype)
             grad_hidden[chunk] = (logits @ low_weight)[: chunk.stop - first]
             grad_weight += logits.t() @ low_hidden
         of_chosen = target_probs - (1 - smoothing + smoothing / len(weight))
@@ -72,15 +75,22 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 def _logit_gradients(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
     """Turn logits (n, V) into p - q, computed in `dtype`, and 0 for the targets; return p of the targets (n, 1)."""
+    p = torch.softmax(logits, -1, dtype=dtype)
+    target_probs = p.gather(1, targets[:, None])
+    torch.sub(p, smoothing / logits.shape[1], out=logits).scatter_(1, targets[:, None], 0.0)
+    return target_probs
+
+
+def _logit_gradients_by_blocks(logits: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
+    """Do as `_logit_gradients`, a few rows at a time."""
     target_probs, memory = logits.new_empty(len(logits), 1, dtype=dtype), None
-    block = BLOCK_ROWS if logits.device.type == "cpu" else CHUNK_ROWS
     if logits.dtype != dtype:
-        memory = logits.new_empty(block, logits.shape[1], dtype=dtype)
-    for first in range(0, len(logits), block):
-        low, wanted = logits[first : first + block], targets[first : first + block, None]
+        memory = logits.new_empty(BLOCK_ROWS, logits.shape[1], dtype=dtype)
+    for first in range(0, len(logits), BLOCK_ROWS):
+        low, wanted = logits[first : first + BLOCK_ROWS], targets[first : first + BLOCK_ROWS, None]
         z = low if memory is None else memory[: len(low)].copy_(low)
         p = torch.softmax(z, -1, out=z)
-        target_probs[first : first + block] = p.gather(1, wanted)
+        target_probs[first : first + BLOCK_ROWS] = p.gather(1, wanted)
         if smoothing:
             p.sub_(smoothing / logits.shape[1])
         p.scatter_(1, wanted, 0.0)

@@ -173,7 +173,8 @@ class Gradients:
             raise DataError(problem)
         for parameter in self.parameters:  # of a part that all batches left out (model.dropout.depth)
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        sums[3], sums[4] = float(stop), float(problem is not None)
+        sums[3].fill_(stop)  # to set an item to a number would wait for a GPU
+        sums[4].fill_(problem is not None)
         self.world.all_reduce_sum(sums)
         if not self.is_sharded:
             self.world.all_reduce_gradients(self.parameters)

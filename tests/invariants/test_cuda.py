@@ -43,8 +43,9 @@ STACKS: dict[str, dict[str, Any]] = {
     ("name", "layout"), [*((name, "padded") for name in MODELS), *((name, "flat") for name in FLAT)]
 )
 def test_updates_and_a_validation(name: str, layout: str, tmp_path: Path) -> None:
-    expected = trained(name, "cpu", tmp_path / "cpu", layout=layout)
-    found = trained(name, "cuda", tmp_path / "cuda", layout=layout)
+    changes = {"dropout": {"residual": 0, "embedding": 0}}  # a GPU draws others
+    expected = trained(name, "cpu", tmp_path / "cpu", layout=layout, **changes)
+    found = trained(name, "cuda", tmp_path / "cuda", layout=layout, **changes)
     for ours, theirs in zip(figures(found), figures(expected), strict=True):
         assert ours == pytest.approx(theirs, rel=1e-9)
     after = weights(found)

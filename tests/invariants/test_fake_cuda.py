@@ -25,6 +25,7 @@ from tests.device_cases import (
     weights,
 )
 from tests.fake_cuda import FakeCuda
+from tfm.model.layers import dropout
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.runtime.progress import Bar
 from tfm.pipeline.training.loop import Trainer
@@ -83,7 +84,8 @@ class WatchedTrainer(Trainer):
         *(pytest.param(name, "flat", marks=pytest.mark.slow) for name in FLAT[1:]),
     ],
 )
-def test_updates_and_a_validation(name: str, layout: str, tmp_path: Path) -> None:
+def test_updates_and_a_validation(name: str, layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropout, "GPU_POOL_SIZE", dropout.POOL_SIZES["cpu"])  # so that both draw the same
     expected = trained(name, "cpu", tmp_path / "cpu", layout=layout)
     with FakeCuda() as fake:
         found = trained(name, "cuda", tmp_path / "cuda", layout=layout, make_trainer=partial(WatchedTrainer, fake=fake))

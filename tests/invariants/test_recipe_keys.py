@@ -300,7 +300,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropout, "POOL_SIZE", 1 << 14)
+    monkeypatch.setitem(dropout.POOL_SIZES, "cpu", 1 << 14)
 
 
 def read(file: Path, *sets: str) -> Recipe | str:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDot
-from tfm.model.layers.dropout import POOL_SIZE, Dropout, DropoutRng
+from tfm.model.layers.dropout import POOL_SIZES, Dropout, DropoutRng
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.masks import Mask
 
@@ -36,7 +36,7 @@ def test_every_coordinate_changes_the_masks() -> None:
 
 
 def test_rate_and_scale() -> None:
-    for like in (torch.empty(1000, 1000), torch.empty(POOL_SIZE // 2 + 1)):
+    for like in (torch.empty(1000, 1000), torch.empty(POOL_SIZES["cpu"] // 2 + 1)):
         noise = DropoutRng()
         mask = noise.mask(like, 0.3)
         assert set(mask.unique().tolist()) == {0.0, torch.tensor(1 / 0.7).item()}
@@ -57,7 +57,7 @@ def test_float64_drops_the_same_elements() -> None:
 
 
 def test_a_mask_too_large_for_the_pool_is_drawn_for_itself() -> None:
-    noise, like = DropoutRng(), torch.ones(POOL_SIZE // 2 + 1)
+    noise, like = DropoutRng(), torch.ones(POOL_SIZES["cpu"] // 2 + 1)
     noise.seed_batch(1, 1)
     first, second = noise.mask(like, 0.3), noise.mask(like, 0.3)
     assert abs((first == second).float().mean() - (0.7**2 + 0.3**2)) < 0.01
@@ -66,7 +66,7 @@ def test_a_mask_too_large_for_the_pool_is_drawn_for_itself() -> None:
 
 
 def test_another_seed_has_another_pool() -> None:
-    noise, like = DropoutRng(), torch.ones(POOL_SIZE // 2)
+    noise, like = DropoutRng(), torch.ones(POOL_SIZES["cpu"] // 2)
     found = []
     for seed in (1, 2):
         noise.seed_batch(seed, 1)

@@ -31,9 +31,18 @@ def test_auto_precision_is_bf16_where_the_cpu_multiplies_it_faster(
     for ask in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.setattr(torch.cpu, ask, lambda: native, raising=False)
     seconds = {torch.bfloat16: 1.0 if faster else 3.0, torch.float32: 2.0}
-    monkeypatch.setattr(devices, "_time_matmul", lambda dtype, _: seconds[dtype])
+    monkeypatch.setattr(devices, "_time_matmul", lambda dtype: seconds[dtype])
     bf16_is_faster.cache_clear()
     assert resolve_precision("auto", CPU) == expected
     assert resolve_precision("fp32", CPU) == torch.float32
     assert resolve_precision("bf16", CPU) == torch.bfloat16
     bf16_is_faster.cache_clear()
+
+
+@pytest.mark.parametrize(("capability", "expected"), [((9, 0), torch.bfloat16), ((7, 5), torch.float32)])
+def test_auto_precision_of_a_gpu_is_what_it_has(
+    capability: tuple[int, int], expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(devices, "_time_matmul", lambda dtype: pytest.fail("measured"))
+    assert resolve_precision("auto", torch.device("cuda")) == expected

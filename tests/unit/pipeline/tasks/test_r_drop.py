@@ -190,7 +190,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropout, "POOL_SIZE", 1 << 14)
+    monkeypatch.setitem(dropout.POOL_SIZES, "cpu", 1 << 14)
 
 
 def setting(
