@@ -24,8 +24,8 @@ def resolve_device(device: str) -> torch.device:
 
 
 def resolve_precision(precision: str, device: torch.device) -> torch.dtype:
-    """Precision of matrix products in training: `auto` is bf16 on GPUs that have it, and on a CPU that has it where it is
-    measured to be faster. On a GPU the launch of a short product takes longer than the product."""
+    """Precision of matrix products in training: `auto` is bf16 on a GPU that has it, and on a CPU that has it where it
+    is measured to be faster. On a GPU the launch of a short product takes longer than the product."""
     if precision != "auto":
         return PRECISIONS[precision]
     prefers_bf16 = _supports_bf16_matmul(device) and (device.type != "cpu" or bf16_is_faster())
