@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tfm.model.attention.explicit_attention import (
     ExplicitAttention,
@@ -33,6 +34,8 @@ MAX_KEYS_FOR_SHORT_ATTENTION = 64
 MIN_BLOCK_SIZE = 16
 MIN_BLOCKS_FOR_BLOCKED_ATTENTION = 4
 FULL_WINDOW, CAUSAL_WINDOW = (-1, -1), (-1, 0)
+GPU_BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""Without cuDNN's, which torch prefers on Hopper: it plans each new shape for 30 ms, and nearly every batch has one."""
 
 
 class VarlenKernel(Protocol):
@@ -77,22 +80,28 @@ class FusedAttention(nn.Module):
         if is_decoding:
             to_explicit_attention: Tensor = self.equation(query, key, value, mask, query_positions, key_positions)
             return to_explicit_attention
-        key, value = repeat_kv(key, query), repeat_kv(value, query)
+        key, value, full_dtype = repeat_kv(key, query), repeat_kv(value, query), query.dtype
         position_bias = self.equation.positions.relative_bias(query, key, query_positions, key_positions)
         trained = position_bias is not None and position_bias.requires_grad
         short = on_cpu and key.shape[2] <= MAX_KEYS_FOR_SHORT_ATTENTION and not trained
         only_causal = (
             mask.causal and not mask.strict and mask.allowed is None and mask.flat is None and mask.window is None
         )
-        full_dtype = query.dtype
-        if not on_cpu and self.training and position_bias is None and self.dtype in LOW_PRECISION_DTYPES:
-            query, key, value = (heads.to(self.dtype) for heads in (query, key, value))
-        if position_bias is None and only_causal and not short:
-            return F.scaled_dot_product_attention(query, key, value, is_causal=True).to(full_dtype)
-        bias = add_optional_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
+        is_causal = position_bias is None and only_causal and not short
+        bias = None
+        if not is_causal:
+            bias = add_optional_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
         if short:
             return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=bias).to(full_dtype)
+        if on_cpu:
+            return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=is_causal)
+        is_low = self.training and position_bias is None and self.dtype in LOW_PRECISION_DTYPES
+        query, key, value = (heads.to(self.dtype if is_low else heads.dtype) for heads in (query, key, value))
+        with sdpa_kernel(GPU_BACKENDS):
+            mixed = F.scaled_dot_product_attention(
+                query, key, value, attn_mask=None if bias is None else bias.to(query.dtype), is_causal=is_causal
+            )
+        return mixed.to(full_dtype)
 
     def _attend_grouped_queries(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Mask, query_positions: Tensor, key_positions: Tensor
