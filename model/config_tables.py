@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-RecurrentCell = Literal["lstm", "gru", "gru_reset_before", "tanh"]
+RecurrentCell = Literal["lstm", "gru", "gru_reset_before", "ssru", "tanh"]
 Normalization = Literal["layer", "layer_gain", "layer_std", "rms", "batch", "none"]
 RecurrentAttention = Literal["none", "bahdanau", "luong"]
 VisionEncoder = Literal["patches", "convolution"]
@@ -117,7 +117,8 @@ class RecurrentConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     cell: RecurrentCell = Field(
-        "lstm", description="gru: the reset gate after the product with U, as torch has it; gru_reset_before: before"
+        "lstm",
+        description="gru: the reset gate after the product with U, as torch has it; gru_reset_before: before; ssru: no U",
     )
     normalization: Normalization = Field("none", description="norm of each layer's input but the first one's")
     bidirectional: bool = Field(

@@ -1,4 +1,4 @@
-"""Recurrent layers, LSTM, GRU and tanh: their equations, for one step and for whole sentences.
+"""Recurrent layers, LSTM, GRU, SSRU and tanh: their equations, for one step and for whole sentences.
 
 A layer over whole sentences is one function with its own gradients (`unrolled.py`); it reads rows in the order of
 `steps.py`.
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear
 from tfm.model.recurrent.steps import TimeMajorPacking
-from tfm.model.recurrent.unrolled import UnrolledGru, UnrolledLstm
+from tfm.model.recurrent.unrolled import UnrolledGru, UnrolledLstm, UnrolledSsru
 
 States = tuple[Tensor, ...]
 """The states of a layer, each (R, D): the hidden state h, which is also its output, and an LSTM's cell c."""
@@ -207,6 +207,50 @@ class TanhRnn(Recurrent):
         return unroll_steps(step, gates, start, sizes)
 
 
+class Ssru(Recurrent):
+    """Kim et al. 2019, sec. 3.2: no matrix multiplies a state, so that a step costs little, and no output gate.
+
+        f = sigmoid(W_f x + b_f)        c' = f * c + (1 - f) * W x        h' = relu(c')
+
+    Args:
+        in_dim: I.
+        dim: D.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
+
+    num_gates, num_states = 2, 2
+
+    def __init__(self, in_dim: int, dim: int, *, compute_dtype: torch.dtype) -> None:
+        super().__init__(in_dim, dim, compute_dtype=compute_dtype)
+        del self.recurrent
+        self.input = Linear(in_dim, 2 * dim, bias=False, compute_dtype=compute_dtype, num_parts=2)
+        self.forget_bias = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, rows: Tensor, steps: TimeMajorPacking, start: States | None = None) -> tuple[Tensor, States]:
+        states = start or self.zero_states(rows, steps.sizes[0])
+        return self.unroll(self.input(rows), self.forget_bias, states, steps.sizes, rows.dtype)
+
+    def step(self, gates: Tensor, states: States) -> States:
+        return self.next_states(gates, self.forget_bias, states)
+
+    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+        """Return the states after one step; in the place of U h stands the bias b_f (D,)."""
+        forget, candidate = gates.chunk(2, dim=-1)
+        forget = (forget + recurrent).sigmoid()
+        cell = forget * states[1] + (1 - forget) * candidate
+        return cell.relu(), cell
+
+    def unroll(
+        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
+    ) -> tuple[Tensor, States]:
+        """Compute all steps; in the place of U stands the bias b_f (D,)."""
+        forget, candidate = gates.chunk(2, dim=-1)
+        hiddens, hidden, cell = UnrolledSsru.apply(  # type: ignore[no-untyped-call]
+            forget + weight, candidate.contiguous(), start[1], sizes
+        )
+        return hiddens, (hidden, cell)
+
+
 def unroll_steps(
     step: Callable[[Tensor, States], States], gates: Tensor, start: States, sizes: list[int]
 ) -> tuple[Tensor, States]:
@@ -229,5 +273,11 @@ def unroll_steps(
     return torch.cat(hiddens), (hidden,)
 
 
-CELLS: dict[str, type[Recurrent]] = {"lstm": Lstm, "gru": Gru, "gru_reset_before": GruResetBefore, "tanh": TanhRnn}
+CELLS: dict[str, type[Recurrent]] = {
+    "lstm": Lstm,
+    "gru": Gru,
+    "gru_reset_before": GruResetBefore,
+    "ssru": Ssru,
+    "tanh": TanhRnn,
+}
 """By name: (in_dim, dim, compute_dtype=...) -> a layer."""

@@ -129,6 +129,62 @@ class UnrolledLstm(torch.autograd.Function):
         return factors, _weight_grad(factors, hiddens_before, ctx.dtype), grad_hidden, grad_cell, None, None
 
 
+class UnrolledSsru(torch.autograd.Function):
+    """All steps of an SSRU:    c' = f c + (1 - f) v    h' = relu(c')    (`cells.Ssru`).
+
+    Nothing is multiplied by a matrix between two steps. Gradients of one step, given dh' and dc'; that of f is before
+    its sigmoid:
+    dc' += dh' [c' > 0]    dv = dc' (1 - f)    df = dc' (c - v) f (1 - f)    dc = dc' f
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, forget: Tensor, candidate: Tensor, cell: Tensor, sizes: list[int]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return h of all rows, and the last h and c.
+
+        Args:
+            ctx: the context of autograd.
+            forget: W_f x + b_f (N, D) of rows packed by steps.
+            candidate: v = W x (N, D).
+            cell: the first c (B, D).
+            sizes: of each step, the number of sentences that take part.
+
+        Returns:
+            h (N, D) of all rows; the last h and c (B, D).
+        """
+        kept, cell = forget.sigmoid(), cell.clone()
+        new = (1 - kept) * candidate
+        cells, cells_before = torch.empty_like(candidate), torch.empty_like(candidate)
+        for size, rows in _step_slices(sizes):
+            c = cell[:size]
+            cells_before[rows] = c
+            cells[rows] = c.mul_(kept[rows]).add_(new[rows])
+        ctx.save_for_backward(kept, candidate, cells_before, cells, cell)
+        ctx.sizes = sizes
+        return cells.relu(), cell.relu(), cell
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_hiddens: Tensor, grad_hidden: Tensor, grad_cell: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of `forward`'s arguments.
+
+        Args:
+            ctx: the context of autograd.
+            grad_hiddens: gradient of h of all rows (N, D).
+            grad_hidden: gradient of the last h (B, D).
+            grad_cell: gradient of the last c (B, D).
+        """
+        kept, candidate, cells_before, cells, cell = ctx.saved_tensors
+        grad_cells, grad_cell = grad_hiddens * (cells > 0), grad_cell + grad_hidden * (cell > 0)
+        for size, rows in reversed([*_step_slices(ctx.sizes)]):
+            dc = grad_cell[:size]
+            grad_cells[rows] = dc.add_(grad_cells[rows])
+            dc.mul_(kept[rows])
+        grad_forget = grad_cells * (cells_before - candidate) * kept * (1 - kept)
+        return grad_forget, grad_cells * (1 - kept), grad_cell, None
+
+
 class UnrolledGru(torch.autograd.Function):
     """All steps of a GRU:    h' = (1 - z) n + z h    n = tanh(W_n x + b_n + r u)    u = U_n h    (`cells.Gru`).
 

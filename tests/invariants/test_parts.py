@@ -58,6 +58,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "positions in attention": {"positions_join": "attention", "attention_projections": False},
     "positions in attention, learned, window": {"positions_join": "attention", "positions": "learned", "window": 2},
     "gru, reset before": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="gru_reset_before")},
+    "ssru": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="ssru")},
     "wide convolution": {"mixing": "convolution", "convolution": {"width": 4, "filters": 5}},
     "dilated convolution": {"mixing": "convolution", "convolution": {"width": 3, "dilation": 3}},
     "gain": {"normalization": "layer_gain"},

@@ -129,7 +129,7 @@ MODEL: dict[str, tuple[object, ...]] = {
     "dropout.attention": (0.5,),
     "dropout.feed_forward": (0.5,),
     "dropout.depth": (0.9,),
-    "recurrent.cell": ("gru", "gru_reset_before", "tanh"),
+    "recurrent.cell": ("gru", "gru_reset_before", "ssru", "tanh"),
     "recurrent.normalization": ("layer", "batch"),
     "recurrent.bidirectional": (True,),
     "recurrent.reverse_source": (True,),

@@ -24,7 +24,7 @@ from tfm.model.config import (
 )
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
-from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, Recurrent, TanhRnn
+from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, Recurrent, Ssru, TanhRnn
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
 from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectionBridge, RecurrentEncoderDecoder
 from tfm.model.recurrent.steps import TimeMajorPacking
@@ -47,6 +47,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"cell": "tanh", "attention": "luong"},
     {"cell": "gru_reset_before", "attention": "bahdanau", "bidirectional": True},
     {"cell": "gru_reset_before"},
+    {"cell": "ssru"},
+    {"cell": "ssru", "attention": "bahdanau", "bidirectional": True},
 ]
 TORCHS: tuple[RecurrentCell, ...] = ("lstm", "gru", "tanh")
 """The cells that torch has."""
@@ -119,8 +121,9 @@ def torchs(ours: Recurrent, reverse: Recurrent | None = None) -> nn.RNNBase:
 def layer(cell: str, in_dim: int = 3, dim: int = 4, dtype: torch.dtype = torch.float32) -> Recurrent:
     torch.manual_seed(5)
     made = CELLS[cell](in_dim, dim, compute_dtype=dtype)
-    assert made.input.bias is not None
-    nn.init.normal_(made.input.bias)
+    for name, each in made.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(each)
     return made
 
 
@@ -167,7 +170,7 @@ def test_gradients_written_out_are_those_of_the_equations(cell: RecurrentCell) -
     ours, steps = layer(cell, 2, 2).double(), TimeMajorPacking(Layout.from_lengths(torch.tensor([2, 3, 1])))
     rows = torch.randn(6, 2, dtype=F64, requires_grad=True)
     start = [torch.randn(3, 2, dtype=F64, requires_grad=True) for _ in range(ours.num_states)]
-    weights = [ours.input.weight, ours.recurrent.weight]
+    weights = list(ours.parameters())
     assert torch.autograd.gradcheck(
         lambda rows, *rest: (lambda said, ends: (said, *ends))(*ours(rows, steps, rest[: len(start)])),
         (rows, *start, *weights),
@@ -200,7 +203,7 @@ def test_products_in_bf16_round_as_torchs_do(cell: RecurrentCell) -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             hidden, ends = ours(steps.pack(rows), steps)
             loss = hidden.square().sum(dtype=rows.dtype) + ends[-1].sum(dtype=rows.dtype)
-            results.append([hidden, *torch.autograd.grad(loss, [ours.input.weight, ours.recurrent.weight])])
+            results.append([hidden, *torch.autograd.grad(loss, [each for each in ours.parameters() if each.ndim == 2])])
     for low, plain, exact in zip(*results, strict=True):
         assert_rounds_like(low, plain.float(), exact, products=torch.bfloat16)
         assert (low - exact).norm() > 1e-4 * exact.norm()
@@ -253,6 +256,10 @@ def sigmoid(x: Tensor) -> Tensor:
 def by_hand(cell: Recurrent, gates: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """One step of one hypothesis: W x + b is `gates`."""
     x = gates.chunk(cell.num_gates)
+    if isinstance(cell, Ssru):
+        f = sigmoid(x[0] + cell.forget_bias)
+        c = f * states[1] + (1 - f) * x[1]
+        return c.clamp_min(0), c
     if isinstance(cell, GruResetBefore):
         for_reset, for_keep = cell.recurrent.weight.chunk(2)
         r, z = sigmoid(x[0] + for_reset @ states[0]), sigmoid(x[1] + for_keep @ states[0])
@@ -274,8 +281,8 @@ def read_by_hand(cell: Recurrent, rows: Tensor, start: tuple[Tensor, ...] | None
     states = start or tuple(rows.new_zeros(cell.dim) for _ in range(cell.num_states))
     said = []
     for row in rows:
-        assert cell.input.bias is not None
-        states = by_hand(cell, cell.input.weight @ row + cell.input.bias, states)
+        bias = 0.0 if cell.input.bias is None else cell.input.bias
+        states = by_hand(cell, cell.input.weight @ row + bias, states)
         said.append(states)
     return said
 
@@ -320,8 +327,8 @@ def decode_by_hand(decoder: Decoder, name: AttentionScore, rows: Tensor, start: 
         first, states, said, contexts = decoder.first, start[0], [], []
         for row in rows:
             context = context_by_hand(decoder.attention.mix, name, states[0], memory)
-            assert first.input.bias is not None
-            gates = first.input.weight @ row + decoder.context_gates.weight @ context + first.input.bias
+            bias = 0.0 if first.input.bias is None else first.input.bias
+            gates = first.input.weight @ row + decoder.context_gates.weight @ context + bias
             states = by_hand(first, gates, states)
             said.append(states[0])
             contexts.append(context)

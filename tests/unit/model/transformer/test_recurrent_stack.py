@@ -66,6 +66,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"cell": "lstm"},
     {"cell": "gru"},
     {"cell": "gru_reset_before"},
+    {"cell": "ssru"},
     {"cell": "tanh", "normalization": "layer"},
 ]
 

@@ -20,6 +20,7 @@ LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=4)
 KINDS: dict[str, dict[str, Any]] = {
     "lstm": {"mixing": "recurrent"},
     "gru": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="gru")},
+    "ssru": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="ssru")},
     "convolution": {"mixing": "convolution", "window": 2},
     "dilated": {"mixing": "convolution", "convolution": {"width": 3, "dilation": 2, "filters": 5}},
 }
