@@ -107,6 +107,9 @@ def _check_architecture(config: ModelConfig) -> None:
     for name, counted in counted_values.items():
         if (given := getattr(config, name)) != counted:
             raise RecipeError(f"model.{name} = {given!r}: its FLOP are not counted here")
+    for side in ("encoder", "decoder"):
+        if (mixing := config.stack_mixing(side)) != "attention":
+            raise RecipeError(f"model.{side}.mixing = {mixing!r}: its FLOP are not counted here")
 
 
 def _attention(stack: StackConfig) -> tuple[int, int, int]:

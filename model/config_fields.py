@@ -13,6 +13,7 @@ from tfm.model.config_tables import (
     CanineConfig,
     ConvolutionConfig,
     DropoutConfig,
+    MixingName,
     Normalization,
     RecurrentConfig,
     RotaryConfig,
@@ -33,7 +34,6 @@ PositionsName = Literal[
     "none", "sinusoidal", "sinusoidal_from_one", "fairseq", "learned", "rotary", "alibi", "shaw", "transformer_xl"
 ]  # fmt: skip
 PositionsJoin = Literal["add", "concatenate", "attention"]
-MixingName = Literal["attention", "recurrent", "convolution"]
 FeedForwardLayer = Literal["position_wise", "none"]
 ValueSource = Literal["projection", "keys"]
 LookupKind = Literal["soft", "hard"]
@@ -270,9 +270,26 @@ class ModelFields(BaseModel):
             encoder = ("encoder",) if self.canine is not None else ()
             return encoder if self.recurrent.attention == "none" else (*encoder, "decoder")
         if self.architecture == "transformer":
-            return ("encoder", "decoder") if self.mixing == "attention" else ("decoder",)  # it attends to the source
+            return ("encoder", "decoder") if self.stack_mixing("encoder") == "attention" else ("decoder",)
         stack = {"encoder_only": "encoder", "decoder_only": "decoder"}.get(self.architecture)
         return (stack,) if stack is not None and self.mixing == "attention" else ()
+
+    def stack_mixing(self, side: str) -> MixingName:
+        """The layer that mixes positions in a stack: its own, or that of the model."""
+        own: MixingName | None = getattr(self, side).mixing
+        return own or self.mixing
+
+    @property
+    def text_stacks(self) -> tuple[str, ...]:
+        """The stacks that read or write pieces, and whose layers mix their positions."""
+        if self.architecture == "transformer":
+            return ("encoder", "decoder") if self.vision is None and self.canine is None else ("decoder",)
+        return {"encoder_only": ("encoder",), "decoder_only": ("decoder",)}.get(self.architecture, ())
+
+    @property
+    def mixings(self) -> frozenset[MixingName]:
+        """The layers that mix positions in its stacks."""
+        return frozenset(map(self.stack_mixing, self.text_stacks)) or frozenset({self.mixing})
 
     @property
     def pretrained_vector_sides(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+MixingName = Literal["attention", "recurrent", "convolution"]
 RecurrentCell = Literal["lstm", "gru", "gru_reset_before", "ssru", "tanh"]
 Normalization = Literal["layer", "layer_gain", "layer_std", "rms", "batch", "none"]
 RecurrentAttention = Literal["none", "bahdanau", "luong"]
@@ -27,6 +28,7 @@ class StackConfig(BaseModel):
     )
     value_dim: int | None = Field(None, ge=1, le=2**20, description="width of a head's values; none: dim / heads")
     feed_forward_dim: int = Field(2048, ge=1, le=2**20, description="width F between the two feed-forward matrices")
+    mixing: MixingName | None = Field(None, description="of this stack of a transformer; none: model.mixing")
 
     @model_validator(mode="after")
     def _check_head_groups(self) -> "StackConfig":
@@ -118,7 +120,8 @@ class RecurrentConfig(BaseModel):
 
     cell: RecurrentCell = Field(
         "lstm",
-        description="gru: the reset gate after the product with U, as torch has it; gru_reset_before: before; ssru: no U",
+        description="gru: the reset gate after the product with U, as torch has it; gru_reset_before: before it; "
+        "ssru: no product with U",
     )
     normalization: Normalization = Field("none", description="norm of each layer's input but the first one's")
     bidirectional: bool = Field(

@@ -58,6 +58,18 @@ def languages_problem(config: ModelFields) -> str | None:
     return f'languages = "{config.languages}" is of an encoder and a decoder that translate text, not of {of}'
 
 
+def stack_mixing_problem(config: ModelFields) -> str | None:
+    for side in ("encoder", "decoder"):
+        if getattr(config, side).mixing is None:
+            continue
+        if config.architecture != "transformer":
+            wanted = f'architecture = "transformer"; with "{config.architecture}" set model.mixing'
+            return f"model.{side}.mixing is for {wanted}"
+        if side not in config.text_stacks:
+            return f"model.{side}.mixing is of an encoder that reads pieces, not characters or images: remove it"
+    return None
+
+
 # Recurrent models
 
 
@@ -65,7 +77,7 @@ def recurrent_table_problem(config: ModelFields) -> str | None:
     if config.architecture == "recurrent":
         return None
     wanted = config.recurrent
-    taken = RecurrentConfig(cell=wanted.cell) if config.mixing == "recurrent" else RecurrentConfig()
+    taken = RecurrentConfig(cell=wanted.cell) if "recurrent" in config.mixings else RecurrentConfig()
     if wanted != taken:
         return 'model.recurrent is for architecture = "recurrent"; mixing = "recurrent" only uses its cell'
     return None

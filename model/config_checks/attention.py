@@ -49,8 +49,7 @@ def output_width_problem(config: ModelFields) -> str | None:
 
 
 def mask_mixing_problem(config: ModelFields) -> str | None:
-    if config.mask != "causal" and config.mixing != "attention":
-        return (
-            f'mask = "{config.mask}" is of self-attention, in whose place mixing = "{config.mixing}" stands: remove one'
-        )
+    mixing = config.stack_mixing("decoder")
+    if config.mask != "causal" and mixing != "attention":
+        return f'mask = "{config.mask}" is of self-attention, in whose place mixing = "{mixing}" stands: remove one'
     return None

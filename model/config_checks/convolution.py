@@ -3,12 +3,9 @@
 from tfm.model.config_fields import ModelFields
 from tfm.model.config_tables import ConvolutionConfig
 
-CONVOLVED_SIDES = {"transformer": ("encoder", "decoder"), "encoder_only": ("encoder",), "decoder_only": ("decoder",)}
-"""The stacks of an architecture whose layers may be convolutions; others take no notice of `mixing`."""
-
 
 def convolution_table_problem(config: ModelFields) -> str | None:
-    if config.convolution != ConvolutionConfig() and config.mixing != "convolution":
+    if config.convolution != ConvolutionConfig() and "convolution" not in config.mixings:
         return f'model.convolution is for mixing = "convolution", not "{config.mixing}"'
     return None
 
@@ -22,7 +19,7 @@ def convolution_width_problem(config: ModelFields) -> str | None:
 def convolution_dilation_problem(config: ModelFields) -> str | None:
     """Layers after the first read rows that are farther apart, and none farther than a text can be long."""
     dilation, sides = config.convolution.dilation, _convolved_sides(config)
-    if config.mixing != "convolution" or dilation == 1 or not sides:
+    if dilation == 1 or not sides:
         return None
     if config.convolution.width == 1:
         return f"convolution.dilation = {dilation} has no effect with convolution.width = 1: one row has no distance"
@@ -40,5 +37,4 @@ def convolution_dilation_problem(config: ModelFields) -> str | None:
 
 
 def _convolved_sides(config: ModelFields) -> tuple[str, ...]:
-    sides = CONVOLVED_SIDES.get(config.architecture, ())
-    return sides if config.vision is None else tuple(side for side in sides if side != "encoder")
+    return tuple(side for side in config.text_stacks if config.stack_mixing(side) == "convolution")

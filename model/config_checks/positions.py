@@ -56,10 +56,10 @@ def positions_in_attention_problem(config: ModelFields) -> str | None:
     """Vectors of positions are cut into heads as rows are, and added in self-attention."""
     if config.positions_join != "attention" or _is_order_aware(config):
         return None
-    if config.mixing != "attention":
+    if others := sorted(config.mixings - {"attention"}):
         return (
             'positions_join = "attention" adds positions in self-attention, in whose place mixing = '
-            f'"{config.mixing}" stands: remove one'
+            f'"{others[0]}" stands: remove one'
         )
     if config.canine is not None:
         return 'positions_join = "attention" is of layers that read pieces, not characters (model.canine): remove one'
@@ -74,9 +74,10 @@ def positions_in_attention_problem(config: ModelFields) -> str | None:
 
 
 def sinusoidal_dim_problem(config: ModelFields) -> str | None:
+    found = {"positions_join": config.positions_join == "concatenate", "mixing": "recurrent" in config.mixings}
     halves = {} if _is_order_aware(config) else {"positions_join": "concatenate", "mixing": "recurrent"}
     for name, half in halves.items():
-        if getattr(config, name) == half and min(config.encoder.dim, config.decoder.dim) < 2:
+        if found[name] and min(config.encoder.dim, config.decoder.dim) < 2:
             return f'{name} = "{half}" splits rows into two halves: dim must be 2 or more'
     if config.vision is not None and config.vision.positions == "sinusoidal" and config.encoder.dim < 2:
         return 'vision.positions = "sinusoidal" splits rows into two halves: encoder.dim must be 2 or more'
@@ -102,7 +103,7 @@ def fairseq_dim_problem(config: ModelFields) -> str | None:
 def attention_positions_problem(config: ModelFields) -> str | None:
     if _is_order_aware(config):
         return None
-    if config.mixing != "attention" and config.positions not in ("none", *INPUT_POSITIONS):
+    if "attention" not in config.mixings and config.positions not in ("none", *INPUT_POSITIONS):
         return (
             f'positions = "{config.positions}" is part of self-attention, in whose place mixing = "{config.mixing}" '
             f"stands: choose {_quote_names(('none', *INPUT_POSITIONS))}"
@@ -111,7 +112,7 @@ def attention_positions_problem(config: ModelFields) -> str | None:
 
 
 def window_problem(config: ModelFields) -> str | None:
-    if config.mixing == "recurrent" and config.window is not None:
+    if config.mixings == {"recurrent"} and config.window is not None:
         return f'mixing = "recurrent" has no window ({config.window}): remove model.window'
     return None
 

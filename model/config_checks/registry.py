@@ -30,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     sources.canine_order_problem,
     sources.canine_mixing_problem,
     architectures.languages_problem,
+    architectures.stack_mixing_problem,
     architectures.recurrent_table_problem,
     architectures.recurrent_norm_problem,
     architectures.recurrent_stack_problem,

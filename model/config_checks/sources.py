@@ -87,8 +87,9 @@ def canine_order_problem(config: ModelFields) -> str | None:
 
 
 def canine_mixing_problem(config: ModelFields) -> str | None:
-    if config.canine is not None and config.mixing != "attention":
-        return f'model.canine has layers of attention: mixing = "attention", not "{config.mixing}"'
+    if config.canine is not None and config.mixings != {"attention"}:
+        other = sorted(config.mixings - {"attention"})[0]
+        return f'model.canine has layers of attention: mixing = "attention", not "{other}"'
     return None
 
 

@@ -121,6 +121,7 @@ def _has_only_known_keys(config: ModelConfig, known_keys: Collection[str]) -> bo
     others = ModelConfig.model_fields.keys() - set(known_keys)
     return (
         all(getattr(config, name) == ModelConfig.model_fields[name].default for name in others)
+        and config.mixings == {"attention"}
         and config.positions in SUPPORTED_POSITIONS
         and config.activation in ACTIVATIONS
         and config.rotary == RotaryConfig(base=config.rotary.base)

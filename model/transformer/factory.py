@@ -80,7 +80,7 @@ class ModuleFactory:
             causal: whether a row sees none after it.
             number: number of the layer in the stack, from 0.
         """
-        return MIXINGS[self.config.mixing](self, stack, causal, number)
+        return MIXINGS[stack.mixing or self.config.mixing](self, stack, causal, number)
 
     def self_attention(self, stack: StackConfig, causal: bool, number: int) -> SelfAttention:
         """Return self-attention, whose masks say who sees whom.

@@ -159,8 +159,8 @@ def unsupported_part(config: ModelConfig) -> str | None:
         return f"embeddings of another width ({config.embedding_dim}) than their stack"
     if config.adaptive is not None:
         return "an adaptive softmax"
-    if config.mixing != "attention":
-        return f'mixing = "{config.mixing}"'
+    if others := sorted(config.mixings - {"attention"}):
+        return f'mixing = "{others[0]}"'
     for stack in (config.encoder, config.decoder):
         if any((stack.key_value_heads, stack.key_dim, stack.value_dim)):
             return "heads that share keys and values, or whose widths are not dim / heads"

@@ -58,6 +58,11 @@ PARTS: dict[str, dict[str, Any]] = {
     "positions in attention": {"positions_join": "attention", "attention_projections": False},
     "positions in attention, learned, window": {"positions_join": "attention", "positions": "learned", "window": 2},
     "gru, reset before": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="gru_reset_before")},
+    "ssru in the decoder alone": {
+        "decoder_mixing": "recurrent",
+        "recurrent": RecurrentConfig(cell="ssru"),
+    },
+    "attention in the decoder alone": {"mixing": "convolution", "decoder_mixing": "attention"},
     "ssru": {"mixing": "recurrent", "recurrent": RecurrentConfig(cell="ssru")},
     "wide convolution": {"mixing": "convolution", "convolution": {"width": 4, "filters": 5}},
     "dilated convolution": {"mixing": "convolution", "convolution": {"width": 3, "dilation": 3}},
@@ -84,8 +89,13 @@ CAUSAL = {"transformer": "translation", "decoder_only": "translation"}
 def configured(architecture: str = "transformer", **changes: Any) -> ModelConfig:
     heads = {name: changes.pop(name) for name in OF_HEADS if name in changes}
     stack = StackConfig(layers=2, dim=16, heads=4, feed_forward_dim=24, **heads)
+    own, stacks = changes.pop("decoder_mixing", None), {"encoder": stack, "decoder": stack}
+    if architecture == "transformer":
+        stacks["decoder"] = stack.model_copy(update={"mixing": own})
+    elif own is not None:
+        changes["mixing"] = own
     return ModelConfig.model_validate(
-        {"architecture": architecture, "encoder": stack, "decoder": stack, "max_length": 64, "tie": "none", **changes}
+        {"architecture": architecture, **stacks, "max_length": 64, "tie": "none", **changes}
     )
 
 

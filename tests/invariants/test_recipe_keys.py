@@ -90,6 +90,8 @@ MODEL: dict[str, tuple[object, ...]] = {
     "decoder.key_dim": (6,),
     "decoder.value_dim": (6,),
     "decoder.feed_forward_dim": (10,),
+    "encoder.mixing": ("recurrent", "convolution"),
+    "decoder.mixing": ("recurrent", "convolution"),
     "norm": ("post",),
     "normalization": ("layer_gain", "layer_std", "rms", "batch", "none"),
     "residual": ("none",),

@@ -12,6 +12,8 @@ LAYER_KEYS = ("activation", "residual", "feed_forward", "dropout.residual", "dro
 RECURRENT_CONDITION = {"model.architecture": one_of("recurrent")}
 PIECES_TEST = {"model.canine": one_of(None)}
 TEXT_TEST = {"model.vision": one_of(None), **PIECES_TEST}
+TRANSLATION_TEST = {**TEXT_TEST, "model.architecture": one_of("transformer")}
+NO_ENCODER_ATTENTION = "no layer of the encoder has attention; those of the decoder still attend to the source"
 IMAGES_TEST = {"model.vision.encoder": one_of("patches", "convolution")}
 
 MODEL_RULES = (
@@ -171,9 +173,23 @@ MODEL_RULES = (
         "the width of word vectors is embedding_dim, if it is given",
     ),
     UnusedKeysRule(
-        {**TEXT_TEST, "model.mixing": none_of("attention"), "model.architecture": one_of("transformer")},
+        {
+            **TRANSLATION_TEST,
+            "model.mixing": none_of("attention"),
+            "model.encoder.mixing": one_of(None),
+        },
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
-        "no layer of the encoder has attention; those of the decoder still attend to the source",
+        NO_ENCODER_ATTENTION,
+    ),
+    UnusedKeysRule(
+        {**TRANSLATION_TEST, "model.encoder.mixing": none_of(None, "attention")},
+        tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
+        NO_ENCODER_ATTENTION,
+    ),
+    UnusedKeysRule(
+        {**TRANSLATION_TEST, "model.encoder.mixing": none_of(None), "model.decoder.mixing": none_of(None)},
+        ("model.mixing",),
+        "both stacks have a mixing of their own",
     ),
     UnusedKeysRule(
         {"model.mixing": none_of("attention"), "model.architecture": one_of("encoder_only")},

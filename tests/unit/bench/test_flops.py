@@ -81,6 +81,13 @@ def test_what_the_equations_are_not_of_is_refused(rest: dict[str, object]) -> No
         forward_flops(model(1, 8, 8, 2, **rest), 9, TokenCounts.from_lengths([(3, 5)]))
 
 
+def test_a_stack_that_mixes_otherwise_is_refused() -> None:
+    config = model(1, 8, 8, 2)
+    other = config.model_copy(update={"decoder": config.decoder.model_copy(update={"mixing": "recurrent"})})
+    with pytest.raises(RecipeError, match="model.decoder.mixing = 'recurrent': its FLOP are not counted"):
+        forward_flops(other, 9, TokenCounts.from_lengths([(3, 5)]))
+
+
 def test_a_pair_of_positions_costs_the_widths_of_heads() -> None:
     stack = StackConfig(layers=1, dim=8, heads=3, key_dim=4, value_dim=6, feed_forward_dim=8)
     config = ModelConfig(encoder=stack, decoder=stack)

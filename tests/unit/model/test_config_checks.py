@@ -66,6 +66,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "recurrent.bidirectional is of an encoder that reads step by step",
     ),
     "canine_mixing_problem": ({**SPELLS, "mixing": "convolution"}, 'mixing = "attention", not "convolution"'),
+    "stack_mixing_problem": (
+        {"architecture": "decoder_only", "decoder": {"mixing": "recurrent"}},
+        'model.decoder.mixing is for architecture = "transformer"; with "decoder_only" set model.mixing',
+    ),
     "recurrent_table_problem": (
         {"recurrent": {"bidirectional": True}},
         'model.recurrent is for architecture = "recurrent"',

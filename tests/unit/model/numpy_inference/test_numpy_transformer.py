@@ -103,6 +103,8 @@ OTHERS: list[dict[str, Any]] = [
     {"positions": "rotary", "rotary": {"factor": 2.0}},
     {"positions_join": "concatenate"},
     {"mixing": "convolution"},
+    {"decoder": {"mixing": "recurrent"}},
+    {"encoder": {"mixing": "convolution"}},
     {"window": 4},
     {"score": "dot"},
     {"qk_norm": True},
@@ -116,7 +118,7 @@ OTHERS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", OTHERS, ids=str)
 def test_other_models_are_not_known(changes: dict[str, Any]) -> None:
-    config = ModelConfig.model_validate(changes | {"tie": "none"} if "encoder" in changes else changes)
+    config = ModelConfig.model_validate(changes | {"tie": "none"} if "dim" in changes.get("encoder", {}) else changes)
     assert not is_supported(config)
     with pytest.raises(UnsupportedModelError):
         build_network(config, {}, source_vocab=9, target_vocab=9)
