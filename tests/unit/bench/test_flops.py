@@ -84,7 +84,7 @@ def test_what_the_equations_are_not_of_is_refused(rest: dict[str, object]) -> No
 def test_a_stack_that_mixes_otherwise_is_refused() -> None:
     config = model(1, 8, 8, 2)
     other = config.model_copy(update={"decoder": config.decoder.model_copy(update={"mixing": "recurrent"})})
-    with pytest.raises(RecipeError, match="model.decoder.mixing = 'recurrent': its FLOP are not counted"):
+    with pytest.raises(RecipeError, match=r"model\.decoder\.mixing = 'recurrent': its FLOP are not counted"):
         forward_flops(other, 9, TokenCounts.from_lengths([(3, 5)]))
 
 
