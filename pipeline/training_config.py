@@ -195,7 +195,9 @@ class TrainingConfig(BaseModel):
     l1: float = Field(0.0, ge=0, description="adds l1 * sum |w| to the loss of an update")
     l2: float = Field(0.0, ge=0, description="adds l2 / 2 * sum w^2 to the loss of an update")
     ema: float | None = Field(None, gt=0, lt=1, description="decay of an exponential moving average of the weights")
-    precision: Precision = Field("auto", description="of matrix products; auto: the faster one on this machine")
+    precision: Precision = Field(
+        "auto", description="of matrix products; auto: the faster one on this CPU, bf16 on GPUs that have it"
+    )
     layout: Literal["padded", "flat"] = Field(
         "padded", description="flat: concatenated sentences with filler, one shape for all batches; for GPUs"
     )
