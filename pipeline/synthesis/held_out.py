@@ -15,6 +15,8 @@ from tfm.pipeline.cleaning.text_batch import Bools
 from tfm.pipeline.errors import DataError
 
 TRAIN_LABEL = "train"
+DATASET_FOLDER = "dataset"
+"""The folder of a run's dataset, beside its model."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class HeldOutTexts:
 def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldOutTexts:
     """Return the texts of the test and validation sets that some models' lineages name, and of files.
 
+    A dataset is looked for where it was when the model was made, and beside each model: a run may have been moved, or
+    made in another working directory.
+
     Args:
         models: the artifacts of the models.
         files: one text a line.
@@ -50,9 +55,12 @@ def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldO
     known: dict[str, str] = {}
     missing: list[str] = []
     keys = [hash_texts(map(fold_spelling, _nonempty(open_lines(file)))) for file in files]
+    beside = [Path(model.path).parent / DATASET_FOLDER for model in models if model.path is not None]
     for fingerprint, dataset in _datasets_of(models).items():
         known |= _held_out_files(dataset)
-        texts = _read_texts(fingerprint, dataset.get("path"))
+        recorded = [Path(dataset["path"])] if dataset.get("path") else []
+        found = (_read_texts(fingerprint, folder) for folder in [*recorded, *beside])
+        texts = next((each for each in found if each is not None), None)
         if texts is None:
             missing.append(str(dataset.get("path")))
         else:
@@ -86,14 +94,11 @@ def _held_out_files(dataset: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _read_texts(fingerprint: str, path: str | None) -> list[str] | None:
+def _read_texts(fingerprint: str, folder: Path) -> list[str] | None:
     """The texts of a dataset's held-out splits, of both sides; None where it is not there, or another is."""
-    if path is None:
-        return None
+    wanted = Input(fingerprint, str(folder))
     try:
-        data = read_artifact(
-            Path(path), lambda _: load_dataset(Path(path)), "preprocess", must_match=Input(fingerprint, path)
-        )
+        data = read_artifact(folder, lambda _: load_dataset(folder), "preprocess", must_match=wanted)
     except (DataError, OSError):
         return None
     splits = [data.valid, *data.tests.values()]

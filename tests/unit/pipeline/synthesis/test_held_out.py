@@ -1,0 +1,40 @@
+"""The texts of a model's test and validation sets are found wherever its run lies."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.tiny_training import run, training, write_dataset
+from tfm.data.dataset.store import load_dataset
+from tfm.pipeline.artifacts.manifest import Input
+from tfm.pipeline.synthesis.held_out import read_held_out_texts
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that was made by a path relative to the working directory, which is another one now."""
+    monkeypatch.chdir(tmp_path)
+    dataset = write_dataset(Path("run") / "dataset")
+    run(dataset, Path("run"), training(max_steps=1))
+    monkeypatch.chdir("/")
+    return tmp_path / "run"
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_a_run_that_was_moved_knows_its_validation_set(made: Path) -> None:
+    line = load_dataset(made / "dataset").valid.texts()[0][0]
+    for place in (made, made.parent / "moved"):
+        if place != made:
+            made.rename(place)
+        held_out = read_held_out_texts([Input.from_artifact(place / "model")], [])
+        assert held_out.missing == ()
+        assert held_out.contains([line, "no such line"]).tolist() == [True, False]
+
+
+@pytest.mark.usefixtures("no_curves")
+def test_another_dataset_beside_a_model_is_not_taken_for_its_own(made: Path) -> None:
+    (made / "dataset").rename(made.parent / "away")
+    write_dataset(made / "dataset", num_train=20)
+    held_out = read_held_out_texts([Input.from_artifact(made / "model")], [])
+    assert held_out.missing == ("run/dataset",)
+    assert not len(held_out.keys)
