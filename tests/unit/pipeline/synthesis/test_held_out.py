@@ -20,7 +20,6 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "run"
 
 
-@pytest.mark.usefixtures("no_curves")
 def test_a_run_that_was_moved_knows_its_validation_set(made: Path) -> None:
     line = load_dataset(made / "dataset").valid.texts()[0][0]
     for place in (made, made.parent / "moved"):
@@ -31,7 +30,6 @@ def test_a_run_that_was_moved_knows_its_validation_set(made: Path) -> None:
         assert held_out.contains([line, "no such line"]).tolist() == [True, False]
 
 
-@pytest.mark.usefixtures("no_curves")
 def test_another_dataset_beside_a_model_is_not_taken_for_its_own(made: Path) -> None:
     (made / "dataset").rename(made.parent / "away")
     write_dataset(made / "dataset", num_train=20)
