@@ -17,7 +17,7 @@ from tfm.pipeline.artifacts.artifact import read_artifact
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import shapes_of
 from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_holder, num_parameters
-from tfm.pipeline.planning.devices import ASSUMED_SHARE, Device
+from tfm.pipeline.planning.devices import ASSUMED_SHARES, Device
 from tfm.pipeline.planning.measurement import Measurement
 from tfm.pipeline.recipes.chain import get_run_paths
 from tfm.pipeline.recipes.recipe import Recipe
@@ -193,10 +193,11 @@ def make_plan(
     else:
         assert devices is not None
         device = devices[1]
+        share = ASSUMED_SHARES[device.precision]
         limit = device.memory * (1 - SPARE_MEMORY)
-        seconds = {"train": corpus.updates * flop / (number * device.peak * ASSUMED_SHARE)}
+        seconds = {"train": corpus.updates * flop / (number * device.peak * share)}
         assumptions.append(
-            f"{ASSUMED_SHARE:.0%} of {device.name}'s peak of {device.peak / 1e12:g} TFLOP/s ({device.precision}; "
+            f"{share:.0%} of {device.name}'s peak of {device.peak / 1e12:g} TFLOP/s ({device.precision}; "
             f"{device.source}); memory of activations by a count of what layers keep; the other stages are not planned"
         )
     hours = sum(seconds.values()) / 3600

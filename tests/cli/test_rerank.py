@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import Stages, tfm
+from tfm.pipeline.reranking.features import FeatureScorer
 
 
 @pytest.fixture
@@ -40,6 +41,16 @@ def test_weights_are_tuned_and_used(lists: str, stages: Stages, corpora: Path) -
             assert one["score"] == pytest.approx(
                 sum(weights["weights"][name] * value for name, value in one["features"].items())
             )
+
+
+def test_too_few_references_are_said_before_lists_are_scored(
+    lists: str, stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FeatureScorer, "score", lambda self, lists: pytest.fail("scored"))
+    Path("few").write_text("one\n", "utf-8")
+    done = tfm("rerank", "--channel", stages.folder, "--tune", "w", "--reference", "few", stdin=lists)
+    assert done.code == 65
+    assert "1 references of 20 lists: give one for each line" in done.err
 
 
 @pytest.mark.parametrize(

@@ -125,14 +125,16 @@ def _tune(
     from tfm.pipeline.reranking.weights import FEATURES, choose, tune_weights
 
     check_parent_folder(out)
-    reporter, features, found = make_reporter(), [], []
-    with reporter.bar("scoring", len(references), "lists") as bar:
-        while some := list(islice(lists, LISTS_PER_BATCH)):
-            features.append(scorer.score(some))
-            found += some
-            bar.advance(len(some))
+    reporter, features, found = make_reporter(), [], list(lists)
     if not found:
         raise DataError("there is no list of translations to tune weights on")
+    if len(references) != len(found):  # said before hours of scoring
+        raise DataError(f"{len(references):,} references of {len(found):,} lists: give one for each line")
+    with reporter.bar("scoring", len(found), "lists") as bar:
+        for begin in range(0, len(found), LISTS_PER_BATCH):
+            some = found[begin : begin + LISTS_PER_BATCH]
+            features.append(scorer.score(some))
+            bar.advance(len(some))
     table = np.concatenate(features)
     metric, trials, seed = how
     tuned = tune_weights(
