@@ -50,7 +50,7 @@ def test_too_few_references_are_said_before_lists_are_scored(
     Path("few").write_text("one\n", "utf-8")
     done = tfm("rerank", "--channel", stages.folder, "--tune", "w", "--reference", "few", stdin=lists)
     assert done.code == 65
-    assert "1 references of 20 lists: give one for each line" in done.err
+    assert "1 reference of 20 lists: give one for each line" in done.err
 
 
 @pytest.mark.parametrize(

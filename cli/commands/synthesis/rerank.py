@@ -121,7 +121,7 @@ def _tune(
 
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_parent_folder
-    from tfm.pipeline.errors import DataError
+    from tfm.pipeline.errors import DataError, format_count
     from tfm.pipeline.reranking.weights import FEATURES, choose, tune_weights
 
     check_parent_folder(out)
@@ -129,7 +129,8 @@ def _tune(
     if not found:
         raise DataError("there is no list of translations to tune weights on")
     if len(references) != len(found):  # said before hours of scoring
-        raise DataError(f"{len(references):,} references of {len(found):,} lists: give one for each line")
+        counts = f"{format_count(len(references), 'reference')} of {format_count(len(found), 'list')}"
+        raise DataError(f"{counts}: give one for each line")
     with reporter.bar("scoring", len(found), "lists") as bar:
         for begin in range(0, len(found), LISTS_PER_BATCH):
             some = found[begin : begin + LISTS_PER_BATCH]
