@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.cleaning.config import Limit
+from tfm.pipeline.cleaning.limits import Limit
 from tfm.pipeline.cleaning.rules.registry import Rule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import WorkFolder

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tfm.pipeline.cleaning.config import Limit
 from tfm.pipeline.cleaning.decisions import RuleResult
+from tfm.pipeline.cleaning.limits import Limit
 from tfm.pipeline.cleaning.output import CleanText, Example
 from tfm.pipeline.errors import format_count
 from tfm.pipeline.page_frame import escape_html, frame_page, text_as_html

@@ -15,20 +15,12 @@ import pytest
 from bench.cleaning.speed import PEER
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
-from tfm.pipeline.cleaning.config import (
-    CleanConfig,
-    CopiesConfig,
-    LanguageConfig,
-    LengthConfig,
-    LettersConfig,
-    NumbersConfig,
-    PunctuationConfig,
-    RatioConfig,
-    ScriptConfig,
-)
+from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.measurement import Chunk, Measurer
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
+from tfm.pipeline.cleaning.rules.pairs.config import CopiesConfig, NumbersConfig, PunctuationConfig, RatioConfig
 from tfm.pipeline.cleaning.rules.registry import make_rules
+from tfm.pipeline.cleaning.rules.texts.config import LanguageConfig, LengthConfig, LettersConfig, ScriptConfig
 
 PYTHON = os.environ.get("OPUSFILTER_PYTHON", "")
 pytestmark = [

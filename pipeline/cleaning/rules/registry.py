@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.cleaning.config import CleanConfig, ExternalScorer, Limit
+from tfm.pipeline.cleaning.config import CleanConfig, ExternalScorer
+from tfm.pipeline.cleaning.limits import Limit
 from tfm.pipeline.cleaning.recipe_check import TWO_SIDED_RULES
 from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys

@@ -6,7 +6,7 @@ target, whichever has more.
 
 import numpy as np
 
-from tfm.pipeline.cleaning.config import BoilerplateConfig
+from tfm.pipeline.cleaning.rules.corpora.config import BoilerplateConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, digits_apart, hash_texts
 from tfm.pipeline.cleaning.text_batch import PairBatch
 

@@ -3,7 +3,7 @@
 OpusFilter's `remove_duplicates` is the same (marks: `letters_only`, of its kinds of folding).
 """
 
-from tfm.pipeline.cleaning.config import DuplicatesConfig
+from tfm.pipeline.cleaning.rules.corpora.config import DuplicatesConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import FOLDS, Keys, hash_texts
 from tfm.pipeline.cleaning.text_batch import PairBatch
 

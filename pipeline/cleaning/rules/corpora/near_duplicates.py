@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tfm.data.arrays import splitmix64
-from tfm.pipeline.cleaning.config import NearDuplicatesConfig
 from tfm.pipeline.cleaning.packages import missing_package_error
+from tfm.pipeline.cleaning.rules.corpora.config import NearDuplicatesConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling
 from tfm.pipeline.cleaning.text_batch import PairBatch, TextBatch
 

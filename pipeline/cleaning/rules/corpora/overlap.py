@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfm.pipeline.cleaning.config import OverlapConfig
+from tfm.pipeline.cleaning.rules.corpora.config import OverlapConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, hash_texts
 from tfm.pipeline.cleaning.text_batch import Bools, Floats, PairBatch, column
 

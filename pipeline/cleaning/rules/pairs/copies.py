@@ -7,7 +7,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
-from tfm.pipeline.cleaning.config import CopiesConfig
+from tfm.pipeline.cleaning.rules.pairs.config import CopiesConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfm.pipeline.cleaning.config import CrossEntropyConfig
+from tfm.pipeline.cleaning.rules.pairs.config import CrossEntropyConfig
 from tfm.pipeline.cleaning.text_batch import Floats
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import regex
 
-from tfm.pipeline.cleaning.config import MarkupConfig
+from tfm.pipeline.cleaning.rules.pairs.config import MarkupConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
 
 MAX_TAG_LENGTH = 200

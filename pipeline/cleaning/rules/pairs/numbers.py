@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 import numpy as np
 import regex
 
-from tfm.pipeline.cleaning.config import NumbersConfig
+from tfm.pipeline.cleaning.rules.pairs.config import NumbersConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
 
 NO_DIGIT_PATTERN = regex.compile("[^1-9]+")

@@ -7,7 +7,7 @@ TerminalPunctuationFilter.
 import numpy as np
 
 from tfm.pipeline.cleaning.character_sets import character_table
-from tfm.pipeline.cleaning.config import PunctuationConfig
+from tfm.pipeline.cleaning.rules.pairs.config import PunctuationConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
 
 END_MARKS = "[.?!…]"

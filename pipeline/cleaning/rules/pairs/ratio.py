@@ -5,7 +5,7 @@ OpusFilter's LengthRatioFilter is the same, but drops a pair whose ratio is just
 
 import numpy as np
 
-from tfm.pipeline.cleaning.config import RatioConfig
+from tfm.pipeline.cleaning.rules.pairs.config import RatioConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column, lengths_of
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import regex
 
 from tfm.pipeline.cleaning.character_sets import BIDI_SET, CONTROL_SET, character_table
-from tfm.pipeline.cleaning.config import ControlsConfig
+from tfm.pipeline.cleaning.rules.texts.config import ControlsConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
 
 PATTERN = f"[{CONTROL_SET}{BIDI_SET}]"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tfm.pipeline.cleaning.config import EmptyConfig
+from tfm.pipeline.cleaning.rules.texts.config import EmptyConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
 
 

@@ -5,7 +5,7 @@ OpusFilter's LengthFilter is the same: every side has a length from min to max.
 
 import numpy as np
 
-from tfm.pipeline.cleaning.config import LengthConfig
+from tfm.pipeline.cleaning.rules.texts.config import LengthConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, lengths_of
 
 

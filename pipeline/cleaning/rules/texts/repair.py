@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from tfm.pipeline.cleaning.config import RepairConfig
 from tfm.pipeline.cleaning.packages import missing_package_error
+from tfm.pipeline.cleaning.rules.texts.config import RepairConfig
 
 FORMS = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
 

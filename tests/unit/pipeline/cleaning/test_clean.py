@@ -17,9 +17,10 @@ from tfm.data.corpora.sources import read_pairs, resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
 from tfm.pipeline.cleaning import cleaner, corpora, late_scores, measurement, output
-from tfm.pipeline.cleaning.config import CleanConfig, Limit
+from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import cleaned_splits
 from tfm.pipeline.cleaning.decisions import percentile_limit
+from tfm.pipeline.cleaning.limits import Limit
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.stages.clean import clean, plan_clean, show_dry_run
 

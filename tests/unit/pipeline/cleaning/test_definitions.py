@@ -13,29 +13,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.pipeline.cleaning.config import (
-    BoilerplateConfig,
-    CopiesConfig,
-    DuplicatesConfig,
-    EmptyConfig,
-    LengthConfig,
-    LettersConfig,
-    MarkupConfig,
-    NumbersConfig,
-    OverlapConfig,
-    PunctuationConfig,
-    RatioConfig,
-    ScriptConfig,
-)
 from tfm.pipeline.cleaning.decisions import count_equal, first_of_each
 from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
+from tfm.pipeline.cleaning.rules.corpora.config import BoilerplateConfig, DuplicatesConfig, OverlapConfig
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, count_shared_sides
+from tfm.pipeline.cleaning.rules.pairs.config import (
+    CopiesConfig,
+    MarkupConfig,
+    NumbersConfig,
+    PunctuationConfig,
+    RatioConfig,
+)
 from tfm.pipeline.cleaning.rules.pairs.copies import measure_copies
 from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup
 from tfm.pipeline.cleaning.rules.pairs.numbers import measure_numbers
 from tfm.pipeline.cleaning.rules.pairs.punctuation import measure_punctuation
 from tfm.pipeline.cleaning.rules.pairs.ratio import measure_ratio
+from tfm.pipeline.cleaning.rules.texts.config import EmptyConfig, LengthConfig, LettersConfig, ScriptConfig
 from tfm.pipeline.cleaning.rules.texts.controls import count_controls, remove_controls
 from tfm.pipeline.cleaning.rules.texts.empty import count_filled_sides
 from tfm.pipeline.cleaning.rules.texts.length import measure_lengths
@@ -191,7 +186,7 @@ def test_controls_are_counted_and_removed() -> None:
 
 
 def _controls(action: str) -> object:
-    from tfm.pipeline.cleaning.config import ControlsConfig
+    from tfm.pipeline.cleaning.rules.texts.config import ControlsConfig
 
     return ControlsConfig.model_validate({"action": action})
 
@@ -220,7 +215,7 @@ def test_near_duplicates_are_found_as_often_as_the_curve_says() -> None:
     """1 - (1 - s^r)^b, over many pairs whose likeness s is computed from the sets themselves."""
     near = pytest.importorskip("tfm.pipeline.cleaning.rules.corpora.near_duplicates")
     pytest.importorskip("rensa", reason="needs the extra `clean`")
-    from tfm.pipeline.cleaning.config import NearDuplicatesConfig
+    from tfm.pipeline.cleaning.rules.corpora.config import NearDuplicatesConfig
 
     draw, config = random.Random(1), NearDuplicatesConfig(likeness=0.7)
     bands, rows = near.choose_bands(0.7)

@@ -8,7 +8,9 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
-from tfm.pipeline.cleaning.config import CleanConfig, LengthConfig, RatioConfig
+from tfm.pipeline.cleaning.config import CleanConfig
+from tfm.pipeline.cleaning.rules.pairs.config import RatioConfig
+from tfm.pipeline.cleaning.rules.texts.config import LengthConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
