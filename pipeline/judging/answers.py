@@ -183,7 +183,8 @@ def check_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequ
 
 def _check_number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise ValueError(f"{what}: {quote_value(value)} is no number from {low:,} to {high:,}")
+        shown = f"{value:g}" if isinstance(value, float) else quote_value(value)  # 6, as it was written, not 6.0
+        raise ValueError(f"{what}: {shown} is no number from {low:,} to {high:,}")
     if whole and value != int(value):
         raise ValueError(f"{what}: {quote_value(value)} is no whole number")
     return float(value)
