@@ -129,11 +129,11 @@ def test_rows_that_are_not_filled_in_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "value", "said"),
     [
-        ("likert", "adequacy", "6", "A: adequacy: 6.0 is no number from 1 to 5"),
+        ("likert", "adequacy", "6", "A: adequacy: 6 is no number from 1 to 5"),
         ("likert", "adequacy", "", "A: adequacy is missing"),
         ("likert", "adequacy", "good", "A: adequacy: 'good' is no number"),
         ("esa", "minor errors", "nowhere", "'nowhere' does not stand in the translation"),
-        ("esa", "score", "101", "score: 101.0 is no number from 0 to 100"),
+        ("esa", "score", "101", "score: 101 is no number from 0 to 100"),
         ("pairwise", "preferred", "yes", "A: 'yes' is no x"),
         ("pairwise", "label", "A", "has label A twice"),
         ("likert", "campaign", "0", "line 2: is of another campaign"),
