@@ -1,4 +1,4 @@
-"""Recurrent layers, LSTM, GRU, SSRU and tanh: their equations, for one step and for whole sentences.
+"""Recurrent layers, LSTM, GRU, tanh and SSRU: their equations, for one step and for whole sentences.
 
 A layer over whole sentences is one function with its own gradients (`unrolled.py`); it reads rows in the order of
 `steps.py`.
@@ -16,32 +16,31 @@ from tfm.model.recurrent.steps import TimeMajorPacking
 from tfm.model.recurrent.unrolled import UnrolledGru, UnrolledLstm, UnrolledSsru
 
 States = tuple[Tensor, ...]
-"""The states of a layer, each (R, D): the hidden state h, which is also its output, and an LSTM's cell c."""
+"""The states of a layer, each (R, D): the hidden state h, which is also its output, and the cell c of an LSTM
+or an SSRU."""
 
 
 class Recurrent(nn.Module, ABC):
     """A recurrent layer (N, I) -> (N, D) in one direction; a subclass has the equations.
 
     num_gates: number of vectors (D) that the product W x + b has side by side. num_states: number of states (D).
-    W x + b of all rows is one product (`input`); U h is computed step by step (`recurrent`).
+    W x + b of all rows is one product (`input`).
 
     Args:
         in_dim: I.
         dim: D.
+        has_bias: whether the product has a bias b.
         compute_dtype: precision of the operands of matrix products in training.
     """
 
     num_gates: int
     num_states: int
 
-    def __init__(self, in_dim: int, dim: int, *, compute_dtype: torch.dtype) -> None:
+    def __init__(self, in_dim: int, dim: int, *, has_bias: bool = True, compute_dtype: torch.dtype) -> None:
         super().__init__()
         self.dim = dim
         self.input: nn.Module = Linear(
-            in_dim, self.num_gates * dim, compute_dtype=compute_dtype, num_parts=self.num_gates
-        )
-        self.recurrent = Linear(
-            dim, self.num_gates * dim, bias=False, compute_dtype=compute_dtype, num_parts=self.num_gates
+            in_dim, self.num_gates * dim, bias=has_bias, compute_dtype=compute_dtype, num_parts=self.num_gates
         )
 
     def forward(self, rows: Tensor, steps: TimeMajorPacking, start: States | None = None) -> tuple[Tensor, States]:
@@ -55,18 +54,52 @@ class Recurrent(nn.Module, ABC):
         Returns:
             h of all rows (N, D), and the last states (B, D).
         """
-        low = self.training and self.recurrent.compute_dtype in LOW_PRECISION_DTYPES
-        dtype = self.recurrent.compute_dtype if low else self.recurrent.weight.dtype
-        states = start or self.zero_states(rows, steps.sizes[0])
-        return self.unroll(self.input(rows), self.recurrent.weight, states, steps.sizes, dtype)
-
-    def step(self, gates: Tensor, states: States) -> States:
-        """W x + b (R, gates * D) of the next row, and the states before it -> the states after it."""
-        return self.next_states(gates, self.recurrent(states[0]), states)
+        return self.unroll(self.input(rows), start or self.zero_states(rows, steps.sizes[0]), steps.sizes)
 
     def zero_states(self, like: Tensor, count: int) -> States:
         """The states of `count` sentences before their first row."""
         return tuple(like.new_zeros(count, self.dim) for _ in range(self.num_states))
+
+    @abstractmethod
+    def step(self, gates: Tensor, states: States) -> States:
+        """W x + b (R, gates * D) of the next row, and the states before it -> the states after it."""
+
+    @abstractmethod
+    def unroll(self, gates: Tensor, start: States, sizes: list[int]) -> tuple[Tensor, States]:
+        """Compute all steps.
+
+        Args:
+            gates: W x + b (N, gates * D) of rows packed by steps.
+            start: the first states (B, D).
+            sizes: of each step, the number of sentences that take part.
+
+        Returns:
+            h of all rows (N, D), and the last states (B, D).
+        """
+
+
+class StateProductRecurrent(Recurrent):
+    """A recurrent layer whose steps each need a product of the state, U h (`recurrent`); a subclass has the equations.
+
+    Args:
+        in_dim: I.
+        dim: D.
+        compute_dtype: precision of the operands of matrix products in training.
+    """
+
+    def __init__(self, in_dim: int, dim: int, *, compute_dtype: torch.dtype) -> None:
+        super().__init__(in_dim, dim, compute_dtype=compute_dtype)
+        self.recurrent = Linear(
+            dim, self.num_gates * dim, bias=False, compute_dtype=compute_dtype, num_parts=self.num_gates
+        )
+
+    def step(self, gates: Tensor, states: States) -> States:
+        return self.next_states(gates, self.recurrent(states[0]), states)
+
+    def unroll(self, gates: Tensor, start: States, sizes: list[int]) -> tuple[Tensor, States]:
+        low = self.training and self.recurrent.compute_dtype in LOW_PRECISION_DTYPES
+        dtype = self.recurrent.compute_dtype if low else self.recurrent.weight.dtype
+        return self.unroll_products(gates, self.recurrent.weight, start, sizes, dtype)
 
     @abstractmethod
     def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
@@ -79,7 +112,7 @@ class Recurrent(nn.Module, ABC):
         """
 
     @abstractmethod
-    def unroll(
+    def unroll_products(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         """Compute all steps as one function, with fast gradients.
@@ -96,7 +129,7 @@ class Recurrent(nn.Module, ABC):
         """
 
 
-class Lstm(Recurrent):
+class Lstm(StateProductRecurrent):
     """Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000; as torch.nn.LSTM.
 
         o, i, f = sigmoid(W_o x + b_o + U_o h), ...     g = tanh(W_g x + b_g + U_g h)
@@ -124,14 +157,14 @@ class Lstm(Recurrent):
         cell = forget.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
         return output.sigmoid() * cell.tanh(), cell
 
-    def unroll(
+    def unroll_products(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         hiddens, hidden, cell = UnrolledLstm.apply(gates, weight, *start, sizes, dtype)  # type: ignore[no-untyped-call]
         return hiddens, (hidden, cell)
 
 
-class Gru(Recurrent):
+class Gru(StateProductRecurrent):
     """Cho et al. 2014, with the reset gate after the product, as torch.nn.GRU and cuDNN have it.
 
     r, z = sigmoid(W_r x + b_r + U_r h), ...        n = tanh(W_n x + b_n + r * U_n h)
@@ -148,14 +181,14 @@ class Gru(Recurrent):
         update_gate = (update_gate + for_keep).sigmoid()
         return (candidate + update_gate * (hidden - candidate),)
 
-    def unroll(
+    def unroll_products(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         hiddens, hidden = UnrolledGru.apply(gates, weight, *start, sizes, dtype)  # type: ignore[no-untyped-call]
         return hiddens, (hidden,)
 
 
-class GruResetBefore(Recurrent):
+class GruResetBefore(StateProductRecurrent):
     """Cho et al. 2014, with the reset gate before the product, as Bahdanau et al. 2015 have it in appendix A.1.1.
 
         r, z = sigmoid(W_r x + b_r + U_r h), ...        n = tanh(W_n x + b_n + U_n (r * h))
@@ -183,13 +216,13 @@ class GruResetBefore(Recurrent):
         candidate = (candidate + self.candidate((reset + for_reset).sigmoid() * hidden)).tanh()
         return (candidate + (update_gate + for_keep).sigmoid() * (hidden - candidate),)
 
-    def unroll(
+    def unroll_products(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         return unroll_steps(self.step, gates, start, sizes)
 
 
-class TanhRnn(Recurrent):
+class TanhRnn(StateProductRecurrent):
     """h' = tanh(W x + b + U h)   (Elman 1990; as torch.nn.RNN): no gates, and a gradient that fades with each step."""
 
     num_gates, num_states = 1, 1
@@ -197,7 +230,7 @@ class TanhRnn(Recurrent):
     def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
         return ((gates + recurrent).tanh(),)
 
-    def unroll(
+    def unroll_products(
         self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         def step(inputs: Tensor, states: States) -> States:
@@ -208,7 +241,7 @@ class TanhRnn(Recurrent):
 
 
 class Ssru(Recurrent):
-    """Kim et al. 2019, sec. 3.2: no matrix multiplies a state, so that a step costs little, and no output gate.
+    """The simpler simple recurrent unit of Kim et al. 2019, section 3.1: no product of the state.
 
         f = sigmoid(W_f x + b_f)        c' = f * c + (1 - f) * W x        h' = relu(c')
 
@@ -221,32 +254,19 @@ class Ssru(Recurrent):
     num_gates, num_states = 2, 2
 
     def __init__(self, in_dim: int, dim: int, *, compute_dtype: torch.dtype) -> None:
-        super().__init__(in_dim, dim, compute_dtype=compute_dtype)
-        del self.recurrent
-        self.input = Linear(in_dim, 2 * dim, bias=False, compute_dtype=compute_dtype, num_parts=2)
+        super().__init__(in_dim, dim, has_bias=False, compute_dtype=compute_dtype)
         self.forget_bias = nn.Parameter(torch.zeros(dim))
 
-    def forward(self, rows: Tensor, steps: TimeMajorPacking, start: States | None = None) -> tuple[Tensor, States]:
-        states = start or self.zero_states(rows, steps.sizes[0])
-        return self.unroll(self.input(rows), self.forget_bias, states, steps.sizes, rows.dtype)
-
     def step(self, gates: Tensor, states: States) -> States:
-        return self.next_states(gates, self.forget_bias, states)
-
-    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
-        """Return the states after one step; in the place of U h stands the bias b_f (D,)."""
         forget, candidate = gates.chunk(2, dim=-1)
-        forget = (forget + recurrent).sigmoid()
+        forget = (forget + self.forget_bias).sigmoid()
         cell = forget * states[1] + (1 - forget) * candidate
         return cell.relu(), cell
 
-    def unroll(
-        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
-    ) -> tuple[Tensor, States]:
-        """Compute all steps; in the place of U stands the bias b_f (D,)."""
+    def unroll(self, gates: Tensor, start: States, sizes: list[int]) -> tuple[Tensor, States]:
         forget, candidate = gates.chunk(2, dim=-1)
         hiddens, hidden, cell = UnrolledSsru.apply(  # type: ignore[no-untyped-call]
-            forget + weight, candidate.contiguous(), start[1], sizes
+            forget + self.forget_bias, candidate, start[1], sizes
         )
         return hiddens, (hidden, cell)
 
@@ -277,7 +297,7 @@ CELLS: dict[str, type[Recurrent]] = {
     "lstm": Lstm,
     "gru": Gru,
     "gru_reset_before": GruResetBefore,
-    "ssru": Ssru,
     "tanh": TanhRnn,
+    "ssru": Ssru,
 }
 """By name: (in_dim, dim, compute_dtype=...) -> a layer."""
