@@ -211,7 +211,6 @@ class _Calls(TorchFunctionMode):
             tensor.tolist: self._tolist,
             tensor.numpy: self._only_on_cpu(tensor.numpy),
             tensor.__array__: self._only_on_cpu(tensor.__array__),
-            tensor.__setitem__: self._set,
             torch.tensor: self._tensor,
             torch.as_tensor: self._as_tensor,
         }
@@ -256,9 +255,6 @@ class _Calls(TorchFunctionMode):
             return func(tensor, *args, **kwargs)
 
         return checked
-
-    def _set(self, tensor: Tensor, where: Any, value: Any) -> None:
-        tensor[where] = value
 
     def _tensor(self, data: Any, *, device: Any = None, **kwargs: Any) -> Tensor:
         made = torch.tensor(data, **kwargs)

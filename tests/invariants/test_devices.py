@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.fake_cuda import FakeCuda
 from tests.killing import result
 from tests.rounding import assert_rounds_like
 from tests.tiny_training import MODEL, run, training
@@ -63,7 +64,12 @@ def deterministic() -> Iterator[None]:
 def network(variant: str, dtype: torch.dtype = torch.float32, dropout: float = 0.0) -> Model:
     rates = DropoutConfig(residual=dropout, embedding=dropout)
     config = MODEL.model_copy(update={"dropout": rates, **VARIANTS[variant]})
-    return build(config, source_vocab=20, target_vocab=20, seed=1, compute_dtype=dtype)
+    model = build(config, source_vocab=20, target_vocab=20, seed=1, compute_dtype=dtype)
+    with torch.no_grad():  # biases that are zero would hide whether they are there
+        for name, each in model.named_parameters():
+            if name.endswith("bias"):
+                each.add_(torch.linspace(-0.5, 0.5, each.numel()))
+    return model
 
 
 def plain_gradients(model: Model, data: Dataset, *, autocast: bool = False) -> tuple[float, dict[str, Tensor]]:
@@ -107,6 +113,21 @@ def test_the_loss_and_its_gradient_are_those_of_float64(
     assert found.keys() == plain.keys() == exact.keys()
     largest = max(float(each.abs().max()) for each in exact.values())
     for name, each in exact.items():  # some are sums of what takes itself away, as those of biases of keys
+        assert_rounds_like(found[name], plain[name], each, magnitude=largest, products=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("variant", ["plain", "additive"])
+def test_the_way_of_a_gpu_rounds_like_plain_torch(variant: str, dtype: torch.dtype, data: Dataset) -> None:
+    """The products, attention and loss that a GPU takes, computed without one."""
+    exact_loss, exact = gradients(network(variant).double(), data, "padded", "cpu")
+    plain_loss, plain = plain_gradients(network(variant), data, autocast=dtype is torch.bfloat16)
+    with FakeCuda():
+        loss, found = gradients(network(variant, dtype), data, "padded", "cuda")
+    in_float64 = torch.tensor([exact_loss], dtype=torch.float64)
+    assert_rounds_like(torch.tensor([loss]), torch.tensor([plain_loss]), in_float64, products=dtype)
+    largest = max(float(each.abs().max()) for each in exact.values())
+    for name, each in exact.items():
         assert_rounds_like(found[name], plain[name], each, magnitude=largest, products=dtype)
 
 
