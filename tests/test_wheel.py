@@ -1,6 +1,7 @@
 """The wheel: built, installed beside packages and files that are called as our folders are, and run."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -31,6 +32,14 @@ decoder = { layers = 1, dim = 16, heads = 2, feed_forward_dim = 16 }
 [training]
 max_steps = 2
 """
+SEARCH = """
+[search]
+base = "small.toml"
+metric = "loss"
+trials = 2
+space = { "training.schedule.peak" = { low = 0.001, high = 0.01 } }
+"""
+TRIED_EXTRAS = ("clean", "fast", "search", "serve", "tensorboard")
 
 
 def run(*words: str | Path, cwd: Path, **environment: str) -> str:
@@ -52,7 +61,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(file.read_bytes())
     (source / "tfm").mkdir()
-    for name in ("__init__.py", "py.typed"):
+    for name in ("__init__.py", "__main__.py", "py.typed"):
         (source / "tfm" / name).write_bytes((ROOT / "tfm" / name).read_bytes())
     for package in PACKAGES:
         (source / "tfm" / package).symlink_to((ROOT / "tfm" / package).readlink())
@@ -85,7 +94,7 @@ def test_the_wheel_holds_every_module_of_tfm_and_nothing_else(wheel: Path) -> No
     info = {name for name in names if ".dist-info/" in name}
     page = {f"tfm/{file.relative_to(ROOT)}" for file in PAGE.iterdir()}
     assert {"tfm/pipeline/serving/page/index.html", "tfm/pipeline/serving/page/main.js"} < page
-    assert names - info == modules | page | {"tfm/__init__.py", "tfm/py.typed"}
+    assert names - info == modules | page | {"tfm/__init__.py", "tfm/__main__.py", "tfm/py.typed"}
     assert any(name.endswith("licenses/LICENSE") for name in info)
 
 
@@ -118,3 +127,24 @@ def test_the_chain_runs_where_files_of_the_user_are_called_as_our_folders(
     assert (tmp_path / "runs" / "small" / "scores" / "scores.json").is_file()
     translated = run(home / "bin" / "tfm", "translate", "runs/small/model", "small.toml", cwd=tmp_path, **path)
     assert translated.count("\n") == RECIPE.count("\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
+def test_the_chain_runs_with_the_lowest_and_the_newest_versions(wheel: Path, tmp_path: Path, resolution: str) -> None:
+    """An environment of its own, with what pyproject.toml allows at one end. It needs uv and a package index."""
+    uv = shutil.which("uv")
+    if uv is None:
+        pytest.skip("no uv")
+    extras = [word for extra in TRIED_EXTRAS for word in ("--extra", extra)]
+    asked = [ROOT / "pyproject.toml", *extras, "--resolution", resolution, "--python-version", "3.11"]
+    python = tmp_path / "venv" / "bin" / "python"
+    run(uv, "pip", "compile", *asked, "--output-file", "versions.txt", cwd=tmp_path)
+    run(uv, "venv", "--python", sys.executable, "venv", cwd=tmp_path)
+    run(uv, "pip", "install", "--python", python, "--requirement", "versions.txt", wheel, cwd=tmp_path)
+    (tmp_path / "small.toml").write_text(RECIPE)
+    run(python, "-m", "tfm", "run", "small.toml", cwd=tmp_path)
+    assert (tmp_path / "runs" / "small" / "scores" / "scores.json").is_file()
+    (tmp_path / "search.toml").write_text(SEARCH)
+    run(python, "-m", "tfm", "search", "search.toml", cwd=tmp_path)
+    run(python, "-c", "import tfm.pipeline.serving.app, numba, torch.utils.tensorboard", cwd=tmp_path)

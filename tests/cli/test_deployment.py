@@ -120,7 +120,7 @@ def test_the_steps_of_the_container_are_commands_that_are_there() -> None:
     """Each step in its file: users, paths and the health check are those of the others."""
     text = (DEPLOY / "Containerfile").read_text("utf-8")
     steps = re.findall(r"^(FROM|RUN|COPY|USER|ENTRYPOINT|CMD|HEALTHCHECK)\b", text, re.MULTILINE)
-    assert steps == ["FROM", "RUN", "COPY", "RUN", "RUN", "USER", "HEALTHCHECK", "ENTRYPOINT", "CMD"]
+    assert steps == ["FROM", "RUN", "COPY", "RUN", "RUN", "USER", "RUN", "HEALTHCHECK", "ENTRYPOINT", "CMD"]
     entry = json.loads(re.search(r"^ENTRYPOINT (.*)$", text, re.MULTILINE)[1])  # type: ignore[index]
     assert entry == ["/opt/tfm/bin/tfm", "serve"]
     command = json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])  # type: ignore[index]
