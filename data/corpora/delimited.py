@@ -113,7 +113,7 @@ def _column_index(path: Path, names: Sequence[str], column: str | None) -> int:
         return int(column)
     if column not in names:
         only_cr = "; its lines end in CR alone: convert them to LF" if "\r" in "".join(names) else ""
-        has_header = bool(only_cr) or "file_name" in names  # which tables of images must have
+        has_header = bool(only_cr) or "file_name" in (column, *names)  # which tables of images must have
         numbers = "" if has_header else "; if it has no header, give columns by number (0, 1)"
         problem = f"there is no column {column!r}; its header names: {format_names(names)}{only_cr}{numbers}"
         raise DataError(problem, file=path, line=1)

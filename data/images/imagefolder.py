@@ -2,9 +2,10 @@
 
 Either a table says of each file (column `file_name`, relative to the table) its captions or label: metadata.csv,
 metadata.jsonl or metadata.parquet, in the folder or in folders below it. Or there is no table, and an image's label is
-the name of the folder in which it lies.
+the name of the folder in which it lies; all images lie equally deep, as that of one deeper could be either folder's.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TypeAlias
@@ -12,13 +13,14 @@ from unicodedata import normalize
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, escape_control_characters, format_names
-from tfm.data.formats.hub_folder import resolve_inside
+from tfm.data.formats.hub_folder import SPLIT_WORDS, resolve_inside
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import IMAGE_EXTENSIONS
 
 FILE_NAME_COLUMN = "file_name"
 TableReader: TypeAlias = Callable[[CorpusConfig], Iterator[tuple[str, ...]]]
 METADATA_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+SPLIT_NAMES = frozenset(word for words in SPLIT_WORDS.values() for word in words)
 
 
 def read_imagefolder(
@@ -45,6 +47,7 @@ def read_imagefolder(
     tables = [file for file in files if file.name in METADATA_FILES]
     if classes and not tables:
         raise DataError("its labels are the names of folders, not integers: remove `classes`", file=folder)
+    _check_one_split(folder, tables or [file for file in files if file.suffix.lower() in IMAGE_EXTENSIONS])
     found = (
         _read_tables(folder, tables, columns, read_table, classes) if tables else _read_folders(folder, files, columns)
     )
@@ -66,7 +69,19 @@ def list_files(folder: Path) -> list[tuple[str, Path]]:
     if not folder.is_dir():
         raise DataError("no such folder" if not folder.exists() else "is a file, not a folder", file=folder)
     names = sorted((file.relative_to(folder).as_posix(), file) for file in _visible_files(folder))
-    return [(name, resolve_inside(folder, name, folder) if file.is_symlink() else file) for name, file in names]
+    for name, file in names:
+        if file.is_symlink():
+            _check_link_stays_inside(folder, name)
+    return names
+
+
+def _check_link_stays_inside(folder: Path, name: str) -> None:
+    try:
+        resolve_inside(folder, name, folder)
+    except DataError:
+        where = format_names([os.path.realpath(folder / name)])
+        problem = f"is a link out of {folder}, to {where}: put the file in its place, or remove the link"
+        raise DataError(problem, file=folder / name) from None
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
@@ -94,6 +109,8 @@ def _read_tables(
     for table in tables:
         if (other := table_by_folder.setdefault(table.parent, table)) != table:
             raise DataError(f"there is {other.name} beside it: keep one of the two", file=table)
+    if classes and (csv := next((table for table in tables if table.suffix == ".csv"), None)):
+        raise DataError("its labels are texts, not integers: write their names into it, and remove `classes`", file=csv)
     captions: dict[Path, list[str]] = {}
     for table in tables:
         for number, (name, *texts) in enumerate(read_table(_table_corpus(table, columns, classes)), 1):
@@ -111,7 +128,7 @@ def _table_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -
         "source": FILE_NAME_COLUMN,
         "target": first,
         "references": tuple(more) or None,
-        "classes": () if kind == "csv" else tuple(classes),
+        "classes": tuple(classes),
     }
     return CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"})
 
@@ -151,15 +168,40 @@ def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -
     images = [file for file in files if file.suffix.lower() in IMAGE_EXTENSIONS]
     if unlabelled := [file.name for file in images if file.parent == folder]:
         names = format_names(unlabelled, max_chars=80)
-        raise DataError(f"{names} has no label: put it into a folder of its class, or write metadata.csv", file=folder)
+        if len(unlabelled) == 1:
+            problem = f"{names} has no label: put it into a folder of its class, or write metadata.csv"
+        else:
+            problem = f"{names} have no labels: put each into a folder of its class, or write metadata.csv"
+        raise DataError(problem, file=folder)
     if columns and list(columns) != ["label"]:
         raise DataError(
             f"there is no metadata.csv, so no column {format_names(columns)}: labels are folders", file=folder
         )
+    _check_equally_deep(folder, images)
     for label in (file.parent for file in images):
         if label.name != escape_control_characters(label.name, keep=""):
             raise DataError("a label is one line of UTF-8: rename this folder", file=label)
     return [_make_image(folder, file, (file.parent.name,)) for file in images]
+
+
+def _check_one_split(folder: Path, files: Sequence[Path]) -> None:
+    """Refuse tables, or images without one, that lie in folders called train, test and so on: they would be mixed."""
+    tops = sorted({(*file.parent.relative_to(folder).parts, "")[0] for file in files})
+    if len(tops) > 1 and all(top.lower() in SPLIT_NAMES for top in tops):
+        problem = f"holds several splits ({', '.join(tops)}): name the folder of one, such as {folder / tops[0]}"
+        raise DataError(problem, file=folder)
+
+
+def _check_equally_deep(folder: Path, images: Sequence[Path]) -> None:
+    """Refuse images of which some lie deeper: Hugging Face then knows no labels, and others take the topmost folder."""
+    if not images:
+        return
+    high, low = (choose(images, key=lambda file: len(file.parts)) for choose in (min, max))
+    if len(high.parts) != len(low.parts):
+        names = " and ".join(file.relative_to(folder).as_posix() for file in (high, low))
+        names = escape_control_characters(names, keep="")
+        problem = f"{names} do not lie equally deep, so which folder is a label is not known"
+        raise DataError(f"{problem}: put each image into the folder of its class, or write metadata.csv", file=folder)
 
 
 def _make_image(folder: Path, file: Path, captions: tuple[str, ...]) -> CaptionedImage:

@@ -37,14 +37,14 @@ def refused(folder: Path, columns: Sequence[str] = ("text",)) -> str:
 
 
 def test_folders_are_labels(tmp_path: Path) -> None:
-    draw(tmp_path, "Hund/2.png", "Hund/1.PNG", "猫/x.png", "Ab/tief/y.png")
+    draw(tmp_path, "Hund/2.png", "Hund/1.PNG", "猫/x.png", "tief/y.png")
     (tmp_path / "README.md").write_text("about")
     (tmp_path / ".DS_Store").write_text("")
     images, left_out = read_imagefolder(tmp_path, [], read_rows)
     assert [(image.content, image.captions) for image in images] == [
-        (tmp_path / "Ab/tief/y.png", ("tief",)),
         (tmp_path / "Hund/1.PNG", ("Hund",)),
         (tmp_path / "Hund/2.png", ("Hund",)),
+        (tmp_path / "tief/y.png", ("tief",)),
         (tmp_path / "猫/x.png", ("猫",)),
     ]
     assert left_out == ["README.md"]
@@ -130,6 +130,8 @@ def test_what_is_not_in_order_is_said(tmp_path: Path) -> None:
         == "metadata.csv, line 1: there is no column 'caption'; its header names: file_name, text"
     )
     assert refused(tmp_path, ()) == "metadata.csv: say which of its columns hold the captions, or the label"
+    table.write_text("image,text\n1.png,x\n")
+    assert refused(tmp_path) == "metadata.csv, line 1: there is no column 'file_name'; its header names: image, text"
     (tmp_path / "metadata.jsonl").write_text("")
     assert refused(tmp_path) == "metadata.jsonl: there is metadata.csv beside it: keep one of the two"
 
@@ -191,3 +193,55 @@ def test_a_label_is_a_line_of_text(tmp_path: Path, label: bytes) -> None:
     draw(tmp_path, "a/1.png")
     (tmp_path / "a").rename(os.fsdecode(os.fsencode(tmp_path) + b"/" + label))
     assert refused(tmp_path, ()).endswith(": a label is one line of UTF-8: rename this folder")
+
+
+def test_all_images_in_folders_of_classes_lie_equally_deep(tmp_path: Path) -> None:
+    """Of cat/indoors/2.png the label could be either; Hugging Face then knows no labels, torchvision says cat."""
+    draw(tmp_path, "a/cat/1.png", "b/dog/2.png")
+    assert [texts for _, texts in found(tmp_path)] == [("cat",), ("dog",)]
+    draw(tmp_path, "a/cat/indoors/2.png")
+    assert refused(tmp_path, ()) == (
+        ": a/cat/1.png and a/cat/indoors/2.png do not lie equally deep, so which folder is a label is not known: "
+        "put each image into the folder of its class, or write metadata.csv"
+    )
+
+
+@pytest.mark.parametrize("names", [("train/a/1.png", "test/a/2.png"), ("Train/1.png", "val/2.png")])
+@pytest.mark.parametrize("table", [False, True])
+def test_the_folder_of_all_splits_is_no_corpus(tmp_path: Path, names: Sequence[str], table: bool) -> None:
+    """Images of the test set would be trained on unseen, or splits be taken for classes."""
+    draw(tmp_path, *names)
+    tops = sorted(name.split("/")[0] for name in names)
+    for name in names if table else ():
+        top, _, rest = name.partition("/")
+        (tmp_path / top / "metadata.csv").write_text(f"file_name,text\n{rest},x\n")
+    said = refused(tmp_path, ("text",) if table else ())
+    assert said == f": holds several splits ({', '.join(tops)}): name the folder of one, such as {tmp_path / tops[0]}"
+    assert found(tmp_path / tops[0], ("text",)) if table else True
+
+
+def test_train_is_a_class_too(tmp_path: Path) -> None:
+    draw(tmp_path, "train/1.png", "bus/2.png")
+    assert [texts for _, texts in found(tmp_path)] == [("bus",), ("train",)]
+
+
+def test_a_link_out_of_a_folder_is_named_with_its_end(tmp_path: Path) -> None:
+    draw(tmp_path, "elsewhere.png", "in/a/1.png")
+    (tmp_path / "in" / "a" / "2.png").symlink_to(tmp_path / "elsewhere.png")
+    whither = os.path.realpath(tmp_path / "elsewhere.png")
+    assert refused(tmp_path / "in", ()) == (
+        f"a/2.png: is a link out of {tmp_path / 'in'}, to {whither}: put the file in its place, or remove the link"
+    )
+
+
+def test_csv_has_no_integers_for_which_classes_could_stand(tmp_path: Path) -> None:
+    draw(tmp_path, "1.png")
+    table = tmp_path / "metadata.csv"
+    table.write_text("file_name,label\n1.png,1\n")
+    with pytest.raises(DataError, match=r"metadata\.csv: its labels are texts, not integers: .* remove `classes`"):
+        read_imagefolder(tmp_path, ["label"], read_rows, ("cat", "dog"))
+
+
+def test_several_images_have_no_labels(tmp_path: Path) -> None:
+    draw(tmp_path, "1.png", "2.png")
+    assert refused(tmp_path, ()).startswith(": 1.png, 2.png have no labels: put each into a folder of its class")
