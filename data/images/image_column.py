@@ -92,8 +92,16 @@ def _check_columns(features: Mapping[str, Any], image: str, columns: Sequence[st
 
     if missing := [each for each in (image, *columns) if each not in features]:
         raise DataError(f"there is no column {missing[0]!r}; it has {format_names(features)}", file=path)
-    if not isinstance(features[image], datasets.Image):
+    if not isinstance(features[image], datasets.Image) and not _holds_image_files(features[image]):
         raise DataError(f"column {image!r} does not hold images, but {features[image]}"[:200], file=path)
+
+
+def _holds_image_files(feature: Any) -> bool:
+    """Whether a column holds image files, though nothing says so, as pandas and others write them: as bytes alone, or
+    with their name."""
+    if isinstance(feature, Mapping):
+        return "bytes" in feature and _holds_image_files(feature["bytes"])
+    return getattr(feature, "dtype", None) in ("binary", "large_binary")
 
 
 def _records_of_table(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -105,7 +113,9 @@ def _records_of_table(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 def _image_content(cell: Any, name: str, folder: Path) -> Path | bytes:
     """The bytes of an image, or its file: in the folder of the dataset, or in the cache of Hugging Face."""
-    if cell is None or (cell["bytes"] is None and cell["path"] is None):
+    if isinstance(cell, bytes):
+        return cell
+    if cell is None or (cell["bytes"] is None and cell.get("path") is None):
         raise DataError("has no image", file=name)
     if cell["bytes"] is not None:
         return bytes(cell["bytes"])

@@ -6,6 +6,8 @@ from typing import Any
 
 import datasets
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -62,6 +64,26 @@ def test_images_may_lie_in_files(tmp_path: Path) -> None:
     path = saved(tmp_path, {"image": [{"bytes": None, "path": str(tmp_path / "a.png")}], "text": ["x"]}, text=TEXT)
     (found,) = read_image_column(path, None, "image", ["text"])
     assert np.array_equal(decode_image(found.content, "a", ImageSize(3, 4, 3)).pixels[0, 0], [9, 0, 0])
+
+
+OF_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+OF_BYTES = pa.struct([("bytes", pa.large_binary())])
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), OF_IMAGE, OF_BYTES], ids=str)
+def test_image_files_in_a_plain_column_of_parquet_are_read(tmp_path: Path, kind: pa.DataType) -> None:
+    """Pandas drops what Hugging Face says of the columns of a file."""
+    cells = [png(7), png(8)]
+    whole = [{"bytes": each, "path": None} if pa.types.is_struct(kind) else each for each in cells]
+    if kind == OF_BYTES:
+        whole = [{"bytes": each} for each in cells]
+    table = pa.table({"image": pa.array([*whole, None], kind), "text": ["a", "b", "c"]})
+    pq.write_table(table.slice(0, 2), tmp_path / "train.parquet")
+    read = list(read_image_column(str(tmp_path), None, "image", ["text"]))
+    assert [(each.content, each.captions) for each in read] == [(cells[0], ("a",)), (cells[1], ("b",))]
+    pq.write_table(table, tmp_path / "train.parquet")
+    with pytest.raises(DataError, match="row 3: has no image"):
+        list(read_image_column(str(tmp_path), None, "image", ["text"]))
 
 
 def test_a_damaged_image_is_no_matter_of_datasets(tmp_path: Path) -> None:
