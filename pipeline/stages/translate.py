@@ -153,7 +153,8 @@ def translate_tests(
                     draft.folder / reference_file_name(name, number), "w", encoding="utf-8", newline="\n"
                 ) as file:
                     file.writelines(join_to_one_line(reference) + "\n" for reference in column)
-            with reporter.bar(f"translating {name}", len(sources), "sentences") as bar:
+            unit = "sentences" if split.images is None else "images"
+            with reporter.bar(f"translating {name}", len(sources), unit) as bar:
                 if split.images is not None:
                     shown = partial(_translate_images, loaded, split.images, config, bar.advance)
                     contents = {} if (known := split.images.store.contents) is None else {IMAGE_CONTENTS_KEY: known}

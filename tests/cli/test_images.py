@@ -246,6 +246,8 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
         (("translate", "runs/captions", "-"), 2, "reads images: name files"),
         (("generate", "runs/captions", "--prompt", "x"), 65, "not a language model"),
         (("export", "runs/captions", "--to", "ctranslate2", "--out", "ct2"), 65, "reads images, not text"),
+        (("export", "runs/captions", "--to", "huggingface", "--out", "hf"), 65, "reads images, not text"),
+        (("export", "runs/labels", "--to", "huggingface", "--out", "hf"), 65, "reads images, not text"),
         (("embed", "runs/captions", "--side", "source", "--nearest", "rot"), 65, "reads images, not text"),
         (("evaluate", "--model", "runs/captions", "--contrast", "it"), 65, "reads images, not text"),
         (

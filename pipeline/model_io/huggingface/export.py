@@ -39,8 +39,10 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
         card: contents of the model card.
 
     Raises:
+        DataError: the model reads images.
         RecipeError: no class of transformers holds the model; the part that none has is named.
     """
+    loaded.check_reads_text("classes of transformers are written of models of text alone")
     config = loaded.config
     held_by = find_export_class(config)
     if held_by is None:

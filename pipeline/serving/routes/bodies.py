@@ -62,6 +62,8 @@ async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
     # `curl -d '{...}'` calls its JSON a form; a form of ours begins with the name of a field
     if kind in FORM_TYPES and not body.startswith(b"{"):
         return await _parse_form(request, body)
+    if kind.startswith("image/"):
+        raise bad_request("the body is an image: send it as the file `image` of a form (multipart/form-data)")
     return parse_json_object(body)
 
 

@@ -77,6 +77,10 @@ def label_routes(backend: Backend) -> list[Route]:
             query = Query(model.version.key, "label", "", n_best=body.top, image=body.image)
             (found,) = await _ask(backend, request, [query])
             return JSONResponse({"model": model.name, "results": [{"labels": _labels(found)}]})
+        if body.text is None:
+            raise bad_request(
+                "text: send a text, or a list of texts; or `image`, a file of a form (multipart/form-data)"
+            )
         texts = _texts(backend, request, body)
         model = backend.model_for(body.model, "classifies texts", select("label", images=False))
         answers = await _ask(backend, request, [_label_query(model, text, body.top) for text in texts])

@@ -134,6 +134,16 @@ def test_an_image_is_described_and_classified() -> None:
     assert (text.status_code, none.status_code) == (400, 400)
 
 
+def test_an_image_that_is_not_sent_as_a_file_of_a_form_is_told_how() -> None:
+    with client_of() as client:
+        bare = client.post("/v1/caption", content=b"\x89PNG\r\n", headers={"content-type": "image/png"})
+        none = client.post("/v1/classify", data={"top": "1"})
+    assert (bare.status_code, none.status_code) == (400, 400)
+    said = "the body is an image: send it as the file `image` of a form (multipart/form-data)"
+    assert bare.json()["error"]["message"] == said
+    assert none.json()["error"]["message"].endswith("or `image`, a file of a form (multipart/form-data)")
+
+
 def test_attention_is_rounded() -> None:
     bench = make_bench()
     with TestClient(make_app(bench.backend)) as client:
