@@ -1,12 +1,16 @@
 """Refuses artifacts that do not belong together, before any work."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.tasks.abilities import DEFAULT_TASK
+
+if TYPE_CHECKING:
+    from tfm.data.images.decoding import ImageSize
 
 ORIGINAL_IDS = "original_ids.json"  # as tokenizer.tokenizer has it, whose import takes long
 DIGEST_DIGITS = 12  # digits of a sha256
@@ -49,15 +53,29 @@ def check_image_shape(model: Manifest, dataset: Manifest) -> None:
     if have_images(model, dataset):
         from tfm.data.images.preparation import read_image_transform  # here, as it needs numpy
 
-        own = read_image_transform(model.folder, model.path).shape
         other = read_image_transform(dataset.folder / "tokenizer", dataset.path / "tokenizer").shape
-        if own != other:
-            colour = str(own.channels == 3).lower()
-            raise DataError(
-                f"reads images of {own}, and those of {dataset.path} are {other}: make the dataset with "
-                f"data.images = {{ height = {own.height}, width = {own.width}, colour = {colour} }}",
-                file=model.path,
-            )
+        check_images_are_of(model, other, f"those of {dataset.path}", "make the dataset with")
+
+
+def check_images_are_of(model: Manifest, other: "ImageSize", those: str, remedy: str) -> None:
+    """Check that a model reads images of a shape.
+
+    Args:
+        model: its manifest.
+        other: the shape.
+        those: what is of that shape, in words.
+        remedy: what to do with `data.images`, in words.
+
+    Raises:
+        DataError: the model reads images of another shape.
+    """
+    from tfm.data.images.preparation import read_image_transform  # here, as it needs numpy
+
+    own = read_image_transform(model.folder, model.path).shape
+    if own != other:
+        colour = str(own.channels == 3).lower()
+        keys = f"data.images = {{ height = {own.height}, width = {own.width}, colour = {colour} }}"
+        raise DataError(f"reads images of {own}, and {those} are {other}: {remedy} {keys}", file=model.path)
 
 
 def _tokenizer_path(model: Manifest) -> str:

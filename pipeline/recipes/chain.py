@@ -250,6 +250,10 @@ def run_chain(
     """
     if folder := wordnet_folder(recipe.evaluation):
         check_folder(folder)  # evaluation needs it, hours later
+    if "train" in only and recipe.training.init_from is not None:
+        from tfm.pipeline.training.init_from import check_starting_model  # here, as few recipes start from a model
+
+        check_starting_model(recipe.training.init_from, recipe.model, recipe.data.images)
     for warning in missing_command_warnings(recipe.evaluation.external):
         reporter.warn(warning)
     for number, stage in enumerate(plan := [each for each in stages_of_recipe(recipe) if each in only], start=1):

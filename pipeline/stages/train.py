@@ -10,6 +10,7 @@ from tfm.pipeline.alignment.pharaoh import links_input
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, open_artifact
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.model_io.pretrained_vectors import VECTOR_KEYS, vector_inputs
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -192,8 +193,10 @@ def train(
         Stopped: SIGTERM or Ctrl-C, after all is saved.
     """
     talk = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
-    first = None if config.init_from is None else open_artifact(Path(config.init_from), "train")
-    if first is not None:
+    first = None
+    if config.init_from is not None:
+        config = config.model_copy(update={"init_from": str(model_folder(Path(config.init_from)))})
+        first = open_artifact(Path(str(config.init_from)), "train")
         model = config_from_pretrained(first, model)
         check_adapter_fits(first, model, config.lora)
     stage_plan = plan_model(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)

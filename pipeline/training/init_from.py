@@ -6,17 +6,28 @@ have the same architecture, unless that has a head for each task (encoder_only).
 is of use: that of a model with an encoder alone, or of an encoder-decoder Transformer.
 """
 
+from pathlib import Path
+
 from pydantic import ValidationError
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import TOKENIZER_FOLDER
 from tfm.data.errors import validation_problem
+from tfm.data.image_config import IMAGES_FILE, ImagesConfig
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig, StackConfig
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
-from tfm.pipeline.artifacts.compatibility import check_image_shape, check_source_tokenizer, check_tokenizer, have_images
+from tfm.pipeline.artifacts.compatibility import (
+    check_image_shape,
+    check_images_are_of,
+    check_source_tokenizer,
+    check_tokenizer,
+    have_images,
+)
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.training_config import LoraConfig
 from tfm.tokenizer.growth.extension import is_extension
 
@@ -64,6 +75,27 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
         return ModelConfig.model_validate(taken)
     except ValidationError as error:
         raise RecipeError(f"with the shape of {first.path}: {error.errors()[0]['msg']}") from error
+
+
+def check_starting_model(init_from: str, model: ModelConfig, images: ImagesConfig | None) -> None:
+    """Check of a model to start from what can be known without a dataset.
+
+    Args:
+        init_from: its folder, or that of its run.
+        model: the [model] part of a recipe.
+        images: the [data.images] part; None for texts.
+
+    Raises:
+        DataError: there is no such model, or it reads images of another shape.
+        RecipeError: the recipe's model has another shape.
+    """
+    first = open_artifact(model_folder(Path(init_from)), "train")
+    config_from_pretrained(first, model)
+    if images is not None and IMAGES_FILE in first.files:
+        from tfm.data.images.decoding import ImageSize  # here, as it needs Pillow
+
+        shape = ImageSize(images.height, images.width, 3 if images.colour else 1)
+        check_images_are_of(first, shape, "those of the recipe", "set")
 
 
 def check_pretrained_fits(

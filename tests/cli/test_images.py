@@ -184,6 +184,30 @@ def test_image_files_get_captions() -> None:
     assert {line.split("\t")[2] for line in labels.out.splitlines()} == {*COLOURS}
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("data.images.width=12", "set data.images = { height = 8, width = 8, colour = true }"),
+        ("model.encoder.layers=2", "model.encoder.layers = 2 is not that of runs/captions/model"),
+        ("training.init_from=runs/gone", "runs/gone: there is nothing here"),
+    ],
+)
+def test_a_model_to_start_from_that_does_not_fit_is_refused_before_any_stage(setting: str, said: str) -> None:
+    settings = [f"--set={each}" for each in ("name=tuned", "training.init_from=runs/captions", setting)]
+    done = tfm("run", "captions.toml", *settings)
+    assert done.code in (2, 65)
+    assert said in " ".join(done.err.split()), done.err
+    assert not Path("runs/tuned").exists()
+
+
+def test_a_training_starts_from_a_run_or_its_model() -> None:
+    for name in ("runs/captions", "runs/captions/model"):
+        settings = [f"--set={each}" for each in ("name=tuned", f"training.init_from={name}", "training.max_steps=2")]
+        done = tfm("run", "captions.toml", *settings, "--device", "cpu")
+        assert done.code == 0, done.err
+    assert "model: up to date" in done.err
+
+
 def test_judges_of_captions_need_the_images_too(tmp_path: Path) -> None:
     asked = ("--kind", "likert", "--segments", "2", "--judges", "1")
     done = tfm("judge", "make", "runs/captions", *asked, "--out", tmp_path / "judging")

@@ -13,6 +13,7 @@ from tfm.pipeline.alignment.pharaoh import links_input
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.model_io.pretrained_vectors import vector_inputs
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.tuning.journal import wait_for_lock
@@ -79,7 +80,8 @@ def _inputs_of(recipe: Recipe) -> dict[str, Input]:
     """The inputs of a recipe's model, by label: its corpora but the tests, and files of tokenizer and training."""
     splits = resolve_splits(recipe.data)
     inputs = corpus_inputs({"train": splits.train, "valid": splits.valid}, online=recipe.data.online)
-    artifacts = {"tokenizer.source_from": recipe.tokenizer.source_from, "training.init_from": recipe.training.init_from}
+    first = None if recipe.training.init_from is None else model_folder(Path(recipe.training.init_from))
+    artifacts = {"tokenizer.source_from": recipe.tokenizer.source_from, "training.init_from": first}
     inputs |= {key: Input.from_artifact(Path(place)) for key, place in artifacts.items() if place is not None}
     if recipe.tokenizer.file is not None and Path(recipe.tokenizer.file).exists():
         inputs |= {
