@@ -141,8 +141,10 @@ def _cell_texts(value: Any, column: str, names: Sequence[str] | None, path: str,
     found = value if isinstance(value, list) else [value]
     texts = []
     for text in found:
-        if isinstance(text, int) or (text is None and names):
-            texts.append(class_name(-1 if text is None else text, names, column=column, file=path, row=row))
+        if text is None and names:
+            raise DataError(f"row {row}: column {column!r} is empty, so the row has no class", file=path)
+        if isinstance(text, int):
+            texts.append(class_name(text, names, column=column, file=path, row=row))
         elif text is not None and not isinstance(text, str):
             raise DataError(f"{column!r} holds {str(text)[:40]}, not text", file=f"{path}, row {row}")
         else:

@@ -52,6 +52,12 @@ def test_a_class_is_its_name(tmp_path: Path) -> None:
         list(read_image_column(path, None, "image", ["label"]))
 
 
+def test_an_empty_cell_of_classes_is_called_empty(tmp_path: Path) -> None:
+    path = saved(tmp_path, {"image": CELLS, "label": [1, None]}, label=datasets.Value("int8"))
+    with pytest.raises(DataError, match="set: row 2: column 'label' is empty, so the row has no class"):
+        list(read_image_column(path, None, "image", ["label"], ("cat", "dog")))
+
+
 def test_integers_are_classes(tmp_path: Path) -> None:
     path = saved(tmp_path, {"image": CELLS, "label": [1, 0]}, label=datasets.Value("int8"))
     assert [each.captions for each in read_image_column(path, "train", "image", ["label"])] == [("1",), ("0",)]
