@@ -3,6 +3,7 @@
 TfmError
  ├─ RecipeError        usage: a recipe or flag           exit 2
  ├─ DataError          bad data                          exit 65  (data/errors.py)
+ │   └─ ComputationFailed  too large a rate, no memory
  ├─ CannotWrite        no place to write, or locked      exit 73
  └─ Stopped            stopped early; resume             exit 75
 (An OSError that reaches the command line exits 74.)
@@ -25,6 +26,7 @@ from tfm.data.errors import (
 __all__ = [
     "MASK",
     "CannotWrite",
+    "ComputationFailed",
     "DataError",
     "RecipeError",
     "Stopped",
@@ -47,6 +49,10 @@ class RecipeError(TfmError):
     """A recipe or flag is wrong: names the file, the key, and the nearest valid key or the allowed values."""
 
     exit_code = 2
+
+
+class ComputationFailed(DataError):
+    """Settings did not work: a loss is not finite, or memory ran out. The data and files that were read are whole."""
 
 
 class CannotWrite(TfmError):

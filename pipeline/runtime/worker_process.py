@@ -15,7 +15,7 @@ from copy import copy
 from multiprocessing.connection import Connection
 from typing import Any, TypeAlias
 
-from tfm.data.errors import DataError
+from tfm.pipeline.errors import ComputationFailed
 
 WorkerConnection: TypeAlias = "Connection[Any, Any]"
 WorkFunction: TypeAlias = Callable[[Any, Callable[[Any], None]], Any]
@@ -58,23 +58,23 @@ def send_to_worker(line: WorkerConnection, question: Any, if_killed: str) -> Non
         if_killed: the text of the error.
 
     Raises:
-        DataError: the process is no more.
+        ComputationFailed: the process is no more.
     """
     try:
         line.send(question)
     except ConnectionError as gone:
-        raise DataError(if_killed) from gone
+        raise ComputationFailed(if_killed) from gone
 
 
 def receive_from_worker(line: WorkerConnection, if_killed: str) -> Any:
     """Receive from a forked process: an answer in a tuple, or a message on the way.
 
-    Raises the error of its work; DataError with the text `if_killed` where it is no more.
+    Raises the error of its work; ComputationFailed with the text `if_killed` where it is no more.
     """
     try:
         answer = line.recv()
     except (EOFError, ConnectionError) as gone:
-        raise DataError(if_killed) from gone
+        raise ComputationFailed(if_killed) from gone
     if isinstance(answer, Exception):
         raise answer
     return answer

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfm.pipeline.errors import DataError, Stopped
+from tfm.pipeline.errors import ComputationFailed, Stopped
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.pipeline.runtime.stop_signal import StopRequest
@@ -64,7 +64,9 @@ class Trainer:
         self._reads_later = reads_later and not self.state.is_sharded
 
     def run(self) -> None:
-        """Train until the end. Raises Stopped, with all saved, when asked to stop; DataError if the loss explodes."""
+        """Train until the end. Raises Stopped, with all saved, when asked to stop; ComputationFailed if the loss
+        explodes.
+        """
         self.state.model.train()
         self.drop_previous_final_checkpoint()
         with self.reporter.bar("training", self.total_steps, "steps", done=self.state.progress.step) as bar:
@@ -158,16 +160,16 @@ class Trainer:
             self.state.ema.update(begun.step)
 
     def skip_update(self, begun: PendingUpdate) -> None:
-        """Pass over an update whose loss or gradient is not finite; raise DataError after several in a row, and at once
-        where the weights are changed already.
+        """Pass over an update whose loss or gradient is not finite; raise ComputationFailed after several in a row, and
+        at once where the weights are changed already.
         """
         progress = self.state.progress
         if not self.gradients.can_skip:
-            raise DataError(f"loss is not finite at {begun.in_words()}; {recovery_hint(self.checkpoints)}")
+            raise ComputationFailed(f"loss is not finite at {begun.in_words()}; {recovery_hint(self.checkpoints)}")
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE:
             found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {begun.in_words()}"
-            raise DataError(f"{found}; {recovery_hint(self.checkpoints)}")
+            raise ComputationFailed(f"{found}; {recovery_hint(self.checkpoints)}")
         self.reporter.warn(f"loss or gradient is not finite at {begun.in_words()}: update skipped")
 
     def log_update(self, update: Update, begun: PendingUpdate, seconds: float) -> None:

@@ -2,11 +2,12 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from tfm.pipeline.config import STRICT_CONFIG
 from tfm.pipeline.errors import RecipeError
@@ -16,10 +17,18 @@ from tfm.pipeline.recipes.recipe_files import parse_toml
 from tfm.pipeline.training_config import Metric
 
 ParameterValue: TypeAlias = bool | int | float | str
-StudyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$")]
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 Method = Literal["grid", "random", "window", "evolution", "tpe", "gp"]
 Pruner = Literal["none", "median", "hyperband"]
+
+
+def _folder_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
+        raise ValueError(
+            f"{name!r:.120} becomes the name of a folder, and is the file's where search.name is not set: set it to at "
+            "most 100 letters from a to z, digits, `.`, `_` and `-`, not beginning with `.` or `-`"
+        )
+    return name
 
 
 class ParameterConfig(BaseModel):
@@ -35,6 +44,18 @@ class ParameterConfig(BaseModel):
     factor: FiniteFloat | None = Field(None, gt=1, description="low, low * factor, ...; none: any number in between")
     log: bool = Field(False, description="draw by the logarithm: as many between 1 and 10 as between 10 and 100")
     only_if: dict[str, ParameterValue] = Field({}, description="other keys of the space, and what they must be")
+
+    @field_validator("values", "choices", "only_if", mode="before")
+    @classmethod
+    def _check_single_values(cls, given: Any) -> Any:
+        items = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else ()
+        for place, each in items:
+            if not isinstance(each, (bool, int, float, str)):
+                raise ValueError(
+                    f"{place}: {json.dumps(each):.60} must be a number, a text, true or false; an item of a list is "
+                    'varied by its number, as in "training.optimizer.betas.1"'
+                )
+        return tuple(given) if isinstance(given, list) else given  # after Python code a strict field takes no list
 
     @model_validator(mode="after")
     def _check_one_kind(self) -> "ParameterConfig":
@@ -95,7 +116,9 @@ class SearchConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    name: StudyName = Field(description="the search is in runs/NAME; default: the file's name without .toml")
+    name: Annotated[str, AfterValidator(_folder_name)] = Field(
+        description="the search is in runs/NAME; default: the file's name without .toml"
+    )
     base: str = Field(description="the recipe that is varied, relative to this file")
     space: dict[str, ParameterConfig] = Field(min_length=1, description="by dotted key of the recipe")
     metric: Metric = Field("loss", description="of validation, of the best checkpoint")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tfm.data.errors import format_count
 from tfm.pipeline.page_frame import escape_html, frame_page
 from tfm.pipeline.tuning import plots
-from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.config import ParameterValue, SearchConfig
 from tfm.pipeline.tuning.results import Results, TrialResult, comparable_trials
 from tfm.pipeline.tuning.space import Parameter
 
@@ -46,16 +46,16 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
     if config.method == "grid" and not any(each.ended == "waiting" for each in results.trials):
         method += " over every configuration"
     seeds = f"{config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "one seed each"
-    hours = sum(each.seconds for each in results.trials) / 3600
+    work = _describe_work(sum(each.seconds for each in results.trials))
     updates = sum(each.updates for each in results.trials)
     text = (
         f"Hyperparameters were chosen by {method}{PRUNER_DESCRIPTIONS[config.pruning]}, by the "
         f"{_describe_evaluation(config)} (seed {config.seed}). The space was: {space}. "
-        f"{_counts_sentence(results, seeds)}; they took {format_count(updates, 'update')} and {hours:.2f} hours in all."
+        f"{_counts_sentence(results, seeds)}; they took {format_count(updates, 'update')} and {work} in all."
     )
     if results.best is None:
         return text + " No trial has finished."
-    best = ", ".join(f"{key} = {value}" for key, value in results.best.configuration.items())
+    best = ", ".join(f"{key} = {_describe_value(value)}" for key, value in results.best.configuration.items())
     text += f" The best, trial {results.best.number}, had {config.metric} {results.best.value:.4f} with {best}."
     if config.repeats == 1 and config.folds is None:
         return text + " With one seed each, nothing is said about whether the next ones are worse."
@@ -75,23 +75,33 @@ def _counts_sentence(results: Results, seeds: str) -> str:
             untrained[UNTRAINED_LABELS[each.ended]] += 1
         else:
             trained[each.ended] += 1
-    finished = trained.pop("finished", 0)
-    counts = "".join(f", {number} {kind}" for kind, number in sorted(trained.items()))
-    ends = f"trained with {seeds}, {finished} finished{counts}"
+    rest = trained.total()
+    finished = trained.pop("finished", 0)  # those that ended early were not trained with every seed
+    ends = [f"{finished} finished ({seeds})"] if finished else []
+    ends += [f"{number} {kind}" for kind, number in sorted(trained.items())]
+    were = f"{'was' if rest == 1 else 'were'} trained: {', '.join(ends)}" if rest else "was trained"
     if not untrained:
-        return f"Of {format_count(len(results.trials), 'trial')}, {ends}"
+        return f"{format_count(rest, 'trial') if rest else 'No trial'} {were}"
     others = ", ".join(f"{number} {reason}" for reason, number in untrained.items())
-    rest = len(results.trials) - untrained.total()
-    return f"Of {format_count(len(results.trials), 'trial')}, {others}; {rest} {'was' if rest == 1 else 'were'} {ends}"
+    return f"Of {format_count(len(results.trials), 'trial')}, {others}; {rest or 'none'} {were}"
+
+
+def _describe_work(seconds: float) -> str:
+    return f"{seconds:.3g} seconds" if seconds < 600 else f"{seconds / 3600:.2f} hours"
+
+
+def _describe_value(value: ParameterValue) -> str:
+    """A value as a recipe has it, without quotation marks."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _verdict_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
     """Return as text the trials, among those compared with the best, that are not worse than it."""
     numbers = ", ".join(str(each.number) for each in not_worse)
     if len(not_worse) > 1:
-        return f"trials {numbers} are not worse than it"
+        return f"trials {numbers} are not found to be worse than it"
     if not_worse:
-        return f"trial {numbers} is not worse than it"
+        return f"trial {numbers} is not found to be worse than it"
     return f"the other {'one is' if len(others) == 1 else f'{len(others)} are'} worse than it"
 
 
@@ -104,7 +114,7 @@ def _describe_evaluation(config: SearchConfig) -> str:
 def _describe_condition(parameter: Parameter) -> str:
     if not parameter.only_if:
         return ""
-    return f" (only if {' and '.join(f'{key} = {value}' for key, value in parameter.only_if)})"
+    return f" (only if {' and '.join(f'{key} = {_describe_value(value)}' for key, value in parameter.only_if)})"
 
 
 def search_page(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:

@@ -24,7 +24,8 @@ class TrialResult:
     """A trial: its settings, its end with the reason, and its cost.
 
     value: the figure of validation, the mean over all runs. values: of each run: of each fold, in it of each seed.
-    validations: the first run's figure after each validation. began: seconds since 1970. seconds: of work.
+    validations: the first run's figure after each validation. began: seconds since 1970. seconds: of work. same_as: the
+    earlier trial with this configuration, whose end this one took over without a training.
     """
 
     number: int
@@ -37,11 +38,12 @@ class TrialResult:
     updates: int
     seconds: float
     began: float | None
+    same_as: int | None = None
 
     @property
     def is_repeated(self) -> bool:
-        """Whether an earlier trial had the configuration, so that this one took over its figure without a training."""
-        return self.value is not None and not self.values
+        """Whether an earlier trial had the configuration, so that this one took over its end without a training."""
+        return self.same_as is not None
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Results:
     @property
     def best(self) -> TrialResult | None:
         return self.ranked[0] if self.ranked else None
+
+    @property
+    def num_trained(self) -> int:
+        """The number of trials with a figure of their own, of which the best one is the best."""
+        return sum(not each.is_repeated for each in self.ranked)
 
     def as_json(self) -> dict[str, Any]:
         """Return all results as JSON has them."""
@@ -98,6 +105,7 @@ def _trial_result(trial: FrozenTrial) -> TrialResult:
         updates=attributes.updates,
         seconds=attributes.seconds,
         began=attributes.began,
+        same_as=attributes.same_as,
     )
 
 

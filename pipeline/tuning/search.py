@@ -23,7 +23,7 @@ from tfm.pipeline.recipes.recipe_batch import plan_stage
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
 from tfm.pipeline.tuning.checks.inputs import check_inputs
-from tfm.pipeline.tuning.checks.keys import check_key
+from tfm.pipeline.tuning.checks.keys import check_keys
 from tfm.pipeline.tuning.config import SearchConfig, load_search
 from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.report import search_page
@@ -81,8 +81,7 @@ def open_search(
         raise RecipeError(f'{file}: search.metric = "bleu" needs training.validation.bleu = true in {base}')
     load_recipe(base, sets, {"training.early_stopping.metric": config.metric})  # its task may not have such a figure
     parameters = make_parameters(config.space)
-    for each in parameters:
-        check_key(each, config, file, recipe)
+    check_keys(parameters, config, file, recipe)
     check_method(config, parameters)
     if config.folds is not None and recipe.data.fold is not None:
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: remove one")
@@ -196,12 +195,12 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
     mean = describe_mean(search.config)
-    counted = format_count(len(found.ranked), "trial")
+    counted = format_count(found.num_trained, "trial")
     reason = f"{search.config.metric} {best.value:.4g} of validation{mean}, the best of {counted}"
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation{mean}")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = make_trial_recipe(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
-    check_inputs(search.trials, recipe, best.configuration)
+    check_inputs(search.trials, recipe, best.configuration, search.base, search.sets)
     made = search.trials.trial_folder(best.number)
     recipes = make_run_recipes(recipe, None, search.config.repeats)
     root = search.folder.parent

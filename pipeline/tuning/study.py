@@ -183,12 +183,19 @@ def _try_lock(path: Path, stack: ExitStack) -> bool:
 
 
 def find_duplicate(trials: Trials, number: int, configuration: Configuration) -> FrozenTrial | None:
-    """Return an earlier trial of just this configuration that was finished; None where there is none.
+    """Return an earlier trial of just this configuration with a figure, or that failed; None where there is none.
+
+    One that was pruned is none: beside the trials of today it may go on.
 
     Args:
         trials: the trials of the search.
         number: number of the trial to compare.
         configuration: its values of the keys that vary.
     """
-    able = (each for each in trials.all() if each.number != number and each.state == TrialState.COMPLETE)
+    able = (
+        each
+        for each in trials.all()
+        if each.number != number
+        and (each.state == TrialState.COMPLETE or (each.state == TrialState.FAIL and "ended" in each.user_attrs))
+    )
     return next((each for each in able if each.user_attrs.get(CONFIGURATION_ATTR) == configuration), None)

@@ -64,14 +64,15 @@ def open_trials(
             study, before = _open_or_create(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
         raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
-    changed = sorted(_setting_differences(before, said))
+    changed = sorted(setting_differences(before, said))
     if not changed and study.directions != [_study_direction(config)]:
         changed = ["direction"]
     if changed:
+        other = "move that folder away" if url is None else "take another database (--storage)"
         raise DataError(
-            f"holds the trials of another search, which differs in {format_names(changed[:3])}; give this one another "
-            "name, or move that folder away",
-            file=folder,
+            f"holds the trials of another search, which differs in {format_names(changed[:3])}; give "
+            f"this one another name (search.name), or {other}",
+            file=folder if url is None else source,
         )
     parameters = _order_parameters(before.get("space"), parameters)
     trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
@@ -134,7 +135,7 @@ def _to_drawn_values(configuration: Configuration, parameters: tuple[Parameter, 
     }
 
 
-def _setting_differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
+def setting_differences(before: Mapping[str, Any], now: Mapping[str, Any], key: str = "") -> Iterator[str]:
     """The keys that differ; of the base recipe one that only one of them has came with a later version."""
     shared = before.keys() & now.keys() if key.startswith("recipe.") else before.keys() | now.keys()
     for name in shared:
@@ -143,7 +144,7 @@ def _setting_differences(before: Mapping[str, Any], now: Mapping[str, Any], key:
 
 def _value_differences(old: Any, new: Any, key: str) -> Iterator[str]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        yield from _setting_differences(old, new, f"{key}.")
+        yield from setting_differences(old, new, f"{key}.")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for number, pair in enumerate(zip(old, new, strict=True)):
             yield from _value_differences(*pair, f"{key}.{number}")

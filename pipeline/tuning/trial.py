@@ -17,7 +17,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, remove_path_below
-from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.errors import ComputationFailed, DataError, RecipeError
 from tfm.pipeline.recipes.chain import SHARED_STAGES, RunPaths, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.cross_validation import leave_fold_out, no_mean_reason
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
@@ -25,7 +25,7 @@ from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_stage
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
-from tfm.pipeline.tuning.checks.inputs import check_base, check_inputs
+from tfm.pipeline.tuning.checks.inputs import check_base, check_inputs, varies_inputs
 from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, find_duplicate
@@ -75,7 +75,8 @@ def run_trial(
     earlier = find_duplicate(trials, claimed.number, configuration)
     if earlier is not None:
         claimed.trial.set_user_attr(DUPLICATE_OF, earlier.number)
-        outcome = TrialOutcome(FINISHED_STATUS, f"the same configuration as trial {earlier.number}", earlier.value)
+        ended = str(earlier.user_attrs.get("ended") or FINISHED_STATUS)
+        outcome = TrialOutcome(ended, f"the same configuration as trial {earlier.number}", earlier.value)
     else:
         outcome = _run_configuration(trials, claimed, configuration, base, sets, command, log)
     claimed.trial.set_user_attr("ended", outcome.ended)
@@ -126,7 +127,7 @@ def _run_configuration(
     except RecipeError as error:
         reason = str(error).splitlines()[0].removeprefix("flags: ")  # the configuration is given as those are
         return TrialOutcome(IMPOSSIBLE_STATUS, reason, None)
-    check_inputs(trials, recipe, configuration)
+    check_inputs(trials, recipe, configuration, base, sets)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
     account = TrialProgress(trials, claimed)
     values: list[float] = []
@@ -135,7 +136,7 @@ def _run_configuration(
         try:
             _prepare_dataset(trials, one, command, log)
         except DataError as error:
-            if any(key.split(".")[0] in ("tokenizer", "data") for key in configuration):
+            if varies_inputs(configuration):
                 return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
             raise  # no fault of what is tried
         account.begin(one.name, is_first=number == 0)
@@ -149,8 +150,12 @@ def _run_configuration(
             )
         except RecipeError as error:  # what is seen only when the model is built
             return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
-        except DataError as error:
+        except ComputationFailed as error:
             return TrialOutcome(FAILED_STATUS, str(error).splitlines()[0], None)
+        except DataError as error:
+            if varies_inputs(configuration):
+                return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
+            raise
         if (why := no_mean_reason(trials.config.metric, signatures)) is not None:
             raise DataError(why, file=trials.folder)  # no fault of what is tried
         if not math.isfinite(values[-1]):

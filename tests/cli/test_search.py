@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.user import tfm
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.errors import ComputationFailed, DataError, RecipeError
 from tfm.pipeline.runtime.progress import Reporter
 
 SPACE = """
@@ -221,6 +221,21 @@ def test_a_key_of_the_only_corpus_needs_no_number(recipe: Path) -> None:
         ('"data.limits.max_length" = { values = [9, 99] }', "it decides which validation texts count"),
         ('"model.block" = { values = [16, 32] }', "cannot be varied: the figures of validation would be of other"),
         ('"model.word_vectors.negatives" = { values = [1, 5] }', "would be of other predictions"),
+        ('"data.running_text" = { values = [true, false] }', "cannot be varied: it decides which texts are for"),
+        ('"synthesis.noise.delete" = { values = [0.1] }', "cannot be varied: it is of text that a model makes after"),
+        ('"training.restarts" = { values = [1, 2] }', "cannot be varied: it does not change what is learned"),
+        (
+            '"training.save_every" = { values = [1, 2] }',
+            'cannot be varied without training.keep.average = "last": it does not change what is learned',
+        ),
+        (
+            '"data.train.0.weight" = { values = [1, 2] }\n"data.train.weight" = { values = [3] }',
+            'search.space: "data.train.0.weight" and "data.train.weight" are one key of the recipe: remove one',
+        ),
+        (
+            '"training.optimizer.betas" = { choices = [[0.9, 0.98], [0.9, 0.99]] }',
+            "betas.choices: 0: [0.9, 0.98] must be a number, a text, true or false; an item of a list is varied by",
+        ),
         ('"evaluation.samples" = { values = [1, 2] }', "cannot be varied: it says how the tests are scored"),
         (
             '"model.encoder.layers" = { low = 1, high = 4 }',
@@ -294,7 +309,7 @@ def test_what_training_finds_out_is_a_result(recipe: Path, monkeypatch: pytest.M
     """A model that cannot be built, and one that has learned for a while."""
     space = '[search.space]\n"training.clip_norm" = { values = [1, 2] }\n'
     file = search(Path("late.toml"), 'method = "grid"', space)
-    errors = iter((RecipeError("tie: one vocabulary\nis needed"), DataError("loss was not finite")))
+    errors = iter((RecipeError("tie: one vocabulary\nis needed"), ComputationFailed("loss was not finite")))
 
     def fails(*_: object, reporter: Reporter, **__: object) -> None:
         with reporter.bar("training", 10, "steps") as bar:
@@ -306,6 +321,29 @@ def test_what_training_finds_out_is_a_result(recipe: Path, monkeypatch: pytest.M
     found = [(each["ended"], each["reason"], each["updates"]) for each in trials_of("late")]
     assert found == [("impossible", "tie: one vocabulary", 3), ("failed", "loss was not finite", 3)]
     assert all(float(str(each["seconds"])) > 0 for each in trials_of("late"))
+
+
+@pytest.mark.parametrize("key", ["training.clip_norm", "data.batch_tokens"])
+def test_a_file_that_training_cannot_read_is_no_result(recipe: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """The search ends, and the same command goes on with that trial when the file is there again."""
+    file = search(Path("torn.toml"), 'method = "grid"', f'[search.space]\n"{key}" = {{ values = [100, 200] }}\n')
+
+    def fails(*_: object, **__: object) -> None:
+        raise DataError("is damaged", file=Path("model.safetensors"))
+
+    monkeypatch.setattr("tfm.pipeline.tuning.trial.train", fails)
+    done = tfm("search", file, *QUICK)
+    assert done.code == 65
+    assert "model.safetensors: is damaged" in done.err
+    reported = json.loads(tfm("search", file, *QUICK, "--report", "--json").out)
+    assert [each["ended"] for each in reported["trials"]] == ["running", "waiting"]
+
+
+def test_a_name_that_is_no_folder_says_whose_it_is(recipe: Path) -> None:
+    for name in ("my search", "häuser"):
+        done = tfm("search", search(Path(f"{name}.toml"), "trials = 2"))
+        assert done.code == 2
+        assert f"search.name: '{name}' becomes the name of a folder, and is the file's where" in done.err
 
 
 def test_a_device_that_is_not_there_is_no_result(recipe: Path) -> None:
@@ -331,8 +369,11 @@ def test_another_search_of_the_same_name_is_told_apart(recipe: Path) -> None:
     assert "runs/mine: holds the trials of another search, which differs in seed" in done.err
 
 
-def test_a_missing_corpus_is_an_error_and_no_result(recipe: Path) -> None:
-    file = search(Path("gone.toml"), "trials = 3")
+@pytest.mark.parametrize("key", ["training.clip_norm", "data.batch_tokens", "data.train.weight", "tokenizer.kind"])
+def test_a_missing_corpus_is_an_error_and_no_result(recipe: Path, key: str) -> None:
+    values = '["word", "char"]' if key == "tokenizer.kind" else "[100, 200]"
+    space = f'[search.space]\n"{key}" = {{ values = {values} }}\n'
+    file = search(Path("gone.toml"), 'trials = 3\nmetric = "wer"', space)
     done = tfm("search", file, *QUICK, "--set", "data.train.source=nowhere.txt")
     assert done.code == 65
     assert "nowhere.txt" in done.err

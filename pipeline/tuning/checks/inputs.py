@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfm.data.corpora.sources import resolve_splits
+from tfm.data.errors import format_names
 from tfm.data.foreign_tokenizers.loading import tokenizer_files
 from tfm.pipeline.alignment.pharaoh import links_input
 from tfm.pipeline.artifacts.artifact import Input
@@ -19,27 +20,49 @@ from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
+from tfm.pipeline.tuning.study_opening import setting_differences
 
 INPUTS_ATTR = "inputs"
 """The attribute of a study that has the fingerprints."""
+INPUT_KEYS = (
+    *("clean", "data", "tokenizer"),
+    *("training.init_from", "training.guided_alignment", "model.source_vectors", "model.target_vectors"),
+)
+"""Keys, or tables of them, that say which files and texts are read, and how."""
+KEYS_OF_BATCHES = ("data.batch_tokens", "data.temperature", "data.shard_rows")
+"""Keys of [data] that are about texts which were read."""
 
 
-def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration) -> None:
+def varies_inputs(configuration: Configuration) -> bool:
+    """Return whether it may be the fault of a configuration that something cannot be read."""
+    return any(
+        key.startswith(f"{table}.") or key == table
+        for key in configuration.keys() - {*KEYS_OF_BATCHES}
+        for table in INPUT_KEYS
+    )
+
+
+def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, base: Path, sets: Sequence[str]) -> None:
     """Check that the inputs of a trial have the contents that they had for the trials before; keep those that are new.
 
-    Inputs that cannot be read are left to the stage that reads them.
+    Inputs that cannot be read are left to the stage that reads them, unless the base recipe has the same problem, which
+    then is no fault of the configuration.
 
     Args:
         trials: the trials of the search.
         recipe: the recipe of the trial.
         configuration: the trial's values of the keys that vary.
+        base: the recipe that is varied.
+        sets: `--set` texts.
 
     Raises:
-        DataError: an input has changed.
+        DataError: an input has changed, or cannot be read in the base recipe either.
     """
     try:
         inputs = _inputs_of(recipe)
-    except DataError:
+    except DataError as error:
+        if str(error) == _input_problem(load_recipe(base, sets)):
+            raise
         return
     of_data = {key: value for key, value in configuration.items() if key.partition(".")[0] in ("data", "tokenizer")}
     place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one file
@@ -67,13 +90,23 @@ def check_base(trials: Trials, base: Path, sets: Sequence[str]) -> None:
         RecipeError: it cannot be read.
     """
     before = trials.study.user_attrs.get(SEARCH_ATTR, {})
-    now = load_recipe(base, sets).model_dump(mode="json", exclude={"name"})
-    if isinstance(before, dict) and before.get("recipe", now) != json.loads(json.dumps(now)):
+    now = {"recipe": json.loads(json.dumps(load_recipe(base, sets).model_dump(mode="json", exclude={"name"})))}
+    began = {"recipe": before["recipe"]} if isinstance(before, dict) and "recipe" in before else now
+    if changed := sorted(setting_differences(began, now)):
         raise DataError(
-            f"the base recipe {base} was changed since this search began, and figures of other settings do not "
-            "compare; restore it, or give the search another name (search.name)",
+            f"the base recipe {base} was changed since this search began ({format_names(changed[:3])}), and figures of "
+            "other settings do not compare; restore it, or give the search another name (search.name)",
             file=trials.folder,
         )
+
+
+def _input_problem(recipe: Recipe) -> str | None:
+    """Why an input of a recipe cannot be read; None where all can."""
+    try:
+        _inputs_of(recipe)
+    except DataError as error:
+        return str(error)
+    return None
 
 
 def _inputs_of(recipe: Recipe) -> dict[str, Input]:

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import model_of, recipe_error
 from tfm.pipeline.recipes.recipe import Recipe
-from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION
+from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION, NON_TRAINING_KEYS
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.pipeline.training_config import VALIDATION_FIGURES
 from tfm.pipeline.tuning.config import ParameterValue, SearchConfig
@@ -40,32 +40,48 @@ FIXED_KEYS = {
     "data.limits": "it decides which validation texts count",
     "training.validation": "it decides what is validated, and when",
     "training.early_stopping.metric": "search.metric says it",
-    "training.device": NO_EFFECT_REASON,
-    "training.threads": NO_EFFECT_REASON,
-    "training.parallel": NO_EFFECT_REASON,
-    "training.log_every": NO_EFFECT_REASON,
-    "training.tensorboard": NO_EFFECT_REASON,
-    "training.trackers": NO_EFFECT_REASON,
+    "data.running_text": "it decides which texts are for validation",
+    "data.online": NO_EFFECT_REASON,
+    "training.lora.publish": NO_EFFECT_REASON,
     "evaluation": "it says how the tests are scored, at which a search does not look",
-}
+    "synthesis": "it is of text that a model makes after its training",
+} | {f"training.{key}": NO_EFFECT_REASON for key in NON_TRAINING_KEYS - {"init_from", "image_statistics"}}
 """Keys that a search may not vary, and why."""
+AVERAGES_BY_KEY = {"training.save_every": "last", "training.keep.last": "last", "training.keep.best": "best"}
+"""Keys that say which checkpoints are kept, and the `training.keep.average` with which they change the model."""
 
 
-def check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: Recipe) -> None:
-    """Raise RecipeError for a key that there is not, that a search may not vary, or of which no value is possible.
+def check_keys(parameters: Sequence[Parameter], config: SearchConfig, file: Path, recipe: Recipe) -> None:
+    """Raise RecipeError for a key that there is not, that a search may not vary, of which no value is possible, or that
+    stands there twice.
 
     Args:
-        parameter: the key with its values.
+        parameters: the keys with their values.
         config: the search.
         file: has the search.
         recipe: the base recipe.
     """
+    spelled = dict[str, str]()
+    for each in parameters:
+        key = _check_key(each, config, file, recipe)
+        if key in spelled:
+            raise RecipeError(
+                f'{file}: search.space: "{spelled[key]}" and "{each.key}" are one key of the recipe: remove one'
+            )
+        spelled[key] = each.key
+
+
+def _check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: Recipe) -> str:
+    """Check one key; return its full name, with the number of each item of a list."""
     parts = tuple(parameter.key.split("."))
     place = f'{file}: search.space."{parameter.key}"'
     for length in range(len(parts), 0, -1):
         if why := FIXED_KEYS.get(".".join(parts[:length])):
             raise RecipeError(f"{place} cannot be varied: {why}")
-    field, kind = _find_field(parts, recipe, place)
+    average = AVERAGES_BY_KEY.get(parameter.key)
+    if average and "training.keep.average" not in config.space and recipe.training.keep.average != average:
+        raise RecipeError(f'{place} cannot be varied without training.keep.average = "{average}": {NO_EFFECT_REASON}')
+    field, kind, full = _find_field(parts, recipe, place)
     _check_values(parameter, field, kind, f"{file}: search.space")
     if parts == ("model", "architecture") and ABILITIES[recipe.model.task].within_window:
         raise RecipeError(f"{place} cannot be varied: {OTHER_PREDICTIONS_REASON}")
@@ -81,19 +97,24 @@ def check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: Re
         raise RecipeError(f"{place} has no effect on the {config.metric} of validation: {needs}")
     if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:
         raise RecipeError(f"{place} has no effect on validation, where training.validation says how it translates")
+    return full
 
 
-def _find_field(parts: Sequence[str], recipe: Recipe, place: str) -> tuple[FieldInfo, Any]:
-    """The field of a key, and its type, or that of an item of its list; a list has as many as in the base recipe."""
+def _find_field(parts: Sequence[str], recipe: Recipe, place: str) -> tuple[FieldInfo, Any, str]:
+    """The field of a key, its type, or that of an item of its list, and its full name; a list has as many items as in
+    the base recipe.
+    """
     holder: type[BaseModel] | None = Recipe
     field: FieldInfo | None = None
     value: Any = recipe
     kind: Any = None
+    full: list[str] = []
     for number, part in enumerate(parts):
         kinds = [each for each in (kind, *get_args(kind)) if get_origin(each) is tuple]
         is_table = not kinds or (isinstance(value, tuple) and len(value) == 1)  # [data.train] is a list of one
         if holder is not None and part in holder.model_fields and is_table:
             value = value[0] if kinds else value
+            full += ["0"] if kinds else []
             field = holder.model_fields[part]
             value, kind, holder = getattr(value, part, None), field.annotation, model_of(field.annotation)
         elif field is not None and part.isdecimal():
@@ -108,9 +129,10 @@ def _find_field(parts: Sequence[str], recipe: Recipe, place: str) -> tuple[Field
             value, kind = items[int(part)], types[0] if types[-1] is Ellipsis else types[int(part)]
         else:
             raise RecipeError(f"{place} is not a key of recipes")
+        full.append(part)
     if field is None:
         raise RecipeError(f"{place} is not a key of recipes")
-    return field, kind if parts[-1].isdecimal() else Annotated[kind, field]
+    return field, kind if parts[-1].isdecimal() else Annotated[kind, field], ".".join(full)
 
 
 def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, place: str) -> None:

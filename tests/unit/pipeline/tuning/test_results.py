@@ -116,10 +116,10 @@ def test_the_paragraph_says_what_a_reader_must_know() -> None:
         "model.norm: one of pre, post",
         "training.schedule.warmup_steps: 10, 20 (only if model.norm = post)",
         "training.schedule.peak: between 0.001 and 0.1, by the logarithm",
-        "Of 4 trials, trained with 3 seeds each, of which the mean counts, 3 finished, 1 failed",
+        "4 trials were trained: 3 finished (3 seeds each, of which the mean counts), 1 failed; they took",
         "400 updates and 4.00 hours in all",
         "The best, trial 2, had loss 1.0000 with model.norm = pre, training.schedule.peak = 0.03",
-        "trial 0 is not worse than it at p < 0.05",
+        "trial 0 is not found to be worse than it at p < 0.05",
     ):
         assert part in text
 
@@ -131,30 +131,52 @@ def test_the_paragraph_says_every_configuration_only_where_none_is_left() -> Non
     some = replace(some, trials=(*some.trials, trial(4, (), "waiting")))
     text = methods_paragraph(grid, make_parameters(CONFIG.space), some)
     assert "by grid search; " in text
-    assert "Of 5 trials, 1 not begun; 4 were trained" in text
+    assert "Of 5 trials, 1 not begun; 4 were trained: 3 finished" in text
 
 
 def test_the_paragraph_of_folds_names_them_and_their_test() -> None:
     folds = CONFIG.model_copy(update={"folds": 5, "repeats": 1})
     text = methods_paragraph(folds, make_parameters(CONFIG.space), some_results())
     assert "by the mean loss of 5-fold cross-validation on the training data (seed 1)" in text
-    assert "trained with one seed each" in text
+    assert "4 trials were trained: 3 finished (one seed each), 1 failed;" in text
     assert "By the one-sided paired t-test over folds" in text
-    assert "trial 0 is not worse" in text
+    assert "trial 0 is not found to be worse" in text
 
 
 def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
     """Six trials drew the configurations of two, which were trained."""
     trained = (trial(0, BEST), trial(1, FAR))
-    again = tuple(replace(trained[number % 2], number=number, values=(), updates=0) for number in range(2, 8))
+    again = tuple(
+        replace(trained[number % 2], number=number, values=(), updates=0, same_as=number % 2) for number in range(2, 8)
+    )
     ranked = (trained[0], *again[::2], trained[1], *again[1::2])
     some = Results("loss", (*trained, *again, trial(8, (), "impossible")), ranked, (trained[0],), {})
     text = methods_paragraph(CONFIG, make_parameters(CONFIG.space), some)
     assert (
-        "Of 9 trials, 6 had the configuration of an earlier one, 1 could not be trained; 2 were trained with "
-        "3 seeds each, of which the mean counts, 2 finished; they took"
+        "Of 9 trials, 6 had the configuration of an earlier one, 1 could not be trained; 2 were trained: "
+        "2 finished (3 seeds each, of which the mean counts); they took"
     ) in text
     assert "t-test over seeds, the other one is worse than it at p < 0.05." in text
+    assert some.num_trained == 2
+
+
+def test_the_paragraph_gives_work_of_seconds_in_seconds() -> None:
+    for seconds, words in ((2.5, "2.5 seconds in all"), (430.0, "430 seconds in all"), (720.0, "0.20 hours in all")):
+        one = replace(trial(0, BEST), seconds=seconds)
+        text = methods_paragraph(CONFIG, make_parameters(CONFIG.space), Results("loss", (one,), (one,), (one,), {}))
+        assert f"they took 100 updates and {words}" in text
+
+
+def test_the_paragraph_gives_seeds_to_trials_that_had_them_all() -> None:
+    """A trial that was pruned or failed was trained with one seed, maybe."""
+    ends = ("failed", "pruned", "pruned")
+    trials = (trial(0, BEST), *(trial(1 + number, (), ended) for number, ended in enumerate(ends)))
+    text = methods_paragraph(CONFIG, make_parameters(CONFIG.space), Results("loss", trials, trials[:1], trials[:1], {}))
+    assert "4 trials were trained: 1 finished (3 seeds each, of which the mean counts), 1 failed, 2 pruned;" in text
+    none = methods_paragraph(
+        CONFIG, make_parameters(CONFIG.space), Results("loss", (trial(0, (), "impossible"),), (), (), {})
+    )
+    assert "Of 1 trial, 1 could not be trained; none was trained;" in none
 
 
 @pytest.mark.parametrize("others", [(), (trial(1, FAR, "failed"),), (trial(1, (2.0,)),)])

@@ -147,6 +147,11 @@ def test_another_search_and_no_database_are_refused(tmp_path: Path) -> None:
     opened(tmp_path / "s")
     with pytest.raises(DataError, match="holds the trials of another search, which differs in seed"):
         opened(tmp_path / "s", seed=9)
+    url = f"sqlite:///{tmp_path}/x.db"
+    opened(tmp_path / "t", url)
+    with pytest.raises(DataError, match=f"^{url}: holds .* or take another database") as refused:  # no folder has them
+        opened(tmp_path / "u", url, seed=9)
+    assert "folder" not in str(refused.value)
     with pytest.raises(RecipeError, match="--storage nonsense: cannot be opened"):
         opened(tmp_path / "s", "nonsense")
 

@@ -21,7 +21,7 @@ from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
 from tfm.pipeline.tuning.study_opening import open_trials
-from tfm.pipeline.tuning.trial import FAILED_STATUS, FINISHED_STATUS, PRUNED_STATUS, prune_artifacts
+from tfm.pipeline.tuning.trial import FAILED_STATUS, FINISHED_STATUS, PRUNED_STATUS, TrialOutcome, prune_artifacts
 from tfm.pipeline.tuning.trial_progress import PRUNE_ATTR, TrialLog, TrialProgress, TrialPruned
 from tfm.pipeline.tuning.trial_records import DUPLICATE_OF
 
@@ -218,6 +218,7 @@ def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
     left = iter(figures)
     counts = iter((5, 6))
     monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
+    monkeypatch.setattr(trial, "check_inputs", lambda *given: None)
     monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
     monkeypatch.setattr(trial, "_train_trial", lambda *given: (next(left), f"labels:{next(counts)}|stat:mean"))
     trials = played(tmp_path, repeats=2)
@@ -234,6 +235,7 @@ def test_figures_of_several_definitions_have_no_mean_and_end_the_search(
     recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
     left = iter([(3.0, "nrefs:1|tok:13a"), (1.0, "nrefs:var|tok:zh")])
     monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
+    monkeypatch.setattr(trial, "check_inputs", lambda *given: None)
     monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
     monkeypatch.setattr(trial, "_train_trial", lambda *given: next(left))
     trials = played(tmp_path, metric="bleu", folds=2)
@@ -274,6 +276,31 @@ def test_a_search_that_finds_nothing_new_ends(tmp_path: Path) -> None:
             trials.study.tell(claimed.trial, state=optuna.trial.TrialState.FAIL)
         assert (trials.stop_reason() is None) == (number < 100)
     assert trials.stop_reason() == "100 trials in a row without an update"
+
+
+@pytest.mark.parametrize("ended", [FINISHED_STATUS, FAILED_STATUS, PRUNED_STATUS])
+def test_a_configuration_that_was_drawn_before_is_not_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    """Unless it was pruned: beside other trials it may go on."""
+    trained: list[int] = []
+
+    def outcome(_: Trials, claimed: ClaimedTrial, *__: object) -> TrialOutcome:
+        trained.append(claimed.number)
+        return TrialOutcome(ended, "loss was not finite", 2.0 if ended == FINISHED_STATUS else None)
+
+    monkeypatch.setattr(trial, "_run_configuration", outcome)
+    trials = played(tmp_path, space={"a": {"values": [3]}})
+    for _ in range(3):
+        with trials.claim() as claimed:
+            assert claimed is not None
+            trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
+    assert trained == ([0, 1, 2] if ended == PRUNED_STATUS else [0])
+    said = [(each.user_attrs["ended"], each.user_attrs["reason"], each.state) for each in trials.all()]
+    assert {each[0] for each in said} == {ended}
+    assert len({each[2] for each in said}) == 1
+    if ended != PRUNED_STATUS:
+        assert [each[1] for each in said[1:]] == ["the same configuration as trial 0"] * 2
 
 
 def test_optuna_alone_opens_the_study(tmp_path: Path) -> None:
