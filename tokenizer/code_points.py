@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import tokenizers
@@ -112,7 +113,7 @@ class CodePoints(Tokenizer):
         return {each: len(SPECIAL_TOKENS) + NUM_CODE_POINTS + number for number, each in enumerate(self._languages)}
 
     @cached_property
-    def names_texts(self) -> bool:
+    def has_source_language(self) -> bool:
         """False: its languages are asked for."""
         return False
 
@@ -121,12 +122,12 @@ class CodePoints(Tokenizer):
         assert self._whole.normalizer is not None
         return CodePoints(self._whole.normalizer, [*self._languages, *sorted(set(languages) - {*self._languages})])
 
-    def with_tags(self, *tags: str) -> "CodePoints":
+    def with_tags(self, *tags: str) -> NoReturn:
         """Raise ValueError: behind the characters are languages alone."""
         raise ValueError(f"has characters by their numbers, and no tags beside them ({', '.join(tags)})")
 
     @cached_property
-    def names(self) -> LabelKind | None:
+    def label_kind(self) -> LabelKind | None:
         """None: its pieces are characters."""
         return None
 
@@ -145,22 +146,22 @@ class CodePoints(Tokenizer):
         """The texts of many lists of ids."""
         return [self.decode(ids) for ids in batch]
 
-    def piece(self, number: int) -> str:
+    def piece(self, token_id: int) -> str:
         """The character or control token that has an id. Raises ValueError where none has it."""
-        if not 0 <= number < self.vocab_size:
-            raise ValueError(f"no piece has id {number}; the vocabulary has {self.vocab_size}")
-        if number < len(SPECIAL_TOKENS):
-            return SPECIAL_TOKENS[number]
-        language = number - len(SPECIAL_TOKENS) - NUM_CODE_POINTS
+        if not 0 <= token_id < self.vocab_size:
+            raise ValueError(f"no piece has id {token_id}; the vocabulary has {self.vocab_size}")
+        if token_id < len(SPECIAL_TOKENS):
+            return SPECIAL_TOKENS[token_id]
+        language = token_id - len(SPECIAL_TOKENS) - NUM_CODE_POINTS
         return (
             language_token(self._languages[language])
             if language >= 0
-            else replace_surrogates(chr(number - len(SPECIAL_TOKENS)))
+            else replace_surrogates(chr(token_id - len(SPECIAL_TOKENS)))
         )
 
-    def surface(self, number: int) -> str:
+    def surface(self, token_id: int) -> str:
         """The same: a character brings nothing with it."""
-        return self.piece(number)
+        return self.piece(token_id)
 
     def begins_word(self) -> list[bool]:
         """Whether each id begins a word inside of a text: the space does."""

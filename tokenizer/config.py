@@ -172,8 +172,10 @@ class TokenizerConfig(BaseModel):
                 f"`{taken}` has the source's tokenizer, with its own normalisation: remove {', '.join(idle)}"
             )
         idle = [name for name in TARGET_KEYS if getattr(self, name) is not None]
-        if self.names is not None and idle:
-            raise ValueError(f'target_kind = "{self.names}" is of names, never normalised: remove {", ".join(idle)}')
+        if self.label_kind is not None and idle:
+            raise ValueError(
+                f'target_kind = "{self.label_kind}" is of names, never normalised: remove {", ".join(idle)}'
+            )
         return self
 
     def languages_problem(self, languages: Collection[str]) -> str | None:
@@ -203,12 +205,12 @@ class TokenizerConfig(BaseModel):
         return self.model_copy(update={name: value for name, value in own.items() if value is not None})
 
     @property
-    def names(self) -> LabelKind | None:
+    def label_kind(self) -> LabelKind | None:
         """The kind of names that the target's own vocabulary is of, if it is one of names."""
         return next((kind for kind in get_args(LabelKind) if kind == self.target_kind), None)
 
     @property
-    def learns_nothing(self) -> bool:
+    def is_taken_as_is(self) -> bool:
         """Whether the tokenizer is taken as it is."""
         return self.file is not None and self.shared and self.grow is None
 
@@ -217,7 +219,7 @@ class TokenizerConfig(BaseModel):
         """The keys that do not change what is made: paths, settings of learning where a tokenizer is taken, and
         defaults that are not used.
         """
-        keys = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if self.learns_nothing else ())}
+        keys = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if self.is_taken_as_is else ())}
         if self.grow is None:
             keys |= {"grow"}
         elif self.shared:

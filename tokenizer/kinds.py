@@ -13,12 +13,12 @@ from tokenizers.models import Model
 from tokenizers.pre_tokenizers import PreTokenizer
 
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.learn import learn_bpe, learn_byte, learn_char, learn_unigram, learn_word, learn_wordpiece
+from tfm.tokenizer.learn import learn_bpe, learn_byte_level_bpe, learn_char, learn_unigram, learn_word, learn_wordpiece
 from tfm.tokenizer.special import CONTINUATION_PREFIX
 
 
 @dataclass(frozen=True)
-class Method:
+class TokenizerMethod:
     """One kind of tokenizer.
 
     Args:
@@ -41,20 +41,20 @@ _space_prepender = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="alw
 _default_pre_tokenizer = pre_tokenizers.Sequence([_space_prepender, _word_splitter])
 _decoder = decoders.Metaspace(replacement=" ", prepend_scheme="always")
 
-KINDS: dict[Kind, Method] = {
-    "bpe": Method(_default_pre_tokenizer, learn_bpe, _decoder),
-    "wordpiece": Method(
+KINDS: dict[Kind, TokenizerMethod] = {
+    "bpe": TokenizerMethod(_default_pre_tokenizer, learn_bpe, _decoder),
+    "wordpiece": TokenizerMethod(
         _default_pre_tokenizer,
         learn_wordpiece,
         decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUATION_PREFIX}"), ""), _decoder]),
     ),
-    "unigram": Method(_default_pre_tokenizer, learn_unigram, _decoder),
-    "char": Method(None, learn_char, decoders.Fuse()),
-    "byte": Method(
+    "unigram": TokenizerMethod(_default_pre_tokenizer, learn_unigram, _decoder),
+    "char": TokenizerMethod(None, learn_char, decoders.Fuse()),
+    "byte": TokenizerMethod(
         pre_tokenizers.Sequence([_word_splitter, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
-        learn_byte,
+        learn_byte_level_bpe,
         decoders.ByteLevel(),
     ),
-    "word": Method(pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always"), learn_word, _decoder),
-    "codepoint": Method(None, None, decoders.Fuse()),
+    "word": TokenizerMethod(pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always"), learn_word, _decoder),
+    "codepoint": TokenizerMethod(None, None, decoders.Fuse()),
 }

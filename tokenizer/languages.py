@@ -78,6 +78,8 @@ def to_iso_639_3(code: str) -> str | None:
     return language if len(language) == 3 else ISO_639_3.get(language)
 
 
-def match_languages(asked: str, known: Collection[str]) -> list[str]:
+def match_languages(requested: str, model_codes: Collection[str]) -> list[str]:
     """The languages of a model that a code means: the model's own code, or all of one code of ISO 639-3."""
-    return [asked] if asked in known else [code for code in known if to_iso_639_3(code) == asked]
+    return (
+        [requested] if requested in model_codes else [code for code in model_codes if to_iso_639_3(code) == requested]
+    )

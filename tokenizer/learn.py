@@ -39,7 +39,7 @@ def learn_bpe(words: WordCounts, config: TokenizerConfig) -> Model:
     return _learn_merges(_split_at_unknown_characters(words, alphabet), alphabet, config)
 
 
-def learn_byte(words: WordCounts, config: TokenizerConfig) -> Model:
+def learn_byte_level_bpe(words: WordCounts, config: TokenizerConfig) -> Model:
     """Byte-pair encoding over bytes (Radford et al. 2019); the 256 bytes are in the vocabulary, seen or not."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     return _learn_merges(_split_at_unknown_characters(words, alphabet), alphabet, config)
@@ -140,7 +140,7 @@ def learn_unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> di
     trained = _train_backend(models.Unigram(), trainer, _mark_word_ends(words))["vocab"]
     made = _sort_pieces({piece: round(score, SCORE_DECIMALS) for piece, score in trained})
     longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIAL_TOKENS}
-    seen = _count_pieces(words, longer)
+    seen = _count_substring_occurrences(words, longer)
     ranked = sorted(made, key=lambda piece: (-made[piece], piece))
     enough = [piece for piece in ranked if piece in longer and seen[piece] >= min_frequency]
     # The trainer keeps to the size it is given only roughly.
@@ -151,8 +151,8 @@ def learn_unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> di
 def _sort_pieces(made: Mapping[str, float]) -> dict[str, float]:
     """The same pieces, where the letters that pruning took away have their scores by code point.
 
-    The trainer puts these back with the lowest score there is and steps of LETTER_SCORE_STEP above it, in an order that
-    is another each time.
+    The trainer puts these back with the lowest score there is and steps of CHARACTER_SCORE_STEP above it, in an order
+    that is another each time.
     """
     alphabet = sorted(piece for piece in made if len(piece) == 1)
     highest = min(made.values(), default=0.0) + CHARACTER_SCORE_STEP * (len(alphabet) + 0.5)
@@ -168,7 +168,7 @@ def learn_char(words: WordCounts, config: TokenizerConfig) -> Model:
 
 
 def learn_word(words: WordCounts, config: TokenizerConfig) -> Model:
-    """One piece a word; the most frequent are known, and numbered first. Beyond MAX_WORD a word is not learned."""
+    """One piece a word, the most frequent first. Words longer than MAX_WORD_CHARACTERS are not learned."""
     short = {word: count for word, count in words.items() if len(word) <= MAX_WORD_CHARACTERS}
     frequent = most_frequent_names(short, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
     return models.WordLevel(_assign_ids(frequent), unk_token=UNK)
@@ -248,7 +248,7 @@ def most_frequent_names(seen: Mapping[str, int], size: int | None, min_frequency
 
 
 def _split_at_unknown_characters(words: WordCounts, letters: Iterable[str]) -> Counter[str]:
-    """The words, cut at every character outside the alphabet, and into parts of MAX_WORD characters at most."""
+    """The words, cut at every character outside the alphabet, and into parts of MAX_WORD_CHARACTERS at most."""
     alphabet = set(letters)
     parts: Counter[str] = Counter()
     for word, count in words.items():
@@ -261,7 +261,7 @@ def _split_at_unknown_characters(words: WordCounts, letters: Iterable[str]) -> C
     return parts
 
 
-def _count_pieces(words: WordCounts, pieces: set[str]) -> Counter[str]:
+def _count_substring_occurrences(words: WordCounts, pieces: set[str]) -> Counter[str]:
     """Count the occurrences of each of the pieces in the words."""
     seen: Counter[str] = Counter()
     for word, count in words.items():

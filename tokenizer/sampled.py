@@ -24,7 +24,7 @@ from tfm.tokenizer.words import FlatIds
 
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-UNKNOWN_PENALTY = 10  # the "letter" of an unknown piece: a line break, which normalized text has none of
+UNKNOWN_CODE_POINT = 10  # the "letter" of an unknown piece: a line break, which normalized text has none of
 MAX_STATES = 1 << 20
 _GOLDEN, _FIRST, _SECOND = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _NO_RANK = np.iinfo(np.int64).max
@@ -64,14 +64,14 @@ class RowWords:
     keys: Keys
 
 
-class RowWordSplitter:
+class TokenIdWordSplitter:
     """The text that each piece of a vocabulary spells, from which follow the words that ids form.
 
     Words are those of the kinds `bpe` and `unigram`: " ?letters+ | ?digits+ | ?anything else".
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
-        spelled = [chr(UNKNOWN_PENALTY) if number == UNK_ID else piece for number, piece in enumerate(pieces)]
+        spelled = [chr(UNKNOWN_CODE_POINT) if number == UNK_ID else piece for number, piece in enumerate(pieces)]
         self._lengths = np.array([len(each) for each in spelled], np.int64)
         self._starts = np.cumsum(self._lengths) - self._lengths
         self._letters = np.array([ord(letter) for each in spelled for letter in each], np.int64)
@@ -79,7 +79,7 @@ class RowWordSplitter:
         self._kinds = np.zeros(int(self._letters.max(initial=0)) + 1, np.int8)
         for letter in np.unique(self._letters).tolist():
             of_letter = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
-            self._kinds[letter] = {ord(" "): 2, UNKNOWN_PENALTY: 0}.get(letter, of_letter)
+            self._kinds[letter] = {ord(" "): 2, UNKNOWN_CODE_POINT: 0}.get(letter, of_letter)
 
     def words(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> RowWords:
         """Return the words of texts, each with a key made of its row's and its place there.
@@ -114,9 +114,9 @@ class BpeDropout:
 
     def __init__(self, pieces: Sequence[str], merges: Sequence[tuple[str, str]], drop: float) -> None:
         number = {piece: place for place, piece in enumerate(pieces)}
-        self._spelling, self._size, self._drop = RowWordSplitter(pieces), len(pieces), np.uint64(int(drop * 2**64))
+        self._spelling, self._size, self._drop = TokenIdWordSplitter(pieces), len(pieces), np.uint64(int(drop * 2**64))
         self._letter_ids = {ord(piece): place for piece, place in number.items() if len(piece) == 1}
-        self._letter_ids[UNKNOWN_PENALTY] = UNK_ID
+        self._letter_ids[UNKNOWN_CODE_POINT] = UNK_ID
         pairs = np.array([number[left] * self._size + number[right] for left, right in merges], np.int64)
         self._ranks = np.argsort(pairs, kind="stable")
         self._pairs = pairs[self._ranks]
@@ -162,16 +162,18 @@ class BpeDropout:
             self._merge_at(current, ranks, place, rank, columns)
             step += 1
 
-    def _merge_at(self, current: Ints, ranks: Ints, place: Ints, rank: Ints, columns: Ints) -> None:
+    def _merge_at(self, current: Ints, ranks: Ints, positions: Ints, merge_ranks: Ints, columns: Ints) -> None:
         """One merge in each row, at its place."""
         rows = np.arange(len(current))
-        moved = np.minimum(columns + (columns > place[:, None]), len(columns) - 1)
+        moved = np.minimum(columns + (columns > positions[:, None]), len(columns) - 1)
         current[:], ranks[:] = np.take_along_axis(current, moved, 1), np.take_along_axis(ranks, moved, 1)
         current[:, -1], ranks[:, -1] = -1, _NO_RANK
-        current[rows, place] = self._merged_ids[rank]
-        ranks[rows, place] = self._rank(current[rows, place], current[rows, place + 1])
-        ranks[rows, place - 1] = np.where(
-            place > 0, self._rank(current[rows, place - 1], current[rows, place]), ranks[rows, place - 1]
+        current[rows, positions] = self._merged_ids[merge_ranks]
+        ranks[rows, positions] = self._rank(current[rows, positions], current[rows, positions + 1])
+        ranks[rows, positions - 1] = np.where(
+            positions > 0,
+            self._rank(current[rows, positions - 1], current[rows, positions]),
+            ranks[rows, positions - 1],
         )
 
     def _rank(self, left: Ints, right: Ints) -> Ints:
@@ -191,9 +193,9 @@ class UnigramSampling:
     """
 
     def __init__(self, pieces: Sequence[str], scores: Sequence[float], alpha: float) -> None:
-        self._spelling = RowWordSplitter(pieces)
+        self._spelling = TokenIdWordSplitter(pieces)
         self._ids = {piece: number for number, piece in enumerate(pieces) if number > 3}
-        self._ids[chr(UNKNOWN_PENALTY)] = UNK_ID
+        self._ids[chr(UNKNOWN_CODE_POINT)] = UNK_ID
         self._scores = [alpha * score for score in scores]
         self._scores[UNK_ID] = 0.0
         self._longest = max(map(len, self._ids))

@@ -14,9 +14,9 @@ TAG_PATTERN = r"<[A-Z][A-Z0-9]{0,15}>"  # of a kind of training text: <BT>, as C
 SENTINEL_PATTERN = r"<extra_id_(\d+)>"  # as T5 spells them
 
 
-def sentinel(number: int) -> str:
+def sentinel(span_index: int) -> str:
     """The control token that stands for the hidden span of this number, from 0; see `tokenizer.sentinels`."""
-    return f"<extra_id_{number}>"
+    return f"<extra_id_{span_index}>"
 
 
 def language_token(language: str) -> str:

@@ -35,7 +35,7 @@ def tag_ids(backend: tokenizers.Tokenizer) -> dict[str, int]:
     }
 
 
-class PrefixTokenNormalizer:
+class PrefixKeepingSampler:
     """Draws other pieces (`tokenizer.sampled`) of a row behind the control tokens that it begins with.
 
     Args:

@@ -11,7 +11,7 @@ import tokenizers
 from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.foreign.step_checks import check_steps
+from tfm.tokenizer.foreign.step_checks import check_steps_bounded
 from tfm.tokenizer.foreign.unnumbered import assign_free_ids, num_ids
 from tfm.tokenizer.labels import find_label_kind
 from tfm.tokenizer.languages import add_languages, has_source_language, language_ids
@@ -19,7 +19,7 @@ from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import BpeDropout, SegmentationSampler, UnigramSampling
 from tfm.tokenizer.sentinels import sentinel_ids
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
-from tfm.tokenizer.tags import PrefixTokenNormalizer, add_tags, tag_ids
+from tfm.tokenizer.tags import PrefixKeepingSampler, add_tags, tag_ids
 from tfm.tokenizer.words import (
     FlatIds,
     WordEncodingCache,
@@ -54,7 +54,7 @@ class Tokenizer:
         vocabulary = backend.get_vocab()
         if sorted(vocabulary.values()) != list(range(len(vocabulary))):
             raise ValueError(f"its {len(vocabulary)} pieces do not have the ids 0 to {len(vocabulary) - 1}")
-        check_steps(backend)
+        check_steps_bounded(backend)
         backend.encode_special_tokens = True
         backend.no_padding()
         backend.no_truncation()  # a text is encoded as it is, and whole
@@ -73,7 +73,9 @@ class Tokenizer:
         except OSError:
             raise
         except BaseException as error:
-            raise ValueError(f"{file}: is not a tokenizer that tfm can use ({library_reason(error):.200})") from error
+            raise ValueError(
+                f"{file}: is not a tokenizer that tfm can use ({tokenizers_error_message(error):.200})"
+            ) from error
 
     @classmethod
     def from_json(cls, text: str) -> "Tokenizer":
@@ -83,7 +85,7 @@ class Tokenizer:
         except ValueError:
             raise
         except BaseException as error:
-            raise ValueError(library_reason(error)) from error
+            raise ValueError(tokenizers_error_message(error)) from error
 
     def with_original_ids(self, original_ids: Sequence[int | None]) -> "Tokenizer":
         """The same tokenizer, whose pieces have these ids where it comes from."""
@@ -137,7 +139,7 @@ class Tokenizer:
         return language_ids(self._whole)
 
     @cached_property
-    def names_texts(self) -> bool:
+    def has_source_language(self) -> bool:
         """Whether the languages of both texts are told: a source begins with the target's and its own."""
         return has_source_language(self._whole)
 
@@ -183,7 +185,7 @@ class Tokenizer:
         """
         other = copy.copy(self)
         other._prefix_ids = tuple(
-            self.languages[each] for each in ((language, source) if self.names_texts else (language,))
+            self.languages[each] for each in ((language, source) if self.has_source_language else (language,))
         )
         return other
 
@@ -234,7 +236,7 @@ class Tokenizer:
         if unigram_alpha is not None and model is not None and model["type"] == "Unigram":
             found = UnigramSampling(pieces, [score for _, score in model["vocab"]], unigram_alpha)
         before = [*self.languages.values(), *self.tags.values()]
-        return PrefixTokenNormalizer(found, before) if found is not None and before else found
+        return PrefixKeepingSampler(found, before) if found is not None and before else found
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; control tokens, including the unknown token, are omitted."""
@@ -253,16 +255,16 @@ class Tokenizer:
         """The pieces of a text as the vocabulary spells them; an unknown one is `<unk>`."""
         return [self.piece(number) for number in self.encode(text)]
 
-    def piece(self, number: int) -> str:
+    def piece(self, token_id: int) -> str:
         """The piece that has an id, as the vocabulary spells it. Raises ValueError where no piece has it."""
-        piece = self._whole.id_to_token(number)
+        piece = self._whole.id_to_token(token_id)
         if piece is None:
-            raise ValueError(f"no piece has id {number}; the vocabulary has {self.vocab_size}")
+            raise ValueError(f"no piece has id {token_id}; the vocabulary has {self.vocab_size}")
         return piece
 
-    def surface(self, number: int) -> str:
+    def surface(self, token_id: int) -> str:
         """The text that a piece stands for inside of a text, with the space before it if it brings one."""
-        piece = self.piece(number)
+        piece = self.piece(token_id)
         # The decoder drops the space of the first piece: an empty one goes before.
         return piece if self._whole.decoder is None else self._whole.decoder.decode(["", piece])
 
@@ -289,7 +291,7 @@ def _check_usable(tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer
 
 
-def library_reason(error: BaseException) -> str:
+def tokenizers_error_message(error: BaseException) -> str:
     """The message of an error of `tokenizers`, a bare Exception or one of Rust's panics; raises any other."""
     if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
         raise error

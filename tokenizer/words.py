@@ -22,8 +22,8 @@ FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
 Words: TypeAlias = list[list[int]]
 """The ids of each word of a sentence."""
 # Beyond either, what was remembered is forgotten. In a script without spaces a "word" is a whole line.
-MAX_WORDS = 1 << 18
-MAX_IDS = 1 << 21
+MAX_CACHED_WORDS = 1 << 18
+MAX_CACHED_IDS = 1 << 21
 
 
 class _WordIndex(dict[str, int]):
@@ -51,7 +51,7 @@ class WordEncodingCache:
         """The ids of all texts end to end, and (texts,) the number of each one's ids."""
         if not texts:
             return flatten([])
-        if len(self._numbers) > MAX_WORDS or len(self._ids) > MAX_IDS:
+        if len(self._numbers) > MAX_CACHED_WORDS or len(self._ids) > MAX_CACHED_IDS:
             self._clear_cache()
         joined = "\n" + " \n".join([text.strip(WHITE_SPACE) for text in texts])
         if joined.count("\n") != len(texts):
@@ -159,7 +159,7 @@ class WordSegmentations:
 
     def encode(self, texts: Sequence[str]) -> list[Words]:
         """The ids of each word of each text; every word has some."""
-        if len(self._known) > MAX_WORDS:
+        if len(self._known) > MAX_CACHED_WORDS:
             self._known.clear()
         sentences = [[f" {word}" if place else word for place, word in enumerate(split_words(text))] for text in texts]
         sentences = [[word.replace(WORD_SPACE, " ") for word in sentence] for sentence in sentences]

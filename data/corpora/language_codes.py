@@ -16,7 +16,9 @@ def language_codes(corpus: Corpus, source: Tokenizer) -> tuple[str, ...]:
     if corpus.languages is None:
         return ()
     own, target = corpus.languages
-    codes = [match_languages(each, source.languages) for each in ((target, own) if source.names_texts else (target,))]
+    codes = [
+        match_languages(each, source.languages) for each in ((target, own) if source.has_source_language else (target,))
+    ]
     for asked, found in zip((target, own), codes, strict=False):
         if len(found) > 1:
             problem = f"the tokenizer has {len(found)} languages {asked}: say which, {' or '.join(found)}"

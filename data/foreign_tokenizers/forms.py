@@ -20,7 +20,13 @@ from tfm.tokenizer.foreign.byte_level import (
     build_byte_level_json,
     byte_level_alphabet,
 )
-from tfm.tokenizer.foreign.codes import END, build_bpe_codes_json, pieces_without_id, read_codes, read_vocabulary
+from tfm.tokenizer.foreign.codes import (
+    END,
+    build_bpe_codes_json,
+    pieces_missing_from_vocabulary,
+    read_codes,
+    read_vocabulary,
+)
 from tfm.tokenizer.foreign.sentencepiece import build_model_json, read_model
 from tfm.tokenizer.foreign.tiktoken import RANK_LINE, build_tiktoken_json, choose_pattern, read_ranks
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
@@ -252,7 +258,7 @@ def _read_bpe_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[J
         raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None
     except ValueError as error:
         raise DataError(f"is no vocabulary of subword-nmt: {error}", file=file) from None
-    unnumbered = pieces_without_id(codes, names)
+    unnumbered = pieces_missing_from_vocabulary(codes, names)
     return build_bpe_codes_json(codes, names), (unnumbered, codes) if unnumbered else None
 
 

@@ -47,7 +47,7 @@ class SourceProblems:
             sources: the ids of each line.
         """
         lead = (
-            (2 if tokenizer.names_texts else 1) if tokenizer.has_language_prefix else 0
+            (2 if tokenizer.has_source_language else 1) if tokenizer.has_language_prefix else 0
         )  # tokens of languages, not of the text
         has_letter = _letter_table(tokenizer)
         for line, ids in zip(lines, sources, strict=True):

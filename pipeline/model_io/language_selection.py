@@ -30,15 +30,21 @@ def tokenizer_for_languages(
         DataError: the model has no such language, is not told one that it needs, or is told one that it does not read.
     """
     known = list(tokenizer.languages)
-    if source_language is not None and not tokenizer.names_texts:
+    if source_language is not None and not tokenizer.has_source_language:
         raise DataError("takes no source language: remove --from", file=folder)
     if not known and to is not None:
         raise DataError(f"was not trained with languages, so it cannot be asked for {to}: remove --to", file=folder)
-    if to is None and source_language is None and (not known or (tokenizer.names_texts and languages == "source")):
+    if (
+        to is None
+        and source_language is None
+        and (not known or (tokenizer.has_source_language and languages == "source"))
+    ):
         return tokenizer  # of the latter it has no more than the pieces
     lacks = "--to" if to is None else "--from"
-    if to is None or (tokenizer.names_texts and source_language is None):
-        several = "is told the languages of source and target" if tokenizer.names_texts else SEVERAL_LANGUAGES_MESSAGE
+    if to is None or (tokenizer.has_source_language and source_language is None):
+        several = (
+            "is told the languages of source and target" if tokenizer.has_source_language else SEVERAL_LANGUAGES_MESSAGE
+        )
         raise DataError(f"{several}: say which, {lacks} {format_codes(known, ' or ')}", file=folder)
     target = check_language(to, known, "into", folder)
     if source_language is None:

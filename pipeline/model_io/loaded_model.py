@@ -82,7 +82,7 @@ class LoadedModel:
 
     def for_direction(self, direction: Direction) -> "LoadedModel":
         """Return the model for texts whose languages a dataset names. Raises DataError as `for_languages`."""
-        own = direction.source if self.source_tokenizer.names_texts else None
+        own = direction.source if self.source_tokenizer.has_source_language else None
         return self.for_languages(direction.target, own)
 
 

@@ -30,14 +30,14 @@ class ServedModel:
         tokenizer: of its sources; of a language model, of its texts.
         max_length: the most pieces that it reads, end token included.
         pairs: the languages that it translates between, by its own codes.
-        names_texts: whether it is told the language of the source.
+        has_source_language: whether it is told the language of the source.
     """
 
     version: ModelVersion
     tokenizer: Tokenizer
     max_length: int
     pairs: tuple[tuple[str, str], ...] = ()
-    names_texts: bool = False
+    has_source_language: bool = False
 
     @property
     def name(self) -> str:
@@ -170,9 +170,9 @@ def read_served_model(folder: Path) -> ServedModel:
             reads_images=(manifest.folder / IMAGES_FILE).is_file(),
             has_languages=bool(own),
         )
-        pairs = _language_pairs(own, source.names_texts, place) if ABILITIES[task].translates else ()
+        pairs = _language_pairs(own, source.has_source_language, place) if ABILITIES[task].translates else ()
         max_length = config.get("max_length", 256)
-        return ServedModel(version, target if reads_target else source, max_length, pairs, source.names_texts)
+        return ServedModel(version, target if reads_target else source, max_length, pairs, source.has_source_language)
 
     return read_artifact(place, read, "train")
 
@@ -186,10 +186,10 @@ def _task_problem(task: object) -> str | None:
     return None
 
 
-def _language_pairs(own: Sequence[str], names_texts: bool, place: Path) -> tuple[tuple[str, str], ...]:
+def _language_pairs(own: Sequence[str], has_source_language: bool, place: Path) -> tuple[tuple[str, str], ...]:
     """The languages that a model translates between, as far as it or its run tells."""
     source, target = _run_languages(place)
-    if names_texts:
+    if has_source_language:
         return tuple((one, other) for one in own for other in own if one != other)
     if own:
         return tuple((source, each) for each in own)

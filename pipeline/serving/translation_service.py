@@ -80,7 +80,7 @@ class Direction:
     def _languages(self) -> dict[str, Any]:
         """The languages that the model is told."""
         to = self.target if self.model.version.has_languages else None
-        return {"to": to, "source_language": self.source if self.model.names_texts else None}
+        return {"to": to, "source_language": self.source if self.model.has_source_language else None}
 
 
 class TranslationService:

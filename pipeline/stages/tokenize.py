@@ -55,7 +55,7 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: 
     """
     splits = resolve_splits(data)
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
-    if not config.learns_nothing:
+    if not config.is_taken_as_is:
         used = {"train": splits.train, **used}
     inputs = cleaned_inputs(used, clean, online=data.online)
     if config.source_from is not None:
@@ -65,9 +65,9 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: 
     settings: dict[str, JSON] = {
         name: [corpus_settings(corpus) for corpus in corpora] for name, corpora in used.items()
     }
-    if config.learns_nothing and data.target_languages:  # of a corpus that is not read, its languages get tokens
+    if config.is_taken_as_is and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
-    if config.learns_nothing and data.tags:
+    if config.is_taken_as_is and data.tags:
         settings["tags"] = list(data.tags)
     described = config.model_dump(mode="json", exclude=config.keys_without_effect)
     return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
@@ -103,7 +103,7 @@ def tokenize(
     if is_fresh(stage_plan, reporter):
         return
     splits = cleaned_splits(resolve_splits(data), clean)
-    if config.names == "tags":
+    if config.label_kind == "tags":
         splits = replace(
             splits,
             train=tuple(map(keep_tags_in_words, splits.train)),
@@ -123,7 +123,7 @@ def tokenize(
                 trainers, tokenizers, _corpus_texts(splits.train, data, config.shared), config.min_frequency, reporter
             )
         side = next(iter(tokenizers))
-        if data.target_languages and not tokenizers[side].names_texts:
+        if data.target_languages and not tokenizers[side].has_source_language:
             # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         tokenizers[side] = _add_tags(tokenizers[side], data.tags)
@@ -281,8 +281,8 @@ def _make_trainer(
             return GrowthTrainer(load_foreign_tokenizer(config).tokenizer, config.grow, config.min_frequency)
         except ValueError as error:
             raise DataError(str(error), file=place) from error
-    if side == "target" and config.names is not None:
-        return LabelTrainer(config.names)
+    if side == "target" and config.label_kind is not None:
+        return LabelTrainer(config.label_kind)
     return TokenizerTrainer({"source": config.source_config, "target": config.target_config}.get(side, config))
 
 

@@ -141,7 +141,7 @@ def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[
     told = f'model.languages = "{model.languages}"'
     if flat:
         raise RecipeError(f'training.layout = "flat": {told} moves tokens, and filler has no language')
-    if not source.names_texts:
+    if not source.has_source_language:
         raise RecipeError(
             f"{told} needs a tokenizer with tokens for the languages of texts, such as deu_Latn: that of a model which "
             "`tfm import` took over"

@@ -46,11 +46,11 @@ def cluster_languages(vocabularies: Mapping[str, Mapping[str, float]], count: in
     return [*found.values()]
 
 
-def farthest_first_centers(vectors: Vectors, first: int, count: int) -> Vectors:
+def farthest_first_centers(vectors: Vectors, start: int, count: int) -> Vectors:
     """(count, pieces) the vector of a row, and in turn the one that is farthest from all before; fewer where none is
     left that differs."""
-    chosen = [first]
-    distances = np.square(vectors - vectors[first]).sum(1)
+    chosen = [start]
+    distances = np.square(vectors - vectors[start]).sum(1)
     while len(chosen) < count and distances.max() > 0:
         chosen.append(int(distances.argmax()))
         distances = np.minimum(distances, np.square(vectors - vectors[chosen[-1]]).sum(1))

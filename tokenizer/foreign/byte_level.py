@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfm.tokenizer.foreign.wordpiece import CONTROL_KEYS, add_control_tokens
+from tfm.tokenizer.foreign.wordpiece import CONTROL_KEYS, wrap_in_tokenizer_json
 
 ROBERTA_CONTROL_TOKENS = dict(zip(CONTROL_KEYS, ("<unk>", "</s>", "<pad>", "<s>", "<mask>"), strict=True))
 """Default names of control tokens."""
@@ -11,28 +11,28 @@ END_OF_TEXT = "<|endoftext|>"
 
 
 def build_byte_level_json(
-    vocab: Mapping[str, int], lines: Sequence[str], about: Mapping[str, Any], control: Mapping[str, Any]
+    vocab: Mapping[str, int], lines: Sequence[str], tokenizer_config: Mapping[str, Any], control: Mapping[str, Any]
 ) -> dict[str, Any]:
     """tokenizer.json of a vocabulary and its merges.
 
     Args:
         vocab: what vocab.json has.
         lines: those of merges.txt.
-        about: see `byte_level_steps`.
+        tokenizer_config: see `byte_level_steps`.
         control: names of control tokens, by the keys of `CONTROL_KEYS`.
     """
     merges = [line.split(" ") for line in lines if line and not line.startswith("#version")]
     model: dict[str, Any] = {"type": "BPE", "vocab": vocab, "merges": merges, "unk_token": None, "dropout": None}
     model |= {"continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False}
-    return add_control_tokens(model, control) | byte_level_steps(about)
+    return wrap_in_tokenizer_json(model, control) | byte_level_steps(tokenizer_config)
 
 
-def byte_level_steps(about: Mapping[str, Any]) -> dict[str, Any]:
+def byte_level_steps(tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
     """The steps before a text is split, and after pieces are joined: its bytes, and its words with the space before."""
     step = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
     return {
         "normalizer": None,
-        "pre_tokenizer": {**step, "add_prefix_space": bool(about.get("add_prefix_space", False))},
+        "pre_tokenizer": {**step, "add_prefix_space": bool(tokenizer_config.get("add_prefix_space", False))},
         "decoder": {**step, "add_prefix_space": True},
     }
 

@@ -78,7 +78,7 @@ def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None
     """tokenizer.json of codes. vocabulary: its pieces, by their ids; none: all letters that codes have, as the first
     and inner ones of a word and as its last, then the pieces that they make.
 
-    Pieces that the vocabulary lacks are in no text; see `pieces_without_id`.
+    Pieces that the vocabulary lacks are in no text; see `pieces_missing_from_vocabulary`.
     """
     names = [*_pieces(codes)] if vocabulary is None else [*vocabulary]
     there = {*names}
@@ -100,7 +100,7 @@ def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None
     }
 
 
-def pieces_without_id(codes: Sequence[Code], vocabulary: Sequence[str]) -> dict[str, float]:
+def pieces_missing_from_vocabulary(codes: Sequence[Code], vocabulary: Sequence[str]) -> dict[str, float]:
     """The pieces that codes make or join and the vocabulary does not have, with scores that nothing uses."""
     there = {*vocabulary}
     return {piece: 0.0 for piece in _pieces(codes) if piece not in there}

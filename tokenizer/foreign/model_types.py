@@ -9,7 +9,7 @@ from typing import Any
 
 import tokenizers
 
-from tfm.tokenizer.tokenizer import library_reason
+from tfm.tokenizer.tokenizer import tokenizers_error_message
 
 
 def add_model_type(document: dict[str, Any]) -> dict[str, Any]:
@@ -23,5 +23,7 @@ def add_model_type(document: dict[str, Any]) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(tokenizers.Tokenizer.from_str(json.dumps(document)).to_str())
     except BaseException as error:
-        raise ValueError(f"its model has no type, and tokenizers cannot read it: {library_reason(error)}") from error
+        raise ValueError(
+            f"its model has no type, and tokenizers cannot read it: {tokenizers_error_message(error)}"
+        ) from error
     return found

@@ -65,9 +65,9 @@ def check_number_of_pieces(document: Mapping[str, Any], size: int) -> None:
         raise ValueError(f"its tokenizer has {len(vocab)} pieces and its embedding {size}")
 
 
-def unused_token_name(number: int) -> str:
+def unused_token_name(token_id: int) -> str:
     """The name of a row that no piece of the tokenizer has."""
-    return f"<unused:{number}>"
+    return f"<unused:{token_id}>"
 
 
 def document_pieces(document: Mapping[str, Any]) -> dict[int, str]:
@@ -82,10 +82,10 @@ def document_pieces(document: Mapping[str, Any]) -> dict[int, str]:
     return found | {_check_id(each["id"]): _check_name(each["content"]) for each in document.get("added_tokens") or []}
 
 
-def _check_id(number: object) -> int:
-    if type(number) is not int or number < 0:
-        raise ValueError(f"its tokenizer has a piece whose id is {number!r:.40}")
-    return number
+def _check_id(token_id: object) -> int:
+    if type(token_id) is not int or token_id < 0:
+        raise ValueError(f"its tokenizer has a piece whose id is {token_id!r:.40}")
+    return token_id
 
 
 def _check_name(content: object) -> str:
@@ -100,9 +100,9 @@ def _has_default_role_ids(roles: Mapping[str, int], size: int) -> bool:
     return roles.get(EOS) == EOS_ID and roles.get(UNK, UNK_ID) == UNK_ID and (begins == BOS_ID or begins >= size)
 
 
-def _make_unique_name(name: str, number: int) -> str:
+def _make_unique_name(name: str, token_id: int) -> str:
     """The name of a piece that is none of our control tokens, even if it is called so there."""
-    return f"{name}:{number}" if name in SPECIAL_TOKENS else name
+    return f"{name}:{token_id}" if name in SPECIAL_TOKENS else name
 
 
 def _renumber_document(
@@ -145,10 +145,10 @@ def _model_ids(model: Mapping[str, Any]) -> set[int]:
     return set(vocab.values()) if isinstance(vocab, Mapping) else set(range(len(vocab)))
 
 
-def _make_token(number: int, name: str, old_token: Mapping[str, Any] | None) -> dict[str, Any]:
-    is_special = old_token is None or number < len(SPECIAL_TOKENS) or old_token["special"]
+def _make_token(token_id: int, name: str, old_token: Mapping[str, Any] | None) -> dict[str, Any]:
+    is_special = old_token is None or token_id < len(SPECIAL_TOKENS) or old_token["special"]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {**plain, **(old_token or {}), "id": number, "content": name, "special": is_special}
+    return {**plain, **(old_token or {}), "id": token_id, "content": name, "special": is_special}
 
 
 def remove_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:

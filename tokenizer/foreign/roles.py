@@ -22,19 +22,21 @@ NAMES_BY_ROLE = {
 """Their names in published tokenizers."""
 
 
-def find_roles(document: Mapping[str, Any], about: Mapping[str, str], given: Mapping[str, str]) -> dict[str, int]:
+def find_roles(
+    document: Mapping[str, Any], settings: Mapping[str, str], given_tokens: Mapping[str, str]
+) -> dict[str, int]:
     """The ids there by our control token; a role that no piece has is left out.
 
     Args:
         document: tokenizer.json, whose model has a type.
-        about: what files beside it say, by their keys; a token that the tokenizer lacks counts as none.
-        given: by our control token what somebody says, which counts before all else.
+        settings: what files beside it say, by their keys; a token that the tokenizer lacks counts as none.
+        given_tokens: by our control token what somebody says, which counts before all else.
 
     Raises:
         ValueError: a given token is no piece.
     """
     numbers = {piece: number for number, piece in document_pieces(document).items()}
-    for role, token in given.items():
+    for role, token in given_tokens.items():
         if token not in numbers:
             raise ValueError(f"it has no piece {token!r:.80}, which tokenizer.{KEYS_BY_ROLE[role][0]} names")
     before, after = template_ids(document)
@@ -42,9 +44,9 @@ def find_roles(document: Mapping[str, Any], about: Mapping[str, str], given: Map
     found: dict[str, int] = {}
     for role in SPECIAL_TOKENS:
         tokens = [
-            given.get(role),
+            given_tokens.get(role),
             *_unk_token_candidates(document, role),
-            *(about.get(key) for key in KEYS_BY_ROLE[role]),
+            *(settings.get(key) for key in KEYS_BY_ROLE[role]),
             *NAMES_BY_ROLE[role],
         ]
         known = [numbers[token] for token in tokens if token in numbers] + ends.get(role, [])

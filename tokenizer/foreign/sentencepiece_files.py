@@ -79,12 +79,12 @@ def _encode_piece(name: str, score: float, of_type: int) -> bytes:
     return _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + _encode_number(3, of_type)
 
 
-def _encode_field(number: int, data: bytes) -> bytes:
-    return _encode_varint(number << 3 | 2) + _encode_varint(len(data)) + data
+def _encode_field(field_number: int, data: bytes) -> bytes:
+    return _encode_varint(field_number << 3 | 2) + _encode_varint(len(data)) + data
 
 
-def _encode_number(number: int, value: int) -> bytes:
-    return _encode_varint(number << 3) + _encode_varint(value)
+def _encode_number(field_number: int, value: int) -> bytes:
+    return _encode_varint(field_number << 3) + _encode_varint(value)
 
 
 def _encode_varint(value: int) -> bytes:

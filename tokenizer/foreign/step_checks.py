@@ -26,7 +26,7 @@ MAX_REGEX_REPEAT_COUNT = 16
 _PATTERN_PART = re.compile(r"\\[gk]<|\\.|\[|\(|\)|\||\*|\+|\{(\d*)(,?)(\d*)\}", re.DOTALL)
 
 
-def check_steps(backend: tokenizers.Tokenizer) -> None:
+def check_steps_bounded(backend: tokenizers.Tokenizer) -> None:
     """Raise ValueError for a tokenizer that makes far more of a text than any published one, or takes far longer."""
     steps = [json.loads(step.__getstate__()) for step in (backend.normalizer, backend.decoder) if step is not None]
     if total_expansion_factor(steps) > MAX_EXPANSION_FACTOR:
@@ -110,14 +110,14 @@ def _is_unbounded(repetition: re.Match[str]) -> bool:
     return int(high or (0 if comma else low) or 0) > MAX_REGEX_REPEAT_COUNT or bool(comma and not high)
 
 
-def _character_class_end(pattern: str, place: int) -> int:
+def _character_class_end(pattern: str, index: int) -> int:
     """The index at which a class of characters ends, which may hold others."""
     depth = 1
-    while depth and place < len(pattern):
-        skipped = 2 if pattern[place] == "\\" else 1
-        depth += {"[": 1, "]": -1}.get(pattern[place], 0)
-        place += skipped
-    return place
+    while depth and index < len(pattern):
+        skipped = 2 if pattern[index] == "\\" else 1
+        depth += {"[": 1, "]": -1}.get(pattern[index], 0)
+        index += skipped
+    return index
 
 
 def _inner_steps(step: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:

@@ -19,19 +19,19 @@ o200k_base, the largest that is published."""
 MAX_PIECE_BYTES = 500
 """Bytes; published pieces have up to 128."""
 _GPT2_SPLIT_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-_WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+_WORD_PATTERN = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _O200K = (
     rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTION}"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_LLAMA3 = rf"(?i:'s|'t|'re|'ve|'m|'ll|'d)|{_WORDS}|\s*[\r\n]+|\s+(?!\S)|\s+"
+_LLAMA3 = rf"(?i:'s|'t|'re|'ve|'m|'ll|'d)|{_WORD_PATTERN}|\s*[\r\n]+|\s+(?!\S)|\s+"
 PATTERNS: Mapping[str, str] = {
     "gpt2": _GPT2_SPLIT_PATTERN,
     "r50k_base": _GPT2_SPLIT_PATTERN,
     "p50k_base": _GPT2_SPLIT_PATTERN,
-    "cl100k_base": rf"'(?i:[sdmt]|ll|ve|re)|{_WORDS}|\s+\z|\s*[\r\n]|\s+(?!\S)|\s",
+    "cl100k_base": rf"'(?i:[sdmt]|ll|ve|re)|{_WORD_PATTERN}|\s+\z|\s*[\r\n]|\s+(?!\S)|\s",
     "o200k_base": _O200K,
     "llama3": _LLAMA3,
     "qwen": _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"),
@@ -76,22 +76,22 @@ def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
     return found
 
 
-def choose_pattern(num_ranks: int, given: str | None) -> str:
+def choose_pattern(num_ranks: int, encoding: str | None) -> str:
     """The pattern that cuts texts.
 
     Args:
         num_ranks: how many pieces a file has.
-        given: an encoding by its name, or the pattern itself; none: it follows from how many pieces there are.
+        encoding: an encoding by its name, or the pattern itself; none: it follows from how many pieces there are.
 
     Raises:
         ValueError: no published encoding has so many, and none is given.
     """
-    if given is None and num_ranks not in PATTERN_BY_SIZE:
+    if encoding is None and num_ranks not in PATTERN_BY_SIZE:
         raise ValueError(
             f"it is a rank file of tiktoken with {num_ranks:,} pieces, as no encoding that is known has, and it does "
             f"not say how texts are cut: set tokenizer.pattern to {', '.join(PATTERNS)}, or to the pattern itself"
         )
-    name = PATTERN_BY_SIZE[num_ranks] if given is None else given
+    name = PATTERN_BY_SIZE[num_ranks] if encoding is None else encoding
     return PATTERNS.get(name, name)
 
 

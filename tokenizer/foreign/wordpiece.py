@@ -8,45 +8,47 @@ BERT_CONTROL_TOKENS = dict(zip(CONTROL_KEYS, ("[UNK]", "[SEP]", "[PAD]", "[CLS]"
 """Default names of control tokens."""
 
 
-def build_wordpiece_json(lines: Sequence[str], about: Mapping[str, Any]) -> dict[str, Any]:
+def build_wordpiece_json(lines: Sequence[str], tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
     """tokenizer.json of the lines of a vocab.txt. about: see `bert_steps`, and names of control tokens."""
     vocab = {piece: number for number, piece in enumerate(lines)}
-    unknown = about.get("unk_token", BERT_CONTROL_TOKENS["unk_token"])
+    unknown = tokenizer_config.get("unk_token", BERT_CONTROL_TOKENS["unk_token"])
     model = {"type": "WordPiece", "unk_token": unknown, "vocab": vocab}
     model |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
-    return add_control_tokens(model, BERT_CONTROL_TOKENS | dict(about)) | bert_steps(about)
+    return wrap_in_tokenizer_json(model, BERT_CONTROL_TOKENS | dict(tokenizer_config)) | bert_steps(tokenizer_config)
 
 
-def add_control_tokens(model: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+def wrap_in_tokenizer_json(model: Mapping[str, Any], tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
     """tokenizer.json of a model and its control tokens, those of `CONTROL_KEYS` that it has."""
     vocab = model["vocab"]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    control = dict.fromkeys(about[key] for key in (*CONTROL_KEYS, "bos_token", "eos_token") if about.get(key) in vocab)
+    control = dict.fromkeys(
+        tokenizer_config[key] for key in (*CONTROL_KEYS, "bos_token", "eos_token") if tokenizer_config.get(key) in vocab
+    )
     added = [{"id": vocab[piece], "content": piece, **plain} for piece in control]
     nothing: dict[str, Any] = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor"))
     return {**nothing, "version": "1.0", "model": model, "added_tokens": added}
 
 
-def bert_steps(about: Mapping[str, Any]) -> dict[str, Any]:
+def bert_steps(tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
     """The steps of BERT before a text is split, and after pieces are joined, by its settings in tokenizer_config.json.
 
     Raises ValueError where it would do neither.
     """
-    if not about.get("do_basic_tokenize", True):
+    if not tokenizer_config.get("do_basic_tokenize", True):
         raise ValueError("do_basic_tokenize = false is not supported")
     return {
         "normalizer": {
             "type": "BertNormalizer",
             "clean_text": True,
-            "handle_chinese_chars": about.get("tokenize_chinese_chars", True),
-            "strip_accents": about.get("strip_accents"),
-            "lowercase": about.get("do_lower_case", True),
+            "handle_chinese_chars": tokenizer_config.get("tokenize_chinese_chars", True),
+            "strip_accents": tokenizer_config.get("strip_accents"),
+            "lowercase": tokenizer_config.get("do_lower_case", True),
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
     }
 
 
-def has_upper_case(lines: Sequence[str]) -> bool:
+def has_upper_case(pieces: Sequence[str]) -> bool:
     """Whether pieces of text have letters in upper case, so that texts are not to be lower-cased."""
-    return any(piece != piece.lower() for piece in lines if (piece[:1], piece[-1:]) not in (("[", "]"), ("<", ">")))
+    return any(piece != piece.lower() for piece in pieces if (piece[:1], piece[-1:]) not in (("[", "]"), ("<", ">")))

@@ -118,7 +118,7 @@ def _best_merges(
 
 
 def _count_piece_sequences(document: TokenizerJson, words: WordCounts) -> Counter[tuple[str, ...]]:
-    """The words as pieces, cut where a letter is unknown, and into parts of MAX_WORD pieces at most."""
+    """The words as pieces, cut where a letter is unknown, and into parts of MAX_WORD_CHARACTERS pieces at most."""
     whole, runs = _load_tokenizer(document), Counter[tuple[str, ...]]()
 
     def is_text(piece: str) -> bool:

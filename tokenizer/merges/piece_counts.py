@@ -69,30 +69,30 @@ class PieceCounts:
                 place += 1
         return self._with[left] | self._with[right] | self._with[new] | self._makers[new]
 
-    def _merge_pair(self, place: int, new: str, number: int) -> None:
-        word = self._words[number]
-        left, right = word[place : place + 2]
-        self._remove(left, right, number)
-        if place > 0:
-            self._remove(word[place - 1], left, number)
-            self._add(word[place - 1], new, number)
-        if place + 2 < len(word):
-            self._remove(right, word[place + 2], number)
-            self._add(new, word[place + 2], number)
-        word[place : place + 2] = [new]
+    def _merge_pair(self, index: int, new: str, word_id: int) -> None:
+        word = self._words[word_id]
+        left, right = word[index : index + 2]
+        self._remove(left, right, word_id)
+        if index > 0:
+            self._remove(word[index - 1], left, word_id)
+            self._add(word[index - 1], new, word_id)
+        if index + 2 < len(word):
+            self._remove(right, word[index + 2], word_id)
+            self._add(new, word[index + 2], word_id)
+        word[index : index + 2] = [new]
 
-    def _add(self, left: str, right: str, number: int) -> None:
+    def _add(self, left: str, right: str, word_id: int) -> None:
         pair = left, right
-        self.pairs[pair] += self._times[number]
-        self._where[pair].add(number)
+        self.pairs[pair] += self._times[word_id]
+        self._where[pair].add(word_id)
         self._with[left].add(pair)
         self._with[right].add(pair)
         self._makers[self.union(left, right)].add(pair)
         self._twins.pop(pair, None)
 
-    def _remove(self, left: str, right: str, number: int) -> None:
+    def _remove(self, left: str, right: str, word_id: int) -> None:
         pair = left, right
-        self.pairs[pair] -= self._times[number]
+        self.pairs[pair] -= self._times[word_id]
         self._twins.pop(pair, None)
         if not self.pairs[pair]:
             del self.pairs[pair]

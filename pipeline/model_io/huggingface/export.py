@@ -128,7 +128,9 @@ def _usage_code(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Token
     if ABILITIES[config.task].generates:
         return 'from transformers import pipeline\n\nprint(pipeline("text-generation", "DIR")("Once"))'
     auto = "AutoModelForSeq2SeqLM" if config.architecture == "transformer" else "AutoModelForCausalLM"
-    languages = list(tokenizer.languages.values())[: 1 + tokenizer.names_texts]  # of the target, and of the source
+    languages = list(tokenizer.languages.values())[
+        : 1 + tokenizer.has_source_language
+    ]  # of the target, and of the source
     text = "".join(map(tokenizer.piece, languages)) + "A text."
     begins = "" if config.architecture == "transformer" else "[:, inputs.input_ids.shape[1] :]"
     return "\n".join(

@@ -47,7 +47,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
     if (part := unsupported_reason(loaded.config)) is not None:
         problem = f"a model with {part} is not written as ONNX. docs/exchange/to-onnx.md says which models are"
         raise RecipeError(f"{loaded.folder}: {problem}")
-    if loaded.source_tokenizer.names_texts:
+    if loaded.source_tokenizer.has_source_language:
         problem = "a model whose sources begin with two languages, the target's and their own, is not written as ONNX"
         raise RecipeError(f"{loaded.folder}: {problem}")
     graphs = graphs_of(loaded.model, loaded.config)

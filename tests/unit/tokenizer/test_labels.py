@@ -68,5 +68,5 @@ def test_a_vocabulary_of_names_is_known_as_one_from_its_file(kind: LabelKind, tm
 def test_names_are_of_a_vocabulary_of_their_own() -> None:
     with pytest.raises(ValidationError, match="shared = false"):
         TokenizerConfig(target_kind="label")
-    assert TokenizerConfig(shared=False, target_kind="tags").names == "tags"
-    assert TokenizerConfig(shared=False, target_kind="word").names is None
+    assert TokenizerConfig(shared=False, target_kind="tags").label_kind == "tags"
+    assert TokenizerConfig(shared=False, target_kind="word").label_kind is None

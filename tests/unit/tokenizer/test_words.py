@@ -85,7 +85,7 @@ def test_words_that_do_not_come_again_are_not_remembered(tmp_path: Path) -> None
     assert sorted(by_words._numbers) == ["\ncat", "sat"]
 
 
-@pytest.mark.parametrize("limit", ["MAX_WORDS", "MAX_IDS"])
+@pytest.mark.parametrize("limit", ["MAX_CACHED_WORDS", "MAX_CACHED_IDS"])
 def test_what_is_remembered_is_bounded(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, limit, 5)
     made = whole(tmp_path)

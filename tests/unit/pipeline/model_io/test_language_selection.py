@@ -42,7 +42,7 @@ def asked(tokenizer: Tokenizer, to: str | None, source: str | None = None, langu
 )
 def test_its_own_codes_and_those_of_iso(tokens: tuple[str, ...], to: str, source: str, before: list[str]) -> None:
     tokenizer = with_tokens(*tokens)
-    assert tokenizer.names_texts
+    assert tokenizer.has_source_language
     plain = tokenizer.pieces(TEXT)
     assert plain[0] not in tokens
     assert asked(tokenizer, to, source) == [*before, *plain]
@@ -51,7 +51,7 @@ def test_its_own_codes_and_those_of_iso(tokens: tuple[str, ...], to: str, source
 
 def test_opus_tokens_ask_for_the_target_alone() -> None:
     tokenizer = with_tokens(">>deu<<", ">>zho_Hans<<", "de_DE")
-    assert not tokenizer.names_texts
+    assert not tokenizer.has_source_language
     assert list(tokenizer.languages) == ["deu", "zho_Hans"]
     assert asked(tokenizer, "zho", languages="source")[0] == ">>zho_Hans<<"
 

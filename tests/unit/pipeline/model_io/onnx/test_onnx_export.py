@@ -247,7 +247,7 @@ def test_a_vocabulary_that_names_the_languages_of_both_texts_is_refused(tmp_path
     whole = tokenizers.Tokenizer.from_file(str(tmp_path / "plain" / "tokenizer.json"))
     whole.add_special_tokens(["deu_Latn", "eng_Latn"])
     ours = published(tmp_path / "model", tokenizer=Tokenizer(whole))
-    assert (ours.source_tokenizer.names_texts, plain.source_tokenizer.names_texts) == (True, False)
+    assert (ours.source_tokenizer.has_source_language, plain.source_tokenizer.has_source_language) == (True, False)
     (tmp_path / "out").mkdir()
     with pytest.raises(RecipeError, match="sources begin with two languages"):
         to_onnx(ours, tmp_path / "out", "fp32")
