@@ -16,14 +16,14 @@ def load(asked: dict[str, Any]) -> LanguageModel:
     if asked["engine"] == "numpy":
         from tfm.pipeline.inference.generation.numpy_prompt_encoder import load_small_language_model
 
-        found = load_small_language_model(Path(asked["model"]), through_ends=True)
+        found = load_small_language_model(Path(asked["model"]), continue_past_line_end=True)
         if found is None:
             raise SystemExit("numpy does not have all parts of this model")
         return found
     from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    return PromptEncoder(load_model(Path(asked["model"]), asked["device"]), through_ends=True)
+    return PromptEncoder(load_model(Path(asked["model"]), asked["device"]), continue_past_line_end=True)
 
 
 def main(asked: dict[str, Any]) -> None:

@@ -124,8 +124,8 @@ def read_configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig,
         found = load_recipe(recipe, sets)
         model, training = found.model, found.training
     else:
-        model = section_from_flags(ModelConfig, {}, sets, beside=("training",))
-        training = section_from_flags(TrainingConfig, {}, sets, beside=("model",))
+        model = section_from_flags(ModelConfig, {}, sets, other_sections=("training",))
+        training = section_from_flags(TrainingConfig, {}, sets, other_sections=("model",))
     if training.batch_tokens is not None:
         raise RecipeError("training.batch_tokens: all contestants have the dataset's, so omit it")
     return model, training

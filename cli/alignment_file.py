@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 CHUNK_PAIRS = 512
 
 
-class AlignmentFile:
+class AlignmentWriter:
     """Writes the alignments of translations, some pairs at a time.
 
     Args:
@@ -31,11 +31,11 @@ class AlignmentFile:
         self._head = self._aligner.choose_head()
         self._waiting: list[Pair] = []
 
-    def add(self, source: str, found: "Sequence[Translation]") -> None:
+    def add(self, source: str, translations: "Sequence[Translation]") -> None:
         """Align a source with each of its translations."""
         from tfm.pipeline.alignment.extraction import Pair
 
-        self._waiting += [Pair(source, each.text) for each in found]
+        self._waiting += [Pair(source, each.text) for each in translations]
         if len(self._waiting) >= CHUNK_PAIRS:
             self.flush()
 
@@ -66,6 +66,6 @@ def open_alignment_file(
 
     check_parent_folder(file)
     with raise_cannot_write(file), file.open("w", encoding="utf-8", newline="\n") as stream:
-        found = AlignmentFile(load(), stream)
+        found = AlignmentWriter(load(), stream)
         yield found.add
         found.flush()

@@ -163,10 +163,10 @@ OTHER_COMMANDS = (
 for command in (*STAGES, *OTHER_COMMANDS):
     app.command(name=command.__name__.removesuffix("_model"))(handle_errors(command))  # `import` is Python's own word
 
-judge = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+judge_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 for part in (make, score):
-    judge.command(name=part.__name__)(handle_errors(part))
-app.add_typer(judge, name="judge", help="Ask people which model is better, by ratings or preferences.")
+    judge_app.command(name=part.__name__)(handle_errors(part))
+app.add_typer(judge_app, name="judge", help="Ask people which model is better, by ratings or preferences.")
 
 
 def _print_version(wanted: bool) -> None:

@@ -53,7 +53,7 @@ def print_captions(
     load: "Callable[[], LoadedModel]",
     files: list[Path],
     config: "DecodingConfig",
-    starts: Iterable[str] | None,
+    prefixes: Iterable[str] | None,
     forced: Iterable[str] | None,
     jsonl: bool,
 ) -> None:
@@ -63,7 +63,7 @@ def print_captions(
         load: () -> the model.
         files: the image files.
         config: the [decoding] part of a recipe.
-        starts: prefixes, one an image; None for none.
+        prefixes: prefixes, one an image; None for none.
         forced: forced phrases, one line an image; None for none.
         jsonl: whether to print JSON lines.
     """
@@ -72,7 +72,7 @@ def print_captions(
 
     loaded = load()
     shown = decode_images(files, loaded.require_image_transform())
-    found = translate_images(loaded, shown, config, prefixes=starts, forced=forced)
+    found = translate_images(loaded, shown, config, prefixes=prefixes, forced=forced)
     for number, (file, captions) in enumerate(zip(files, found, strict=True), 1):
         print_hypotheses(number, str(file), captions, config, jsonl)
 
@@ -104,21 +104,21 @@ def caption_images_to_folder(
 
 
 def print_hypotheses(
-    number: int, source: str, found: "Sequence[Translation]", config: "DecodingConfig", jsonl: bool
+    line_number: int, source: str, translations: "Sequence[Translation]", config: "DecodingConfig", jsonl: bool
 ) -> None:
     """Print the hypotheses of a source.
 
     Args:
-        number: number of the source, from 1.
+        line_number: number of the source, from 1.
         source: the source, for JSON.
-        found: its hypotheses, best first.
+        translations: its hypotheses, best first.
         config: the [decoding] part of a recipe.
         jsonl: whether to print a JSON line.
     """
     from tfm.pipeline.inference.translation_records import translations_as_json
 
     if jsonl:
-        print_json(translations_as_json(source, found))
+        print_json(translations_as_json(source, translations))
         return
-    several = "\n".join(f"{number}\t{each.score:.6f}\t{each.text}" for each in found)
-    print_data(several if config.n_best > 1 else found[0].text)
+    several = "\n".join(f"{line_number}\t{each.score:.6f}\t{each.text}" for each in translations)
+    print_data(several if config.n_best > 1 else translations[0].text)

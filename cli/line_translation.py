@@ -51,20 +51,20 @@ def few_lines_by_numpy(
 
 
 def translate_to_stdout(
-    translated: "Callable[[Iterable[str], Reporter, Callable[[], bool] | None], Iterable[list[Translation]]]",
+    translate: "Callable[[Iterable[str], Reporter, Callable[[], bool] | None], Iterable[list[Translation]]]",
     file: Path,
     config: "DecodingConfig",
     jsonl: bool,
-    on_found: "Callable[[str, Sequence[Translation]], None] | None" = None,
+    on_translations: "Callable[[str, Sequence[Translation]], None] | None" = None,
 ) -> None:
     """Translate one text line by line; from a pipe or a terminal, results are printed when no further line is waiting.
 
     Args:
-        translated: (lines, reporter, whether the next line can be read without waiting) -> their translations.
+        translate: (lines, reporter, whether the next line can be read without waiting) -> their translations.
         file: of the text.
         config: the [decoding] part of a recipe.
         jsonl: whether to print JSON lines.
-        on_found: called with each source and its translations.
+        on_translations: called with each source and its translations.
     """
     from tfm.cli.console import make_reporter
     from tfm.data.lines import open_lines, stream_lines
@@ -75,7 +75,7 @@ def translate_to_stdout(
         open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
     )
     ready = stream.ready if stream is not None else None
-    for number, (found, source) in enumerate(zip(translated(asked, reporter, ready), sources, strict=True), 1):
+    for number, (found, source) in enumerate(zip(translate(asked, reporter, ready), sources, strict=True), 1):
         print_hypotheses(number, source, found, config, jsonl)
-        if on_found is not None:
-            on_found(source, found)
+        if on_translations is not None:
+            on_translations(source, found)

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 NUM_CANDIDATES = 5
 
 
-def print_candidates(
-    load: "Callable[[], LoadedModel]", lines: Iterable[str], count: int, unit: "Unit", jsonl: bool
+def print_mask_fillings(
+    load: "Callable[[], LoadedModel]", lines: Iterable[str], top_k: int, unit: "Unit", jsonl: bool
 ) -> None:
     """Print the candidates of each mask of each line: LINE, MASK, PROBABILITY, TEXT, with tabs between them.
 
     Args:
         load: () -> the model.
         lines: the texts.
-        count: the most candidates of each mask.
+        top_k: the most candidates of each mask.
         unit: what each mask stands for, piece or word.
         jsonl: whether to print a JSON object for each line.
     """
@@ -28,14 +28,14 @@ def print_candidates(
 
     loaded = load()
     for number, line in enumerate(lines, 1):
-        found = fill_masks(loaded, line, count, unit)
+        found = fill_masks(loaded, line, top_k, unit)
         if jsonl:
             print_json({"source": line, "masks": [[vars(each) for each in candidates] for candidates in found]})
         else:
-            print_data("".join(_rows(number, found)), end="")
+            print_data("".join(_mask_filling_lines(number, found)), end="")
 
 
-def _rows(number: int, found: "list[list[Candidate]]") -> Iterable[str]:
-    for mask, candidates in enumerate(found, 1):
+def _mask_filling_lines(line_number: int, candidates_by_mask: "list[list[Candidate]]") -> Iterable[str]:
+    for mask, candidates in enumerate(candidates_by_mask, 1):
         for each in candidates:
-            yield f"{number}\t{mask}\t{each.probability:.6f}\t{each.text.replace(' ', '␣')}\n"
+            yield f"{line_number}\t{mask}\t{each.probability:.6f}\t{each.text.replace(' ', '␣')}\n"

@@ -97,9 +97,9 @@ def require_flag(value: T | None, flag: str) -> T:
     return value
 
 
-def reject_flags(given: Mapping[str, object], reason: str) -> None:
-    """A usage error for the first flag of `given` that the user set; 0 is a value."""
-    for flag, value in given.items():
+def reject_flags(flags: Mapping[str, object], reason: str) -> None:
+    """A usage error for the first flag of `flags` that the user set; 0 is a value."""
+    for flag, value in flags.items():
         if value is not None and value is not False and value != [] and value != ():
             raise typer.BadParameter(reason, param_hint=flag)
 
@@ -140,7 +140,7 @@ def config_section(
     sets: Sequence[str] | None,
     flags: Mapping[str, object | None],
     *,
-    beside: Sequence[str] = (),
+    other_sections: Sequence[str] = (),
 ) -> "Section":
     """Return one part of a recipe from flags and `--set` texts, without a recipe.
 
@@ -148,7 +148,7 @@ def config_section(
         section: the class of the part.
         sets: `--set` texts.
         flags: values by dotted key, None where not given.
-        beside: other parts that the command takes.
+        other_sections: other parts that the command takes.
     """
     from tfm.pipeline.recipes.recipe import section_from_flags
 
@@ -159,7 +159,10 @@ def config_section(
             )
     # flags are keyed as in a whole recipe: training.max_steps
     return section_from_flags(
-        section, {key.partition(".")[2]: value for key, value in flags.items()}, sets or (), beside=beside
+        section,
+        {key.partition(".")[2]: value for key, value in flags.items()},
+        sets or (),
+        other_sections=other_sections,
     )
 
 

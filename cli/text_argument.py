@@ -20,24 +20,24 @@ def file_or_text(argument: str) -> Path:
     return Path(argument)
 
 
-def text_file(file: Path | None, model: Path, stack: ExitStack) -> Path:
+def resolve_text_argument(argument: Path | None, model: Path, stack: ExitStack) -> Path:
     """Return the file to translate; for a text, a temporary file with it.
 
     Args:
-        file: the argument: the name of a file, a text, `-`, or None for standard input.
+        argument: the name of a file, a text, `-`, or None for standard input.
         model: the model, for the message.
         stack: keeps the temporary file while it is open.
 
     Raises:
         DataError: the argument looks like the name of a file that does not exist.
     """
-    if file is None or file == STDIN or os.path.lexists(file):
-        return file or STDIN
-    words = str(file)
+    if argument is None or argument == STDIN or os.path.lexists(argument):
+        return argument or STDIN
+    words = str(argument)
     if re.fullmatch(FILE_NAME_PATTERN, words, re.ASCII | re.DOTALL):
         from tfm.pipeline.errors import DataError
 
-        raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=file)
+        raise DataError(f"no such file; to translate a text: echo TEXT | tfm translate {model}", file=argument)
     text = Path(stack.enter_context(TemporaryDirectory())) / "text"
     text.write_text(words + "\n", encoding="utf-8", newline="\n")
     return text

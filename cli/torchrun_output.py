@@ -16,7 +16,7 @@ from tfm.pipeline.runtime.torchrun import rank_and_size
 
 DISTRIBUTED_COMMANDS = ("train", "run")
 """Commands in which all processes take part. All others run only in the first process."""
-MAX_SECONDS_TO_FIRST_LINE = 15.0
+RANK_ZERO_ERROR_GRACE_SECONDS = 15.0
 INTERRUPTED_EXIT_CODE = 130
 """Exit code after a Ctrl-C where nothing is to be gone on with, and typer's before a command begins."""
 
@@ -39,7 +39,7 @@ def rank_zero_stderr() -> Iterator[None]:
         # Exiting at once could end the first process before it has printed its error.
         if end.code not in (None, 0, Stopped.exit_code, INTERRUPTED_EXIT_CODE):
             with suppress(KeyboardInterrupt):
-                time.sleep(MAX_SECONDS_TO_FIRST_LINE)
+                time.sleep(RANK_ZERO_ERROR_GRACE_SECONDS)
                 if text := said.getvalue().removesuffix("\n"):
                     print_message(text)
         raise

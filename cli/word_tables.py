@@ -29,23 +29,23 @@ class Table(NamedTuple):
 
 
 @dataclass(frozen=True)
-class VectorSource:
+class VectorsWithOrigin:
     """Word vectors, and what they are of.
 
     Args:
-        words: the vectors.
-        loaded: the model; None for a text.
-        lines: the text; empty for a model.
-        window: how far neighbors in the text stand from a word.
+        vectors: the vectors.
+        model: the model; None for a text.
+        text_lines: the text; empty for a model.
+        context_window: how far neighbors in the text stand from a word.
     """
 
-    words: "WordVectors"
-    loaded: "LoadedModel | None" = None
-    lines: tuple[str, ...] = ()
-    window: int = 0
+    vectors: "WordVectors"
+    model: "LoadedModel | None" = None
+    text_lines: tuple[str, ...] = ()
+    context_window: int = 0
 
 
-def vectors_of_text(file: Path, window: int | None, *, one_hot: bool) -> VectorSource:
+def vectors_of_text(file: Path, window: int | None, *, one_hot: bool) -> VectorsWithOrigin:
     """Return the count vectors of a text file's words, or their one-hot vectors.
 
     Args:
@@ -57,10 +57,10 @@ def vectors_of_text(file: Path, window: int | None, *, one_hot: bool) -> VectorS
     from tfm.pipeline.words.concordance import DEFAULT_WINDOW, count_vectors, one_hot_vectors
 
     lines, window = tuple(open_lines(file)), window or DEFAULT_WINDOW
-    return VectorSource(one_hot_vectors(lines) if one_hot else count_vectors(lines, window), None, lines, window)
+    return VectorsWithOrigin(one_hot_vectors(lines) if one_hot else count_vectors(lines, window), None, lines, window)
 
 
-def vectors_of_model(model: Path, side: str | None, device: Device) -> VectorSource:
+def vectors_of_model(model: Path, side: str | None, device: Device) -> VectorsWithOrigin:
     """Return the word vectors of a model, of a side or of its only one.
 
     Args:
@@ -72,11 +72,11 @@ def vectors_of_model(model: Path, side: str | None, device: Device) -> VectorSou
     from tfm.pipeline.model_io.loaded_model import load_model
 
     loaded = load_model(model_folder(model), device or "auto")
-    return VectorSource(WordVectors.from_model(loaded, side), loaded)
+    return VectorsWithOrigin(WordVectors.from_model(loaded, side), loaded)
 
 
 def tables_of(
-    of: VectorSource,
+    word_vectors: VectorsWithOrigin,
     nearest: Iterable[str],
     analogy: tuple[str, str, str] | None,
     pair: tuple[str, str] | None,
@@ -87,7 +87,7 @@ def tables_of(
     """Yield all tables that were asked for.
 
     Args:
-        of: the vectors.
+        word_vectors: the vectors.
         nearest: words whose neighbors are listed.
         analogy: three words; None for none.
         pair: a word and its neighbor; None for none.
@@ -96,40 +96,42 @@ def tables_of(
         count: the most rows of a table.
     """
     for word in nearest:
-        yield _cosine_table(word, of.words.nearest(of.words[word], count, beside=(word,)))
+        yield _cosine_table(word, word_vectors.vectors.nearest(word_vectors.vectors[word], count, beside=(word,)))
         if wordnet is not None:
             yield wordnet_table(word, wordnet)
     if analogy is not None:
         first, second, third = analogy
-        yield _cosine_table(f"{second} - {first} + {third}", of.words.analogies(first, second, third, count))
+        yield _cosine_table(
+            f"{second} - {first} + {third}", word_vectors.vectors.analogies(first, second, third, count)
+        )
     if pair is not None:
-        yield pair_table(of, *pair)
+        yield pair_table(word_vectors, *pair)
     for word in concordance:
-        yield from concordance_tables(of, word, count)
+        yield from concordance_tables(word_vectors, word, count)
 
 
-def _cosine_table(title: str, found: "list[Neighbour]") -> Table:
-    return Table(title, ("word", "cosine"), [(each.word, each.cosine) for each in found])
+def _cosine_table(title: str, neighbours: "list[Neighbour]") -> Table:
+    return Table(title, ("word", "cosine"), [(each.word, each.cosine) for each in neighbours])
 
 
-def pair_table(of: VectorSource, center: str, outside: str) -> Table:
+def pair_table(word_vectors: VectorsWithOrigin, center: str, outside: str) -> Table:
     """P(o | c) of two words, with the dot product of which it is made."""
     from tfm.pipeline.words.neighbour_probability import neighbour_probability
 
-    assert of.loaded is not None
-    found = neighbour_probability(of.loaded, center, outside)
+    assert word_vectors.model is not None
+    found = neighbour_probability(word_vectors.model, center, outside)
     columns = ("center", "outside", "dot", "probability", "rank")
     return Table(f"P({outside} | {center})", columns, [tuple(getattr(found, name) for name in columns)])
 
 
-def concordance_tables(of: VectorSource, word: str, count: int) -> Iterator[Table]:
+def concordance_tables(word_vectors: VectorsWithOrigin, word: str, count: int) -> Iterator[Table]:
     """A word in its contexts, and the words that stand most often in them."""
     from tfm.pipeline.errors import RecipeError
     from tfm.pipeline.words.concordance import count_neighbours, find_occurrences
 
-    found = list(find_occurrences(of.lines, word, of.window))
+    found = list(find_occurrences(word_vectors.text_lines, word, word_vectors.context_window))
     if not found:
-        raise RecipeError(of.words.unknown_word_message(word))
+        raise RecipeError(word_vectors.vectors.unknown_word_message(word))
     rows = [(each.line, " ".join(each.left), each.word, " ".join(each.right)) for each in found[:count]]
     yield Table(f"{word}: {len(found):,} in the text", ("line", "before", "word", "after"), [*rows])
     beside = count_neighbours(found).most_common(count)

@@ -178,7 +178,7 @@ def _print_both_ways(
 def _print_error_rates(
     aligner: "WordAligner",
     pairs: "Sequence[Pair]",
-    wanted: "Sequence[GoldLinks]",
+    gold: "Sequence[GoldLinks]",
     heads: "Sequence[AlignmentHead]",
     *,
     as_json: bool,
@@ -186,7 +186,7 @@ def _print_error_rates(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.scoring.alignment.head_scores import COLUMNS, score_heads
 
-    scored = score_heads(aligner, pairs, wanted, heads)
+    scored = score_heads(aligner, pairs, gold, heads)
     if as_json:
         print_json({"pairs": len(pairs), "heads": [each.as_json() for each in scored]})
         return

@@ -112,57 +112,57 @@ def attend(
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
-    read = None
+    trace = None
     if sentence is not None and loaded.images is not None:
-        read = attend_to_image(loaded, Path(sentence), target, decoding)
+        trace = attend_to_image(loaded, Path(sentence), target, decoding)
     elif sentence is not None:
-        read = attend_to(loaded, sentence, target, decoding)
-    view = None if read is None else choose_view(read, kind, layer, head)
+        trace = attend_to(loaded, sentence, target, decoding)
+    view = None if trace is None else choose_view(trace, kind, layer, head)
     report = measure_heads(loaded, head_report, decoding, reporter) if head_report else None
     if as_json:
-        _print_json(read, report)
+        _print_json(trace, report)
     elif report is not None:
         for table in report.tables():
             reporter.table(*table)
-    for file, content in _output_files(f"Attention of {model}", read, view, report, out, png):
+    for file, content in _output_files(f"Attention of {model}", trace, view, report, out, png):
         with raise_cannot_write(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
-    if alignments is not None and read is not None:
+    if alignments is not None and trace is not None:
         with raise_cannot_write(alignments):
-            write_bytes_atomically(alignments, _draw_alignment(loaded, read, layer, head))
+            write_bytes_atomically(alignments, _draw_alignment(loaded, trace, layer, head))
         reporter.line(f"written: {alignments}")
-    if png is not None and read is not None and view is not None:
+    if png is not None and trace is not None and view is not None:
         from tfm.pipeline.attention_page.picture import labels_of
         from tfm.pipeline.label_fonts import missing_glyphs_warning
 
-        if (warning := missing_glyphs_warning(png, labels_of(read, view))) is not None:
+        if (warning := missing_glyphs_warning(png, labels_of(trace, view))) is not None:
             reporter.warn(warning)
 
 
-def _print_json(read: "AttentionTrace | None", report: "HeadReport | None") -> None:
+def _print_json(trace: "AttentionTrace | None", report: "HeadReport | None") -> None:
     from tfm.pipeline.attention_page.attended import trace_as_json
 
-    found = {} if read is None else trace_as_json(read)
+    found = {} if trace is None else trace_as_json(trace)
     if report is not None:
         found["head_report"] = report.as_json()
     print_data(json.dumps(found, allow_nan=False))
 
 
-def _draw_alignment(loaded: "LoadedModel", read: "AttentionTrace", layer: int | None, head: int | None) -> bytes:
+def _draw_alignment(loaded: "LoadedModel", trace: "AttentionTrace", layer: int | None, head: int | None) -> bytes:
     """Draw the attention between the words of a sentence and its translation."""
     from tfm.pipeline.alignment.extraction import Pair, WordAligner
     from tfm.pipeline.alignment.word_trace import trace_words
     from tfm.pipeline.attention_page.picture import AttentionView, draw_picture
 
     aligner = WordAligner(loaded)
-    words = trace_words(aligner, Pair(read.source, read.target or ""), aligner.choose_head(layer, head))
+    words = trace_words(aligner, Pair(trace.source, trace.target or ""), aligner.choose_head(layer, head))
     return draw_picture(words, AttentionView("cross", 1, 1))
 
 
 def _output_files(
     title: str,
-    read: "AttentionTrace | None",
+    trace: "AttentionTrace | None",
     view: "AttentionView | None",
     report: "HeadReport | None",
     page: Path | None,
@@ -172,7 +172,7 @@ def _output_files(
     from tfm.pipeline.attention_page.page import render_page
     from tfm.pipeline.attention_page.picture import draw_picture
 
-    if png is not None and read is not None and view is not None:
-        yield png, draw_picture(read, view)
+    if png is not None and trace is not None and view is not None:
+        yield png, draw_picture(trace, view)
     if page is not None:
-        yield page, render_page(title, read, view, report).encode()
+        yield page, render_page(title, trace, view, report).encode()

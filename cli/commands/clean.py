@@ -70,8 +70,8 @@ def clean(
         from tfm.pipeline.cleaning.config import CleanConfig
 
         device = "auto"
-        config = config_section(CleanConfig, sets, flags, beside=("data",))
-        data = config_section(DataConfig, sets, _data_flags(corpus or [], test), beside=("clean",))
+        config = config_section(CleanConfig, sets, flags, other_sections=("data",))
+        data = config_section(DataConfig, sets, _data_flags(corpus or [], test), other_sections=("clean",))
     from tfm.cli.console import make_reporter
     from tfm.pipeline.stages.clean import clean as clean_stage
     from tfm.pipeline.stages.clean import show_dry_run

@@ -113,7 +113,7 @@ def compare(
 
 
 def _show_and_write_comparison(
-    found: "Comparison",
+    comparison: "Comparison",
     tested: "SignificanceResults",
     metrics: Sequence[str],
     shown: tuple[Path | None, bool, bool, bool],
@@ -125,16 +125,16 @@ def _show_and_write_comparison(
 
     html, markdown, latex, as_json = shown
     if as_json:
-        print_json(all_of(found, tested), indent=2)
+        print_json(all_of(comparison, tested), indent=2)
     elif latex:
-        print_data(in_latex(found, tested, metrics))
+        print_data(in_latex(comparison, tested, metrics))
     else:
-        _print_comparison(found, tested, metrics, markdown=markdown)
+        _print_comparison(comparison, tested, metrics, markdown=markdown)
     if html is not None:
-        _write_page(found, tested, metrics, html)
+        _write_page(comparison, tested, metrics, html)
     for look in tested.looked_at:
         make_reporter().line(str(look))
-    for note in (*found.notes, *tested.notes):
+    for note in (*comparison.notes, *tested.notes):
         make_reporter().warn(note)
 
 
@@ -180,19 +180,20 @@ def _compare_outputs(
 
 
 def _print_comparison(
-    found: "Comparison", tested: "SignificanceResults", metrics: Sequence[str], *, markdown: bool
+    comparison: "Comparison", tested: "SignificanceResults", metrics: Sequence[str], *, markdown: bool
 ) -> None:
     """The table of the rows, that of the tests where there are any, and the meaning of their marks."""
     from tfm.cli.console import duration, make_reporter
     from tfm.pipeline.comparison.tables.columns import comparison_columns, difference_columns
     from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
 
-    num_rows = len(found.rows)
-    columns = comparison_columns(found, tested, metrics, duration=duration)
-    tables = {f"{num_rows} {'row' if len(found.runs) > num_rows else 'run'}{'s' if num_rows > 1 else ''}": columns}
-    if tests := difference_columns(found, tested, metrics):
+    num_rows = len(comparison.rows)
+    columns = comparison_columns(comparison, tested, metrics, duration=duration)
+    tables = {f"{num_rows} {'row' if len(comparison.runs) > num_rows else 'run'}{'s' if num_rows > 1 else ''}": columns}
+    if tests := difference_columns(comparison, tested, metrics):
         tables[
-            f"{tested.test}: {format_count(tested.num_segments, 'segment')}, differences from {found.baseline.name}"
+            f"{tested.test}: {format_count(tested.num_segments, 'segment')}, "
+            f"differences from {comparison.baseline.name}"
         ] = tests
     for number, (title, each) in enumerate(tables.items()):
         if markdown:
@@ -200,11 +201,14 @@ def _print_comparison(
         else:
             cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
             make_reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
-    for sentence in (*legend_sentences(found, tested, metrics, columns), *agreement_legend(found, tested, metrics)):
+    for sentence in (
+        *legend_sentences(comparison, tested, metrics, columns),
+        *agreement_legend(comparison, tested, metrics),
+    ):
         make_reporter().line(sentence)
 
 
-def _write_page(found: "Comparison", tested: "SignificanceResults", metrics: Sequence[str], file: Path) -> None:
+def _write_page(comparison: "Comparison", tested: "SignificanceResults", metrics: Sequence[str], file: Path) -> None:
     from tfm.cli.console import duration, make_reporter
     from tfm.pipeline.comparison.page import comparison_page, write_page
     from tfm.pipeline.comparison.tables.columns import comparison_columns
@@ -213,7 +217,7 @@ def _write_page(found: "Comparison", tested: "SignificanceResults", metrics: Seq
     write_page(
         file,
         comparison_page(
-            found, tested, metrics, comparison_columns(found, tested, metrics, duration=duration), reporter
+            comparison, tested, metrics, comparison_columns(comparison, tested, metrics, duration=duration), reporter
         ),
     )
     reporter.line(f"written: {file}")

@@ -152,10 +152,18 @@ def embed(
     for file in filter(None, (out, picture)):
         check_parent_folder(file)
     reporter = make_reporter(tables_on_stdout=True)
-    of = vectors_of_text(model, window, one_hot=one_hot) if is_text else vectors_of_model(model, side, device)
-    tables = list(tables_of(of, nearest or (), analogy, pair, concordance or (), wordnet, count or NUM_NEIGHBOURS))
-    shown = None if picture is None else frequent_words(of.words) if words is None else read_classes(words, of.words)
-    files = list(_output_files(of.words, out, picture, shown))
+    word_vectors = vectors_of_text(model, window, one_hot=one_hot) if is_text else vectors_of_model(model, side, device)
+    tables = list(
+        tables_of(word_vectors, nearest or (), analogy, pair, concordance or (), wordnet, count or NUM_NEIGHBOURS)
+    )
+    shown = (
+        None
+        if picture is None
+        else frequent_words(word_vectors.vectors)
+        if words is None
+        else read_classes(words, word_vectors.vectors)
+    )
+    files = list(_output_files(word_vectors.vectors, out, picture, shown))
     if as_json:
         print_json({each.title: each.as_json() for each in tables})
     else:
@@ -195,7 +203,7 @@ def _print_hidden_states(
 
 
 def _output_files(
-    known: "WordVectors", out: Path | None, picture: Path | None, shown: "Mapping[str, str] | None"
+    vectors: "WordVectors", out: Path | None, picture: Path | None, shown: "Mapping[str, str] | None"
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents. shown: the words of the picture, with the class of each."""
     import gzip
@@ -204,7 +212,7 @@ def _output_files(
     from tfm.pipeline.model_io.pretrained_vectors import format_vectors
 
     if out is not None:
-        content = format_vectors(known.rows, known.vectors).encode()
+        content = format_vectors(vectors.rows, vectors.vectors).encode()
         yield out, gzip.compress(content, mtime=0) if out.suffix == ".gz" else content
     if picture is not None and shown is not None:
-        yield picture, drawn(known, shown, picture.suffix)
+        yield picture, drawn(vectors, shown, picture.suffix)

@@ -46,7 +46,7 @@ DECODING_OPTIONS = (
     "cluster",
 )
 SCORING_OPTIONS = ("metric", "lowercase", "wordnet", "stride", "seed")
-Scores = dict[str, Any]
+ScoresJson = dict[str, Any]
 """The content of scores.json."""
 
 
@@ -171,7 +171,7 @@ def evaluate(options: EvaluateOptions) -> None:
         print_json(scores, indent=2)
 
 
-def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], Scores]:
+def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], ScoresJson]:
     """The way to evaluate that the options ask for."""
     if options.final:
         return _evaluate_final
@@ -187,7 +187,7 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
     return _evaluate_files
 
 
-def _evaluate_final(options: EvaluateOptions) -> Scores:
+def _evaluate_final(options: EvaluateOptions) -> ScoresJson:
     """Score the test sets of one of some runs."""
     others = flags_of(options, *FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out")
     others |= {"--set": None if options.recipe else options.sets}
@@ -218,7 +218,7 @@ def _evaluate_final(options: EvaluateOptions) -> Scores:
     )
 
 
-def _evaluate_alternatives(options: EvaluateOptions) -> Scores:
+def _evaluate_alternatives(options: EvaluateOptions) -> ScoresJson:
     """Score which of some texts is likelier."""
     others = {*FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "recipe", "sets"} - {
         "model",
@@ -251,7 +251,7 @@ def _evaluate_alternatives(options: EvaluateOptions) -> Scores:
     )
 
 
-def _evaluate_tests(options: EvaluateOptions) -> Scores:
+def _evaluate_tests(options: EvaluateOptions) -> ScoresJson:
     """Score the test sets of a recipe."""
     reject_flags(
         flags_of(options, *FILE_OPTIONS, *DECODING_OPTIONS),
@@ -265,11 +265,11 @@ def _evaluate_tests(options: EvaluateOptions) -> Scores:
     reporter = make_reporter(tables_on_stdout=not options.as_json)
     resolved = run_recipe_stage("evaluate", options.recipe, options.sets, flags, options.out, reporter=reporter)
     file = (options.out or get_run_paths(resolved).scores) / "scores.json"
-    content: Scores = json.loads(file.read_text(encoding="utf-8"))
+    content: ScoresJson = json.loads(file.read_text(encoding="utf-8"))
     return content
 
 
-def _evaluate_texts(options: EvaluateOptions) -> Scores:
+def _evaluate_texts(options: EvaluateOptions) -> ScoresJson:
     """Score how probable a model finds some texts."""
     reject_flags(
         flags_of(options, *DECODING_OPTIONS),
@@ -283,7 +283,7 @@ def _evaluate_texts(options: EvaluateOptions) -> Scores:
     return evaluate_texts(
         model_folder(options.model),
         options.reference or [],
-        config_section(EvaluationConfig, options.sets, options.evaluation_flags, beside=("decoding",)),
+        config_section(EvaluationConfig, options.sets, options.evaluation_flags, other_sections=("decoding",)),
         seed=seed_or_default(options.seed),
         command=command_line(),
         device=options.device or "auto",
@@ -292,7 +292,7 @@ def _evaluate_texts(options: EvaluateOptions) -> Scores:
     )
 
 
-def _evaluate_files(options: EvaluateOptions) -> Scores:
+def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
     """Score the hypotheses of a file, or those of a model for the sources of a file."""
     if options.hypotheses is not None:
         searched = flags_of(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
@@ -308,13 +308,13 @@ def _evaluate_files(options: EvaluateOptions) -> Scores:
 
     asked = {"decoding.beam": options.beam, "decoding.replace_unknown": options.replace_unknown or None}
     return evaluate_files(
-        config_section(EvaluationConfig, options.sets, options.evaluation_flags, beside=("decoding",)),
+        config_section(EvaluationConfig, options.sets, options.evaluation_flags, other_sections=("decoding",)),
         hypotheses=options.hypotheses,
         model=None if options.model is None else model_folder(options.model),
         ensemble=[model_folder(each) for each in options.ensemble or ()],
         source=options.source,
         references=options.reference or [],
-        decoding=config_section(DecodingConfig, options.sets, asked, beside=("evaluation",)),
+        decoding=config_section(DecodingConfig, options.sets, asked, other_sections=("evaluation",)),
         prefix=options.prefix,
         prefixes=options.prefixes,
         forced=options.forced,

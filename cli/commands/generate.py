@@ -50,7 +50,7 @@ def generate(
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", metavar="N", help="Maximum number of pieces of a text (256).")
     ] = None,
-    through_ends: Annotated[
+    continue_past_line_end: Annotated[
         bool | None,
         typer.Option("--through-ends/--no-through-ends", help="Continue after the end of a line; default: as trained."),
     ] = None,
@@ -95,7 +95,7 @@ def generate(
         given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
         given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
         reject_flags({**given, "--forced": forced}, "not allowed with --choices, which generates no text")
-        _print_choice_scores(folders, _read_prompts(prompt), choices, through_ends, jsonl, device or "auto")
+        _print_choice_scores(folders, _read_prompts(prompt), choices, continue_past_line_end, jsonl, device or "auto")
         return
     from tfm.cli.console import make_reporter
     from tfm.pipeline.config import DecodingConfig
@@ -106,9 +106,9 @@ def generate(
     config = config_section(DecodingConfig, [*usual, *(sets or ())], flags)
     reader = None
     if forced is None and len(folders) == 1 and device in (None, "auto", "cpu"):
-        reader = _load_numpy_language_model(folders[0], through_ends, config)
+        reader = _load_numpy_language_model(folders[0], continue_past_line_end, config)
     writer = TextGenerator(
-        reader or _load_torch_language_model(folders, through_ends, device or "auto"), config, make_reporter()
+        reader or _load_torch_language_model(folders, continue_past_line_end, device or "auto"), config, make_reporter()
     )
     streams = sys.stdout.isatty() and not (jsonl or writer.searches or forced) and config.n_best == 1
     num_texts = 0
@@ -123,32 +123,34 @@ def generate(
             sys.stdout.flush()
             continue
         for text in texts:
-            if num_texts and writer.through_ends:
+            if num_texts and writer.continue_past_line_end:
                 _print_text(SEPARATOR)
             _print_text(writer.prompt_text(each) + text.text)
             num_texts += 1
 
 
 def _load_numpy_language_model(
-    folder: Path, through_ends: bool | None, config: "DecodingConfig"
+    folder: Path, continue_past_line_end: bool | None, config: "DecodingConfig"
 ) -> "LanguageModel | None":
     """The language model in numpy, which starts sooner than torch; None where that is needed."""
     from tfm.pipeline.inference.generation.numpy_prompt_encoder import load_small_language_model, supports_decoding
 
-    return load_small_language_model(folder, through_ends) if supports_decoding(config) else None
+    return load_small_language_model(folder, continue_past_line_end) if supports_decoding(config) else None
 
 
-def _load_torch_language_model(folders: list[Path], through_ends: bool | None, device: DeviceName) -> "LanguageModel":
+def _load_torch_language_model(
+    folders: list[Path], continue_past_line_end: bool | None, device: DeviceName
+) -> "LanguageModel":
     """The language model, or the ensemble, in torch."""
     from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    return PromptEncoder(load_ensemble(folders, device), through_ends=through_ends)
+    return PromptEncoder(load_ensemble(folders, device), continue_past_line_end=continue_past_line_end)
 
 
 def _stream_text(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
     """Print one text while it is generated."""
-    if apart and writer.through_ends:
+    if apart and writer.continue_past_line_end:
         _print_text(SEPARATOR)
     for some in writer.stream(prompt):
         _print_text(some, end="")
@@ -156,7 +158,12 @@ def _stream_text(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
 
 
 def _print_choice_scores(
-    models: list[Path], prompts: Iterable[str], file: Path, through_ends: bool | None, jsonl: bool, device: DeviceName
+    models: list[Path],
+    prompts: Iterable[str],
+    file: Path,
+    continue_past_line_end: bool | None,
+    jsonl: bool,
+    device: DeviceName,
 ) -> None:
     """Print the log-probability of each line of a file after each prompt."""
     from tfm.data.lines import open_lines
@@ -165,7 +172,7 @@ def _print_choice_scores(
 
     loaded, choices = load_ensemble(models, device), list(open_lines(file))
     for prompt in prompts:
-        found = score_continuations(loaded, prompt, choices, through_ends=through_ends)
+        found = score_continuations(loaded, prompt, choices, continue_past_line_end=continue_past_line_end)
         if jsonl:
             print_json({"prompt": prompt, "choices": [asdict(each) for each in found]})
             sys.stdout.flush()

@@ -10,7 +10,7 @@ import typer
 
 from tfm.cli.streams import print_data, print_json
 
-MAX_FINGERPRINT_CHARACTERS = 12
+FINGERPRINT_CHARACTERS_SHOWN = 12
 MAX_CHARACTERS_SHOWN = 60
 
 
@@ -74,10 +74,10 @@ def _print_json(report: Mapping[str, Any]) -> None:
     print_json(report, indent=2)
 
 
-def _print_lines(found: Iterator[str]) -> None:
+def _print_lines(lines: Iterator[str]) -> None:
     from tfm.pipeline.errors import escape_unprintable
 
-    print_data("\n".join(escape_unprintable(line) for line in found))
+    print_data("\n".join(escape_unprintable(line) for line in lines))
 
 
 def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
@@ -98,7 +98,7 @@ def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
     for label in ("versions", "hardware", "figures"):
         yield from _named_values(label, report[label])
     yield "lineage"
-    yield f"  {report['stage']} {report['fingerprint'][:MAX_FINGERPRINT_CHARACTERS]}  {report['path']}"
+    yield f"  {report['stage']} {report['fingerprint'][:FINGERPRINT_CHARACTERS_SHOWN]}  {report['path']}"
     yield from _lineage_tree(report["inputs"], "  ", set())
 
 
@@ -118,9 +118,7 @@ def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> It
         last = number == len(inputs)
         fingerprint, below = each["fingerprint"], each["lineage"].get("inputs", {})
         made_by = each["lineage"].get("stage")
-        what = (
-            f"{made_by} {fingerprint[:MAX_FINGERPRINT_CHARACTERS]}" if made_by else _describe_code_version(fingerprint)
-        )
+        what = f"{made_by} {fingerprint[:FINGERPRINT_CHARACTERS_SHOWN]}" if made_by else _short_fingerprint(fingerprint)
         again = bool(below) and fingerprint in shown
         end = "  (as above)" if again else ""
         yield f"{indent}{'└─' if last else '├─'} {label}: {what}  {each['path'] or ''}".rstrip() + end
@@ -129,8 +127,8 @@ def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> It
             yield from _lineage_tree(below, f"{indent}{'   ' if last else '│  '}", shown)
 
 
-def _describe_code_version(fingerprint: str) -> str:
+def _short_fingerprint(fingerprint: str) -> str:
     """The fingerprint of an input that no stage made: a file's sha256, or a text that describes it."""
     if re.fullmatch("[0-9a-f]{64}", fingerprint):
-        return f"sha256 {fingerprint[:MAX_FINGERPRINT_CHARACTERS]}"
+        return f"sha256 {fingerprint[:FINGERPRINT_CHARACTERS_SHOWN]}"
     return fingerprint if len(fingerprint) <= MAX_CHARACTERS_SHOWN else f"{fingerprint[:MAX_CHARACTERS_SHOWN]}…"

@@ -12,7 +12,7 @@ from tfm.cli.options import ReplaceUnknown, reject_flags
 if TYPE_CHECKING:
     from tfm.pipeline.serving.dispatch.worker_process import StartWorker
 
-NEEDED = ("starlette", "uvicorn", "python_multipart", "prometheus_client", "sentencex")
+SERVE_PACKAGES = ("starlette", "uvicorn", "python_multipart", "prometheus_client", "sentencex")
 """The packages of the extra `serve`."""
 
 
@@ -86,7 +86,7 @@ def serve(options: ServeOptions) -> None:
     """
     from tfm.pipeline.errors import RecipeError
 
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
+    if missing := [name for name in SERVE_PACKAGES if find_spec(name) is None]:
         raise RecipeError(f"tfm serve: {missing[0]} is not installed: pip install 'tfm-toolkit[serve]'")
     from tfm.pipeline.serving.dispatch.process_starter import ProcessStarter
 

@@ -82,16 +82,16 @@ def train(
 
         dataset, folder = require_flag(data, "--data"), require_flag(out, "--out")
         parts = ("training", "model", "decoding", "evaluation")
-        config = config_section(TrainingConfig, sets, flags, beside=parts)
+        config = config_section(TrainingConfig, sets, flags, other_sections=parts)
         work = partial(
             train_stage,
             config,
-            config_section(ModelConfig, sets, {}, beside=parts),
-            config_section(DecodingConfig, sets, {}, beside=parts),
+            config_section(ModelConfig, sets, {}, other_sections=parts),
+            config_section(DecodingConfig, sets, {}, other_sections=parts),
             dataset,
             folder,
             seed=seed_or_default(seed),
-            evaluation=config_section(EvaluationConfig, sets, {}, beside=parts),
+            evaluation=config_section(EvaluationConfig, sets, {}, other_sections=parts),
             command=command_line(),
         )
     if cluster is None or ranks is None:

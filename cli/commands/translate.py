@@ -16,7 +16,7 @@ import typer
 from tfm.cli.alignment_file import open_alignment_file
 from tfm.cli.captions import caption_images_to_folder, image_arguments, print_captions, reads_images
 from tfm.cli.line_translation import few_lines_by_numpy, translate_lines_by_torch, translate_to_stdout
-from tfm.cli.masks import NUM_CANDIDATES, print_candidates
+from tfm.cli.masks import NUM_CANDIDATES, print_mask_fillings
 from tfm.cli.options import (
     ClusterAddress,
     Device,
@@ -41,7 +41,7 @@ from tfm.cli.options import (
     require_flag,
     run_recipe_stage,
 )
-from tfm.cli.text_argument import STDIN, file_or_text, text_file
+from tfm.cli.text_argument import STDIN, file_or_text, resolve_text_argument
 from tfm.cli.typed_options import flags_of
 from tfm.pipeline.model_io.model_folder import fills_masks, model_folder
 
@@ -206,7 +206,7 @@ def translate(options: TranslateOptions) -> None:
             print_captions(load, named, decoding, *_constraint_texts(options), options.jsonl)
             return
         reject_flags({"IMAGE": options.more}, "this model reads text: give one file of it")
-        text = text_file(options.file, first, held)
+        text = resolve_text_argument(options.file, first, held)
         if options.step is None and fills_masks(first):
             _fill_to_stdout(options, text, decoding)
             return
@@ -321,7 +321,7 @@ def _fill_to_stdout(options: TranslateOptions, file: Path, config: "DecodingConf
     reject_flags({**flags_of(options, *others), **asked}, "has no effect: this model predicts what [MASK] hides")
     count = config.n_best if "n_best" in config.model_fields_set else NUM_CANDIDATES
     lines = open_lines(file) if file != STDIN else stream_lines(sys.stdin.buffer, "stdin")
-    print_candidates(partial(_load_model, options), lines, count, options.unit or "piece", options.jsonl)
+    print_mask_fillings(partial(_load_model, options), lines, count, options.unit or "piece", options.jsonl)
 
 
 def _prefix_texts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:

@@ -73,4 +73,4 @@ def make_text_generator(
     usual: DecodingOptions = {"strategy": "search" if beam is not None else "sample"}
     config = decoding_config(beam, {**usual, **decoding})
     switch = arguments.check_optional_bool(through_ends, "through_ends")
-    return TextGenerator(PromptEncoder(loaded, through_ends=switch), config, reporter)
+    return TextGenerator(PromptEncoder(loaded, continue_past_line_end=switch), config, reporter)

@@ -29,7 +29,13 @@ MIN_TEXTS_PER_THREAD = 4
 
 
 def compiled_stream(
-    model: object, prompt: Sequence[int], config: DecodingConfig, *, longest: int, context: int, through_ends: bool
+    model: object,
+    prompt: Sequence[int],
+    config: DecodingConfig,
+    *,
+    longest: int,
+    context: int,
+    continue_past_line_end: bool,
 ) -> Iterator[NextPieces] | None:
     """Return the texts of `streaming.generate_stream`, without bans; None where the loop does not apply.
 
@@ -38,20 +44,20 @@ def compiled_stream(
         prompt: ids of the prompt.
         config: the [decoding] part of a recipe.
         longest: the most pieces of a text.
-        context: the most pieces that the model reads; with `through_ends` it goes on from the last half of them.
-        through_ends: whether the end token is a piece like others, so that a text ends after `longest` pieces.
+        context: the most pieces that the model reads; with `continue_past_line_end` text goes on from their last half.
+        continue_past_line_end: whether the end token is a piece like others; a text ends after `longest` pieces.
     """
     if _begin_texts(model, [[BOS_ID]], 1) is None:
         return None
     choice = _token_choice_of(config)
-    limits = (0, longest + 1) if through_ends else (min(config.min_length, longest), longest)
+    limits = (0, longest + 1) if continue_past_line_end else (min(config.min_length, longest), longest)
 
     def begin_texts(pieces: Any) -> CompiledTexts:
         found = _begin_texts(model, truncate_context(pieces, context), context)
         assert found is not None
         return found
 
-    return _stream_pieces(begin_texts, prompt, config, choice, limits, context, through_ends)
+    return _stream_pieces(begin_texts, prompt, config, choice, limits, context, continue_past_line_end)
 
 
 def _begin_texts(model: object, pieces: Any, room: int) -> CompiledTexts | None:
@@ -74,7 +80,7 @@ def _stream_pieces(
     choice: TokenChoice,
     limits: tuple[int, int],
     context: int,
-    through_ends: bool,
+    continue_past_line_end: bool,
 ) -> Iterator[NextPieces]:
     """Yield the pieces of all texts, which threads share.
 
@@ -85,10 +91,10 @@ def _stream_pieces(
         choice: how pieces are chosen.
         limits: the fewest pieces before the end token, and the most pieces.
         context: the most pieces that the model reads.
-        through_ends: whether the end token is a piece like others.
+        continue_past_line_end: whether the end token is a piece like others.
     """
     (shortest, longest), num_texts = limits, config.n_best
-    texts, total = np.arange(num_texts), longest - 1 if through_ends else longest + 1
+    texts, total = np.arange(num_texts), longest - 1 if continue_past_line_end else longest + 1
     keys = np.array([sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in range(num_texts)], np.uint64)
     pieces = np.array([[BOS_ID, *prompt]] * num_texts)
     num_threads = max(1, min(torch.get_num_threads(), num_texts // MIN_TEXTS_PER_THREAD))
@@ -107,9 +113,9 @@ def _stream_pieces(
 
             append = partial(CompiledTexts.extend_texts, choice=choice, shortest=shortest - cut, longest=longest - cut)
             new, values = (np.concatenate(each) for each in zip(*run(append, shares, splits), strict=True))
-            yield from _pieces_by_step(texts, new, values, through_ends)
+            yield from _pieces_by_step(texts, new, values, continue_past_line_end)
             pieces, length = np.concatenate([pieces, new], 1), length + steps
-            if not through_ends and (ended := (new == EOS_ID).any(1)).any():
+            if not continue_past_line_end and (ended := (new == EOS_ID).any(1)).any():
                 rows = np.flatnonzero(~ended)
                 for share, kept in zip(shares, np.split(~ended, ends), strict=True):
                     share.select(kept)
@@ -117,14 +123,14 @@ def _stream_pieces(
                 texts, pieces = texts[rows], pieces[rows]
 
 
-def _pieces_by_step(texts: Any, pieces: Any, log_probs: Any, through_ends: bool) -> Iterator[NextPieces]:
+def _pieces_by_step(texts: Any, pieces: Any, log_probs: Any, continue_past_line_end: bool) -> Iterator[NextPieces]:
     """Yield the new pieces (N, T) of texts one after another, of each up to its end token."""
     active = np.ones(len(texts), bool)
     for new, values in zip(pieces.T, log_probs.T, strict=True):
         if not np.isfinite(values[active]).all():
             raise DataError(NON_FINITE_MESSAGE)
         yield NextPieces(texts[active].tolist(), new[active].tolist(), values[active].tolist())
-        if not through_ends:
+        if not continue_past_line_end:
             active &= new != EOS_ID
             if not active.any():
                 return

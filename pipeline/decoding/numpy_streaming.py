@@ -59,7 +59,7 @@ def generate_stream(
     *,
     longest: int,
     context: int,
-    through_ends: bool,
+    continue_past_line_end: bool,
 ) -> Iterator[NextPieces]:
     """Yield, as they grow, `config.n_best` texts that continue a prompt; see `streaming.generate_stream`.
 
@@ -68,16 +68,16 @@ def generate_stream(
         prompt: ids of the prompt.
         config: the [decoding] part of a recipe, which forbids and forces nothing.
         longest: the most pieces of a text.
-        context: the most pieces that the model reads; with `through_ends` it goes on from the last half of them.
-        through_ends: whether the end token is a piece like others, so that a text ends after `longest` pieces.
+        context: the most pieces that the model reads; with `continue_past_line_end` text goes on from their last half.
+        continue_past_line_end: whether the end token is a piece like others; a text ends after `longest` pieces.
     """
-    limits = (0, longest + 1) if through_ends else (min(config.min_length, longest), longest)
+    limits = (0, longest + 1) if continue_past_line_end else (min(config.min_length, longest), longest)
     texts = np.arange(config.n_best)
     keys = np.array([sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in texts.tolist()], np.uint64)
     pieces = np.array([[BOS_ID, *prompt]] * config.n_best)
     shown = truncate_context(pieces, context)
     cache, num_read = network.prefill(shown), shown.shape[1] - 1
-    for length in range(longest if through_ends else longest + 1):
+    for length in range(longest if continue_past_line_end else longest + 1):
         if num_read == context:
             shown = truncate_context(pieces, context)
             cache, num_read = network.prefill(shown), shown.shape[1] - 1
@@ -91,7 +91,7 @@ def generate_stream(
             raise DataError(NON_FINITE_MESSAGE)
         yield NextPieces(texts.tolist(), tokens.tolist(), values.tolist())
         pieces = np.concatenate([pieces, tokens[:, None]], 1)
-        if not through_ends and (tokens == EOS_ID).any():
+        if not continue_past_line_end and (tokens == EOS_ID).any():
             rows = np.flatnonzero(tokens != EOS_ID)
             if not len(rows):
                 return

@@ -72,7 +72,7 @@ def generate_stream(
     *,
     longest: int,
     context: int,
-    through_ends: bool,
+    continue_past_line_end: bool,
     bans: BannedPieces | None,
     device: torch.device,
 ) -> Iterator[NextPieces]:
@@ -86,23 +86,25 @@ def generate_stream(
         prompt: ids of the prompt.
         config: the [decoding] part of a recipe.
         longest: the most pieces of a text.
-        context: the most pieces that the model reads; with `through_ends` it goes on from the last half of them.
-        through_ends: whether the end token is a piece like others, so that a text ends after `longest` pieces.
+        context: the most pieces that the model reads; with `continue_past_line_end` text goes on from their last half.
+        continue_past_line_end: whether the end token is a piece like others; a text ends after `longest` pieces.
         bans: forbidden pieces; None for none.
         device: device of the model.
     """
     if bans is None and device.type == "cpu":
-        compiled = compiled_stream(model, prompt, config, longest=longest, context=context, through_ends=through_ends)
+        compiled = compiled_stream(
+            model, prompt, config, longest=longest, context=context, continue_past_line_end=continue_past_line_end
+        )
         if compiled is not None:
             yield from compiled
             return
-    limits = {"max_length": longest + 1, "min_length": 0} if through_ends else {"max_length": longest}
+    limits = {"max_length": longest + 1, "min_length": 0} if continue_past_line_end else {"max_length": longest}
     rules = LogitsProcessor.from_config([1] * config.n_best, config.model_copy(update=limits), longest + 2, bans=bans)
     choose, texts = _token_selector(config, prompt), torch.arange(config.n_best)
     pieces = torch.tensor([[BOS_ID, *prompt]] * config.n_best, device=device)
     shown = truncate_context(pieces, context)
     state, num_read = prefill(model, shown), shown.shape[1] - 1
-    for length in range(longest if through_ends else longest + 1):
+    for length in range(longest if continue_past_line_end else longest + 1):
         if num_read == context:
             shown = truncate_context(pieces, context)
             state, num_read = prefill(model, shown), shown.shape[1] - 1
@@ -117,7 +119,7 @@ def generate_stream(
         there = (~blocked).cpu()
         yield NextPieces(texts[there].tolist(), tokens[~blocked].tolist(), values[~blocked].tolist())
         pieces = torch.cat([pieces, tokens.unsqueeze(1)], 1)
-        active = ~blocked if through_ends else ~blocked & (tokens != EOS_ID)
+        active = ~blocked if continue_past_line_end else ~blocked & (tokens != EOS_ID)
         if not active.all():
             rows = active.nonzero().squeeze(1)
             if not len(rows):

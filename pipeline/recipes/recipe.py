@@ -174,7 +174,7 @@ def section_from_flags(
     values: Mapping[str, object | None],
     overrides: Sequence[str] = (),
     *,
-    beside: Sequence[str] = (),
+    other_sections: Sequence[str] = (),
 ) -> _Section:
     """Return one part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
 
@@ -182,7 +182,7 @@ def section_from_flags(
         section: the class of the part.
         values: by dotted key inside the part, None where not given.
         overrides: `--set` texts, as in load_recipe.
-        beside: other parts that the command takes; overrides of them are passed over.
+        other_sections: other parts that the command takes; overrides of them are passed over.
 
     Raises:
         RecipeError: as load_recipe, and for a part that the command does not take.
@@ -193,8 +193,8 @@ def section_from_flags(
         if first not in Recipe.model_fields:
             unknown = {"type": "extra_forbidden", "loc": (first,), "msg": "", "input": None}
             raise recipe_error([unknown], Recipe, (), {(first,): Origin(label, COMMAND_LINE_PRIORITY)}, str)
-        if first not in (part, *beside, "seed", "name"):
-            takes = ", ".join(sorted([part, *beside]))
+        if first not in (part, *other_sections, "seed", "name"):
+            takes = ", ".join(sorted([part, *other_sections]))
             raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
     origins: Origins = {}
     found = _validate_section(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)

@@ -9,7 +9,7 @@ import typer
 
 from tests.cli.user import tfm, write_lines
 from tfm.cli.app import _resume_hint, app
-from tfm.cli.commands.recipes.search import _worker_command
+from tfm.cli.commands.recipes.search import _worker_arguments
 from tfm.data.credentials import mask_command
 from tfm.pipeline.artifacts.artifact import open_artifact
 
@@ -70,8 +70,8 @@ def test_no_option_of_ours_looks_like_one() -> None:
 
 def test_workers_get_a_storage_from_the_environment() -> None:
     words = ["search", "a.toml", "--storage", "x://u:hush@h/d", "--workers", "2", "--set", "a=b"]
-    assert _worker_command(words) == ["search", "a.toml", "--set", "a=b"]
-    assert _worker_command(["search", "--storage=x://u:hush@h/d", "--workers=2"]) == ["search"]
+    assert _worker_arguments(words) == ["search", "a.toml", "--set", "a=b"]
+    assert _worker_arguments(["search", "--storage=x://u:hush@h/d", "--workers=2"]) == ["search"]
 
 
 @pytest.mark.slow

@@ -8,12 +8,12 @@ import typer
 from tfm.cli.options import command_line, reject_flags
 from tfm.pipeline.model_io.model_folder import model_folder
 
-Format = Literal["ctranslate2", "huggingface", "onnx"]
+ExportFormat = Literal["ctranslate2", "huggingface", "onnx"]
 
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A trained model.")],
-    to: Annotated[Format, typer.Option("--to", help="The engine that will read it.")],
+    to: Annotated[ExportFormat, typer.Option("--to", help="The engine that will read it.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder.")],
     language: Annotated[
         list[str] | None,

@@ -67,24 +67,24 @@ def plan(
         make_reporter().warn(f"it does not fit: {remedy}")
 
 
-def plan_rows(made: "RunPlan") -> list[list[object]]:
+def plan_rows(plan: "RunPlan") -> list[list[object]]:
     """The rows of the table of a plan."""
-    corpus, giga = made.corpus, 1e9
+    corpus, giga = plan.corpus, 1e9
     rows: list[list[object]] = [
         ["rows an epoch", f"{corpus.rows:,}"],
         ["tokens an epoch, source", f"{corpus.source_tokens:,}"],
         ["tokens an epoch, target", f"{corpus.target_tokens:,}"],
         ["padding", f"{corpus.padding:.1%}"],
         ["updates, without early stopping", f"{corpus.updates:,}"],
-        ["parameters", f"{made.parameters:,}"],
-        ["FLOP an update", f"{made.flop_per_update:.3g}"],
+        ["parameters", f"{plan.parameters:,}"],
+        ["FLOP an update", f"{plan.flop_per_update:.3g}"],
     ]
-    rows += [[f"memory, {name}", f"{size / giga:.2f} GB"] for name, size in made.memory.items()]
-    rows += [["memory of one device", f"{made.total_memory / giga:.2f} of {made.memory_limit / giga:.1f} GB"]]
-    rows += [[f"time, {stage}", format_seconds(seconds)] for stage, seconds in made.seconds.items()]
-    rows += [[f"disk, {name}", f"{size / giga:.2f} GB"] for name, size in made.disk.items()]
-    rows += [] if made.energy_kwh is None else [["energy of the devices, at most", f"{made.energy_kwh:,.1f} kWh"]]
-    return rows + ([] if made.cost is None else [["price", f"{made.cost:,.2f}"]])
+    rows += [[f"memory, {name}", f"{size / giga:.2f} GB"] for name, size in plan.memory.items()]
+    rows += [["memory of one device", f"{plan.total_memory / giga:.2f} of {plan.memory_limit / giga:.1f} GB"]]
+    rows += [[f"time, {stage}", format_seconds(seconds)] for stage, seconds in plan.seconds.items()]
+    rows += [[f"disk, {name}", f"{size / giga:.2f} GB"] for name, size in plan.disk.items()]
+    rows += [] if plan.energy_kwh is None else [["energy of the devices, at most", f"{plan.energy_kwh:,.1f} kWh"]]
+    return rows + ([] if plan.cost is None else [["price", f"{plan.cost:,.2f}"]])
 
 
 def format_seconds(seconds: float) -> str:

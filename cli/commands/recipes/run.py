@@ -73,9 +73,9 @@ def _runner(cluster: str | None) -> Callable[..., dict[str, Exception]]:
     return run_recipes if cluster is None else partial(run_recipes_on_cluster, address=cluster)
 
 
-def _raise_failures(failed: Mapping[str, Exception], number: int) -> None:
+def _raise_failures(failed: Mapping[str, Exception], num_recipes: int) -> None:
     if failed:
-        error = TfmError(f"{len(failed)} of {number} recipes failed: {', '.join(failed)}")
+        error = TfmError(f"{len(failed)} of {num_recipes} recipes failed: {', '.join(failed)}")
         error.exit_code = getattr(next(iter(failed.values())), "exit_code", IO_ERROR_EXIT_CODE)
         raise error
 
@@ -115,30 +115,32 @@ def _cross_validate(
     _raise_failures(failed, len(every))
 
 
-def folds_table(found: "CrossValidation") -> tuple[list[str], list[list[str]]]:
+def folds_table(validation: "CrossValidation") -> tuple[list[str], list[list[str]]]:
     """A row a fold, then the mean ± standard deviation."""
     rows = [
         [
             str(fold.number),
             f"{fold.examples:,}",
             f"{fold.updates:,}",
-            *(f"{fold.figures[name]:.4f}" for name in found.figures),
+            *(f"{fold.figures[name]:.4f}" for name in validation.figures),
         ]
-        for fold in found.folds
+        for fold in validation.folds
     ]
     means = [
-        f"{found.mean(name):.4f} ± {found.deviation(name):.4f}" if found.no_mean_reason(name) is None else "–"
-        for name in found.figures
+        f"{validation.mean(name):.4f} ± {validation.deviation(name):.4f}"
+        if validation.no_mean_reason(name) is None
+        else "–"
+        for name in validation.figures
     ]
-    return ["fold", "examples", "updates", *found.figures], [*rows, ["mean", "", "", *means]]
+    return ["fold", "examples", "updates", *validation.figures], [*rows, ["mean", "", "", *means]]
 
 
-def _print_metric_definitions(found: "CrossValidation") -> None:
+def _print_metric_definitions(validation: "CrossValidation") -> None:
     """The signatures of the means; and which figure has none, as its folds do not compare."""
     from tfm.cli.console import make_reporter
 
-    for name in found.figures:
-        if (why := found.no_mean_reason(name)) is not None:
-            make_reporter().warn(f"{found.name}: {why}")
-        elif (signature := found.signature(name)) is not None:
+    for name in validation.figures:
+        if (why := validation.no_mean_reason(name)) is not None:
+            make_reporter().warn(f"{validation.name}: {why}")
+        elif (signature := validation.signature(name)) is not None:
             make_reporter().line(f"  {name}: {signature}")

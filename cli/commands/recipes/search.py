@@ -92,7 +92,7 @@ def search(
         elif workers is not None and workers > 1:
             if storage is not None:
                 os.environ[STORAGE_ENV_VAR] = storage
-            run_workers(job, workers, _worker_command(sys.argv[1:]))
+            run_workers(job, workers, _worker_arguments(sys.argv[1:]))
         else:
             run_worker(job)
     if final:
@@ -108,7 +108,7 @@ def search(
         )
 
 
-def _worker_command(arguments: list[str]) -> list[str]:
+def _worker_arguments(arguments: list[str]) -> list[str]:
     """Return the same command for one worker, which has the storage from the environment: `ps` shows the arguments."""
     kept, skip = [], False
     for each in arguments:

@@ -38,7 +38,7 @@ class Continuation:
 
 
 def score_continuations(
-    loaded: LoadedModel, prompt: str, choices: Sequence[str], *, through_ends: bool | None = None
+    loaded: LoadedModel, prompt: str, choices: Sequence[str], *, continue_past_line_end: bool | None = None
 ) -> list[Continuation]:
     """Score each text after a prompt: the sum over its tokens of log p(token | all before it).
 
@@ -50,7 +50,7 @@ def score_continuations(
         loaded: the language model.
         prompt: the beginning of the text.
         choices: the texts after it.
-        through_ends: whether text goes on after the end of a line; None: as trained.
+        continue_past_line_end: whether text goes on after the end of a line; None: as trained.
 
     Returns:
         The continuations, the most probable first.
@@ -58,7 +58,7 @@ def score_continuations(
     Raises:
         DataError: a choice adds nothing, or is too long.
     """
-    reader = PromptEncoder(loaded, through_ends=through_ends)
+    reader = PromptEncoder(loaded, continue_past_line_end=continue_past_line_end)
     own = reader.encode(prompt)
     wholes = [reader.encode(prompt + choice) for choice in choices]
     starts = [len(commonprefix((own, whole))) for whole in wholes]  # noqa: RUF071 - of ids, not of paths
@@ -67,7 +67,7 @@ def score_continuations(
             raise DataError(f'the choice "{choice[:40]}" adds no piece to the prompt')
     longest = max(map(len, wholes), default=0)
     too_many = max(0, longest - reader.context)
-    if too_many and (not reader.through_ends or too_many > min(starts)):
+    if too_many and (not reader.continue_past_line_end or too_many > min(starts)):
         raise DataError(f"prompt and choice have {longest} pieces, and the model reads {reader.context}: shorten them")
     found: dict[int, list[float]] = {}
     for start, same in groupby(sorted(range(len(choices)), key=starts.__getitem__), key=starts.__getitem__):

@@ -71,7 +71,7 @@ class LanguageModel(Protocol):
     """A language model that encodes prompts and writes; see `PromptTokenizer`."""
 
     tokenizer: Tokenizer
-    through_ends: bool
+    continue_past_line_end: bool
     context: int
 
     def encode(self, text: str) -> list[int]:
@@ -106,11 +106,11 @@ class TextGenerator:
             raise RecipeError("decoding.replace_unknown takes words of a source, and a text that goes on has none")
         self._reader, self._config, self._reporter = reader, config, reporter
         self._writer = reader.writer(config)
-        self.through_ends = reader.through_ends
+        self.continue_past_line_end = reader.continue_past_line_end
         self.searches = config.strategy == "search" and config.beam > 1
         if (reason := config.n_best_problem()) is not None:
             raise RecipeError(reason)
-        if self.searches and reader.through_ends:
+        if self.searches and reader.continue_past_line_end:
             raise RecipeError(
                 "beam search needs an end, but this text continues past line ends. Use sampling "
                 '(decoding.strategy = "sample"), or --no-through-ends'
@@ -140,7 +140,7 @@ class TextGenerator:
         for each in hypotheses:
             whole = self._reader.decode([*prompt, *each.ids])
             text = whole[len(head) :] if whole.startswith(head) else self._reader.decode(each.ids)
-            num_tokens = len(each.ids) if self._reader.through_ends else each.num_tokens
+            num_tokens = len(each.ids) if self._reader.continue_past_line_end else each.num_tokens
             found.append(GeneratedText(text, each.score, each.log_prob, num_tokens))
         return found
 
@@ -166,7 +166,7 @@ class TextGenerator:
             if text.startswith(said) and (ends or not goes_on):
                 yield text[len(said) :]
                 said = text
-            if ends and self._reader.through_ends:
+            if ends and self._reader.continue_past_line_end:
                 yield "\n"
                 line, said = [], ""
         if (text := self._reader.tokenizer.decode(line)).startswith(said):
@@ -176,7 +176,7 @@ class TextGenerator:
     def _max_new_pieces(self, prompt: Sequence[int]) -> int:
         """The number of pieces that may follow a prompt. Raises DataError where there is no room for any."""
         wanted, room = self._config.max_length or DEFAULT_MAX_TOKENS, self._reader.context - 1 - len(prompt)
-        if self._reader.through_ends or wanted <= room:
+        if self._reader.continue_past_line_end or wanted <= room:
             return wanted
         if room < 1:
             raise DataError(
@@ -199,7 +199,7 @@ class TextGenerator:
         divisors = LENGTH_NORMS[self._config.length_norm](
             np.array([max(1.0, len(each)) for each in ids]), self._config.alpha
         ).tolist()
-        kept = ids if self._reader.through_ends else [each[:-1] for each in ids]
+        kept = ids if self._reader.continue_past_line_end else [each[:-1] for each in ids]
         self._warn_if_truncated(prompt, [len(each) for each in kept])
         found = zip(kept, sums, divisors, strict=True)
         return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)

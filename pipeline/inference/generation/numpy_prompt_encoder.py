@@ -26,9 +26,14 @@ class NumpyPromptEncoder(PromptTokenizer):
     """A language model in numpy and the text it reads; the rest as `PromptTokenizer`."""
 
     def __init__(
-        self, network: DecoderOnly, config: ModelConfig, tokenizer: Tokenizer, folder: Path, through_ends: bool | None
+        self,
+        network: DecoderOnly,
+        config: ModelConfig,
+        tokenizer: Tokenizer,
+        folder: Path,
+        continue_past_line_end: bool | None,
     ) -> None:
-        super().__init__(config, tokenizer, network.max_length, folder, through_ends)
+        super().__init__(config, tokenizer, network.max_length, folder, continue_past_line_end)
         self.network = network
 
     def writer(self, config: DecodingConfig) -> "NumpyWriter":
@@ -50,7 +55,7 @@ class NumpyWriter:
             self._config.model_copy(update={"n_best": num_texts}),
             longest=longest,
             context=self._reader.context,
-            through_ends=self._reader.through_ends,
+            continue_past_line_end=self._reader.continue_past_line_end,
         )
 
     def search(
@@ -72,12 +77,12 @@ def supports_decoding(config: DecodingConfig) -> bool:
     return is_unconstrained(config) and num_texts <= MAX_TEXTS and config.n_best_problem() is None
 
 
-def load_small_language_model(folder: Path, through_ends: bool | None) -> NumpyPromptEncoder | None:
+def load_small_language_model(folder: Path, continue_past_line_end: bool | None) -> NumpyPromptEncoder | None:
     """Load the language model in a folder, verified, if it can write without torch.
 
     Args:
         folder: of the model.
-        through_ends: whether the next line follows after the end of a line; None: as trained.
+        continue_past_line_end: whether the next line follows after the end of a line; None: as trained.
 
     Returns:
         The model; None where torch is needed for it, or to report a problem with it.
@@ -95,6 +100,6 @@ def load_small_language_model(folder: Path, through_ends: bool | None) -> NumpyP
             network = build_decoder_only_network(parts.config, parts.weights, vocab=tokenizer.vocab_size)
         except UnsupportedModelError:
             return None
-        return NumpyPromptEncoder(network, parts.config, tokenizer, manifest.path, through_ends)
+        return NumpyPromptEncoder(network, parts.config, tokenizer, manifest.path, continue_past_line_end)
 
     return read_artifact(folder, read, "train")

@@ -23,10 +23,14 @@ from tfm.tokenizer.special import BOS_ID
 class PromptEncoder(PromptTokenizer):
     """A language model and the text it reads; the rest as `PromptTokenizer`."""
 
-    def __init__(self, loaded: LoadedModel, *, through_ends: bool | None = None) -> None:
+    def __init__(self, loaded: LoadedModel, *, continue_past_line_end: bool | None = None) -> None:
         model: Any = loaded.model
         super().__init__(
-            loaded.config, loaded.target_tokenizer, getattr(model, "max_length", 0), loaded.folder, through_ends
+            loaded.config,
+            loaded.target_tokenizer,
+            getattr(model, "max_length", 0),
+            loaded.folder,
+            continue_past_line_end,
         )
         self.model: Any = model.eval()
         self.device: torch.device = next(self.model.parameters()).device
@@ -53,7 +57,7 @@ class TorchWriter:
                 config.model_copy(update={"n_best": num_texts}),
                 longest=longest,
                 context=reader.context,
-                through_ends=reader.through_ends,
+                continue_past_line_end=reader.continue_past_line_end,
                 bans=replace(self._phrases, before=prompt).banned_pieces(config.no_repeat_ngram),
                 device=reader.device,
             )

@@ -19,7 +19,7 @@ class PromptTokenizer:
         tokenizer: that of the model.
         max_length: the most pieces that the model reads.
         folder: of the model, for messages.
-        through_ends: whether the next line follows after the end of a line; None: as trained, which is true if the
+        continue_past_line_end: whether the next line follows after the end of a line; None: as trained, true if the
             model has learned from running text.
 
     Raises:
@@ -27,24 +27,31 @@ class PromptTokenizer:
     """
 
     def __init__(
-        self, config: ModelConfig, tokenizer: Tokenizer, max_length: int, folder: Path, through_ends: bool | None
+        self,
+        config: ModelConfig,
+        tokenizer: Tokenizer,
+        max_length: int,
+        folder: Path,
+        continue_past_line_end: bool | None,
     ) -> None:
         if not ABILITIES[config.task].generates:
             raise DataError(f"was trained for {config.task}, and is not a language model", file=folder)
         self.tokenizer = tokenizer
-        self.through_ends = config.block is not None if through_ends is None else through_ends
+        self.continue_past_line_end = (
+            config.block is not None if continue_past_line_end is None else continue_past_line_end
+        )
         self.context = min(max_length, config.block or max_length)
         """The most pieces that are read at once, the begin token first."""
 
     def encode(self, text: str) -> list[int]:
         """The pieces of a text, in which lines end with the end token."""
-        lines = text.split("\n") if self.through_ends else [text]
+        lines = text.split("\n") if self.continue_past_line_end else [text]
         encoded = self.tokenizer.encode_batch(lines)
         return [piece for number, line in enumerate(encoded) for piece in ([EOS_ID] if number else []) + line]
 
     def encode_spelled(self, prompt: str) -> list[int]:
         """The pieces of a prompt. Raises DataError where the vocabulary cannot spell a part of it."""
-        encode_spelled(self.tokenizer, prompt.split("\n") if self.through_ends else [prompt], "the prompt")
+        encode_spelled(self.tokenizer, prompt.split("\n") if self.continue_past_line_end else [prompt], "the prompt")
         return self.encode(prompt)
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -15,13 +15,13 @@ from tfm.tokenizer.special import EOS_ID
 class PieceCount:
     """The pieces that a text has so far, and whether it has ended by itself."""
 
-    through_ends: bool
+    continue_past_line_end: bool
     pieces: int = 0
     has_ended: bool = False
 
     def add(self, piece: int) -> None:
         """Count a piece."""
-        if piece == EOS_ID and not self.through_ends:
+        if piece == EOS_ID and not self.continue_past_line_end:
             self.has_ended = True
         else:
             self.pieces += 1
@@ -44,13 +44,16 @@ class Completions:
             DataError: the model cannot spell the prompt, or has no room for anything behind it.
         """
         config = DecodingConfig.model_validate({"strategy": "sample", **dict(query.sampling)})
-        generator, count = TextGenerator(self._reader, config, NullReporter()), PieceCount(self._reader.through_ends)
+        generator, count = (
+            TextGenerator(self._reader, config, NullReporter()),
+            PieceCount(self._reader.continue_past_line_end),
+        )
         num_prompt = len(self._reader.encode_spelled(query.text))
         parts = generator.stream(query.text, count.add)
         next(parts)  # the prompt
         yield from parts
         room = self._reader.context - 1 - num_prompt
         longest = config.max_length or DEFAULT_MAX_TOKENS
-        longest = longest if count.through_ends else min(longest, room)  # there the end token can but follow
+        longest = longest if count.continue_past_line_end else min(longest, room)  # there the end token can but follow
         finish = "stop" if count.has_ended and count.pieces < longest else "length"
         yield {"finish": finish, "prompt_tokens": num_prompt, "tokens": count.pieces}

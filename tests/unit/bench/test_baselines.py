@@ -65,8 +65,8 @@ def test_settings_come_back_as_the_config_they_were() -> None:
     words = set_options("model", model.model_dump(mode="json", exclude_defaults=True))
     words += set_options("training", training.model_dump(mode="json", exclude_defaults=True))
     given = [word for word in words if word != "--set"]
-    assert section_from_flags(ModelConfig, {}, given, beside=("training",)) == model
-    assert section_from_flags(TrainingConfig, {}, given, beside=("model",)) == training
+    assert section_from_flags(ModelConfig, {}, given, other_sections=("training",)) == model
+    assert section_from_flags(TrainingConfig, {}, given, other_sections=("model",)) == training
 
 
 def test_peers_have_equal_stacks_and_one_table() -> None:

@@ -62,7 +62,7 @@ def make_model(dtype: torch.dtype = torch.float32, **changes: Any) -> LoadedMode
 def written(model: object, config: DecodingConfig, *, compiled: bool, **how: Any) -> dict[int, list[tuple[int, float]]]:
     """The pieces of each text with their log-probabilities."""
     found: dict[int, list[tuple[int, float]]] = {}
-    how = {"longest": 20, "context": 40, "through_ends": False} | how
+    how = {"longest": 20, "context": 40, "continue_past_line_end": False} | how
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
             patch.setattr(streaming, "compiled_stream", lambda *_, **__: None)
@@ -81,16 +81,16 @@ def assert_same(found: dict[int, list[tuple[int, float]]], wanted: dict[int, lis
         assert [each for _, each in pieces] == pytest.approx([each for _, each in wanted[text]], abs=2e-4)
 
 
-@pytest.mark.parametrize("through_ends", [False, True])
+@pytest.mark.parametrize("continue_past_line_end", [False, True])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.few(4)
-def test_texts_are_those_of_the_plain_modules(settings: dict[str, Any], through_ends: bool) -> None:
+def test_texts_are_those_of_the_plain_modules(settings: dict[str, Any], continue_past_line_end: bool) -> None:
     loaded, config = make_model(**MODELS["rotary, GELU"]), DecodingConfig(**settings)
-    how = {"through_ends": True, "context": 12, "longest": 33} if through_ends else {}
+    how = {"continue_past_line_end": True, "context": 12, "longest": 33} if continue_past_line_end else {}
     found = written(loaded.model, config, compiled=True, **how)
     assert_same(found, written(loaded.model, config, compiled=False, **how))
     lengths = {len(each) for each in found.values()}
-    assert lengths == {33} if through_ends else len(found) == 1 or len(lengths) > 1
+    assert lengths == {33} if continue_past_line_end else len(found) == 1 or len(lengths) > 1
 
 
 @pytest.mark.parametrize("limits", [(None, 0.9), (3, None), (7, 0.5), (50, 1.0), (None, 1e-9)], ids=str)
@@ -180,7 +180,7 @@ def test_a_text_is_the_same_to_the_bit_beside_any_others() -> None:
 def test_other_settings_and_models_are_left_to_the_plain_modules(
     changes: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    how: dict[str, Any] = {"longest": 5, "context": 9, "through_ends": False}
+    how: dict[str, Any] = {"longest": 5, "context": 9, "continue_past_line_end": False}
     with torch.no_grad():
         assert compiled_stream(make_model().model, PROMPT, DecodingConfig(), **how) is not None
         assert compiled_stream(make_model(**changes).model, PROMPT, DecodingConfig(**settings), **how) is None

@@ -80,10 +80,16 @@ def running():
     return loaded
 
 
-def written(model, prompt, config, *, longest=12, context=64, through_ends=False, bans=None):
+def written(model, prompt, config, *, longest=12, context=64, continue_past_line_end=False, bans=None):
     """The pieces of each text, and the sums of their log-probabilities."""
     pieces, sums = [[] for _ in range(config.n_best)], [0.0] * config.n_best
-    settings = {"longest": longest, "context": context, "through_ends": through_ends, "bans": bans, "device": CPU}
+    settings = {
+        "longest": longest,
+        "context": context,
+        "continue_past_line_end": continue_past_line_end,
+        "bans": bans,
+        "device": CPU,
+    }
     for some in generate_stream(model, prompt, config, **settings):
         for text, piece, log_prob in zip(some.texts, some.pieces, some.log_probs, strict=True):
             pieces[text].append(piece)
@@ -145,7 +151,7 @@ def test_a_beam_finds_the_best_after_the_prompt():
 def test_beyond_what_it_reads_a_text_goes_on_from_its_last_half(prompt, context):
     model = HashText(30, sharpness=5)
     config = SAMPLE.model_copy(update={"temperature": 0.0, "n_best": 1})
-    (pieces,), (total,) = written(model, prompt, config, longest=30, context=context, through_ends=True)
+    (pieces,), (total,) = written(model, prompt, config, longest=30, context=context, continue_past_line_end=True)
     assert len(pieces) == 30
     assert EOS_ID in pieces or context < 10, "the law says nothing of ends"
     assert model.most_read == context or not prompt
@@ -173,18 +179,20 @@ def test_what_is_shown_leaves_room():
 
 def test_a_text_does_not_depend_on_those_beside_it():
     model = decoder_only(3)
-    pieces, _ = written(model, PROMPT, SAMPLE, longest=20, context=9, through_ends=True)
+    pieces, _ = written(model, PROMPT, SAMPLE, longest=20, context=9, continue_past_line_end=True)
     for number in (1, 2):
         fewer, _ = written(model, PROMPT, SAMPLE.model_copy(update={"n_best": number}), longest=20, context=9,
-                           through_ends=True)  # fmt: skip
+                           continue_past_line_end=True)  # fmt: skip
         assert fewer == pieces[:number]
-    other, _ = written(model, PROMPT, SAMPLE.model_copy(update={"seed": 5}), longest=20, context=9, through_ends=True)
+    other, _ = written(
+        model, PROMPT, SAMPLE.model_copy(update={"seed": 5}), longest=20, context=9, continue_past_line_end=True
+    )
     assert other != pieces
 
 
 def test_a_text_ends_where_bans_leave_nothing():
     pieces, _ = written(
-        HashText(7), [4], SAMPLE, longest=30, through_ends=True, bans=BannedPieces.from_config(1, before=[4])
+        HashText(7), [4], SAMPLE, longest=30, continue_past_line_end=True, bans=BannedPieces.from_config(1, before=[4])
     )
     assert all(sorted(each) == [1, EOS_ID, 5, 6] for each in pieces)
 
@@ -238,14 +246,14 @@ def test_a_character_in_bytes_is_streamed_when_it_is_known(lines, monkeypatch, s
     writer = TextGenerator(reader, SAMPLE.model_copy(update={"n_best": 1}), NullReporter())
     monkeypatch.setattr(writer, "_sample_texts", lambda *_: (NextPieces([0], [each], [0.0]) for each in (*ids, EOS_ID)))
     assert "".join(writer.stream("")) == reader.decode(ids)
-    reader.through_ends = True  # where a text may stop anywhere
+    reader.continue_past_line_end = True  # where a text may stop anywhere
     monkeypatch.setattr(writer, "_sample_texts", lambda *_: (NextPieces([0], [each], [0.0]) for each in ids))
     assert "".join(writer.stream("")) == reader.decode(ids)
 
 
 def test_running_text_goes_on_through_the_ends_of_lines(running, lines):
-    assert PromptEncoder(running).through_ends
-    assert not PromptEncoder(lines).through_ends
+    assert PromptEncoder(running).continue_past_line_end
+    assert not PromptEncoder(lines).continue_past_line_end
     assert PromptEncoder(running).context == 12
     reader = PromptEncoder(running)
     ids = reader.encode("a dog\n\nthe sea")
@@ -253,7 +261,9 @@ def test_running_text_goes_on_through_the_ends_of_lines(running, lines):
     assert reader.decode(ids) == "a dog\n\nthe sea"
     with pytest.raises(RecipeError, match="continues past line ends"):
         TextGenerator(reader, DecodingConfig(beam=2), NullReporter())
-    TextGenerator(PromptEncoder(running, through_ends=False), DecodingConfig(beam=2), NullReporter()).texts("a dog")
+    TextGenerator(PromptEncoder(running, continue_past_line_end=False), DecodingConfig(beam=2), NullReporter()).texts(
+        "a dog"
+    )
 
 
 def test_a_text_as_long_as_the_model_reads_is_told(lines):

@@ -52,7 +52,7 @@ LINES, RUNNING = make_model(), make_model(block=12)
 def assert_same_texts(loaded: LoadedModel, config: DecodingConfig) -> list[int]:
     """Compare the texts of both; the numbers of their tokens."""
     ours = NumpyPromptEncoder(
-        numpy_language_model(loaded), loaded.config, loaded.target_tokenizer, loaded.folder, through_ends=None
+        numpy_language_model(loaded), loaded.config, loaded.target_tokenizer, loaded.folder, continue_past_line_end=None
     )
     both = [TextGenerator(reader, config, NullReporter()) for reader in (ours, PromptEncoder(loaded))]
     lengths = []
@@ -104,7 +104,7 @@ def test_settings_that_numpy_does_not_know_are_left_to_torch(settings: dict[str,
 
 def test_problems_are_said_as_by_torch() -> None:
     ours = NumpyPromptEncoder(
-        numpy_language_model(LINES), LINES.config, LINES.target_tokenizer, LINES.folder, through_ends=True
+        numpy_language_model(LINES), LINES.config, LINES.target_tokenizer, LINES.folder, continue_past_line_end=True
     )
     with pytest.raises(RecipeError, match="beam search needs an end"):
         TextGenerator(ours, DecodingConfig(beam=2), NullReporter())
@@ -114,7 +114,11 @@ def test_problems_are_said_as_by_torch() -> None:
         TextGenerator(ours, DecodingConfig(beam=1), NullReporter()).texts("\u5bb6")
     with pytest.raises(DataError, match="is not a language model"):
         NumpyPromptEncoder(
-            numpy_language_model(LINES), tiny_model().config, LINES.target_tokenizer, LINES.folder, through_ends=None
+            numpy_language_model(LINES),
+            tiny_model().config,
+            LINES.target_tokenizer,
+            LINES.folder,
+            continue_past_line_end=None,
         )
 
 
@@ -123,7 +127,7 @@ def test_weights_that_are_no_numbers_are_an_error() -> None:
     with torch.no_grad():
         broken.model.norm.weight.fill_(torch.nan)
     ours = NumpyPromptEncoder(
-        numpy_language_model(broken), broken.config, broken.target_tokenizer, broken.folder, through_ends=None
+        numpy_language_model(broken), broken.config, broken.target_tokenizer, broken.folder, continue_past_line_end=None
     )
     for config in (DecodingConfig(strategy="sample"), DecodingConfig(beam=3)):
         with pytest.raises(DataError, match="no finite probabilities"):

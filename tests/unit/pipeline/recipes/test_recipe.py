@@ -345,7 +345,7 @@ def test_flags_alone_make_a_part(tmp_path: Path) -> None:
     )
     assert config == TokenizerConfig(kind="char", lowercase=True)
     sets = ["model.encoder.heads=4", "training.max_steps=1"]
-    deep = section_from_flags(ModelConfig, {"encoder.layers": 2}, sets, beside=["training"])
+    deep = section_from_flags(ModelConfig, {"encoder.layers": 2}, sets, other_sections=["training"])
     assert (deep.encoder.layers, deep.encoder.heads) == (2, 4)
     with pytest.raises(RecipeError, match=r"tokenizer\.kind = \"x\" is not allowed"):
         section_from_flags(TokenizerConfig, {"kind": "x"})

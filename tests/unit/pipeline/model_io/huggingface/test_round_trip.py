@@ -144,13 +144,13 @@ def assert_goes_on_as_here(ours: LoadedModel, folder: Path, model: Any) -> None:
 
     tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
     reader = PromptEncoder(ours)
-    for prompt in ("", "a dog", "a dog\nthe sea" if reader.through_ends else "the sea"):
+    for prompt in ("", "a dog", "a dog\nthe sea" if reader.continue_past_line_end else "the sea"):
         inputs = tokenizer(prompt, return_tensors="pt")
         room = reader.context - inputs.input_ids.shape[1]
         config = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=room, min_length=room)
         writer = TextGenerator(reader, config, NullReporter())
         wanted = writer.prompt_text(prompt) + writer.texts(prompt)[0].text
-        written = model.generate(**inputs, **({} if reader.through_ends else {"min_new_tokens": room}))
+        written = model.generate(**inputs, **({} if reader.continue_past_line_end else {"min_new_tokens": room}))
         assert written.shape[1] == reader.context
         assert tokenizer.decode(written[0], skip_special_tokens=True) == wanted
     assert model.config.max_position_embeddings == reader.context
