@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.tokenizer.special import SPECIAL_TOKENS
 
 SOURCE, TARGET, VOCABULARY = "train.source", "train.target", "vocabulary.tsv"
@@ -23,5 +23,5 @@ def write_pieces(split: Split, vocab_size: int, folder: Path) -> None:
     (folder / VOCABULARY).write_text("".join(f"{each}\t1\n" for each in words), encoding="utf-8")
 
 
-def _lines(column: Column) -> Sequence[str]:
+def _lines(column: TokenIdColumn) -> Sequence[str]:
     return [" ".join(map(make_word, ids)) for ids in column.to_lists()]

@@ -44,7 +44,7 @@ from tfm.cli.options import IO_ERROR_EXIT_CODE, command_line
 from tfm.cli.streams import TerminalStream, print_data, print_message, redirect_to_devnull
 from tfm.cli.torchrun_output import INTERRUPTED_EXIT_CODE, choose_error_stream, is_idle_rank, rank_zero_stderr
 from tfm.cli.typed_options import with_options
-from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, mask_command
+from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, redact_command_line
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.stop_signal import stop_signals
 
@@ -116,7 +116,7 @@ def _resume_hint() -> str:
     """The command to repeat; under torchrun that is torchrun's own, which is not known here."""
     if "WORLD_SIZE" in os.environ:
         return ""
-    masked = mask_command(command_line())
+    masked = redact_command_line(command_line())
     note = "" if masked == command_line() else f" (with a credential, not printed, in place of {MASK})"
     return f"{note}:\n  {shlex.join(masked)}"
 

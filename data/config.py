@@ -215,12 +215,12 @@ class DataConfig(BaseModel):
         """The tags of training corpora, each once."""
         return tuple(sorted({corpus.tag for corpus in self.train if corpus.tag is not None}))
 
-    def epoch_without_corpora(self, last: int) -> int | None:
-        """The first epoch, up to `last`, in which no training corpus is used."""
-        ranges = sorted(corpus.epochs or (1, last) for corpus in self.train)
+    def epoch_without_corpora(self, last_epoch: int) -> int | None:
+        """The first epoch, up to `last_epoch`, in which no training corpus is used."""
+        ranges = sorted(corpus.epochs or (1, last_epoch) for corpus in self.train)
         covered = 0
         for first, end in ranges:
             if first > covered + 1:
                 break
             covered = max(covered, end)
-        return covered + 1 if ranges and covered < last else None
+        return covered + 1 if ranges and covered < last_epoch else None

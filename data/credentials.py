@@ -68,14 +68,14 @@ def _flag_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]
     )
 
 
-def mask_credentials(text: str) -> str:
+def redact_credentials(text: str) -> str:
     """The text with `***` in place of every credential in it."""
     for pattern, replacement in _text_patterns():
         text = pattern.sub(replacement, text)
     return text
 
 
-def mask_command(words: Sequence[str]) -> list[str]:
+def redact_command_line(words: Sequence[str]) -> list[str]:
     """The words of a command line with `***` in place of every credential, also of one that is a word of its own."""
     flag, assignment, setting = _flag_patterns()
     masked, is_value = [], False
@@ -85,7 +85,9 @@ def mask_command(words: Sequence[str]) -> list[str]:
         elif set_in_one := setting.fullmatch(word):
             masked.append(set_in_one[1] + assignment.sub(rf"\1{MASK}", set_in_one[2]))
         else:
-            masked.append(mask_credentials(assignment.sub(rf"\1{MASK}", word) if assignment.fullmatch(word) else word))
+            masked.append(
+                redact_credentials(assignment.sub(rf"\1{MASK}", word) if assignment.fullmatch(word) else word)
+            )
         is_value = flag.fullmatch(word) is not None
     return masked
 
@@ -95,4 +97,4 @@ def holds_credential(words: Sequence[str]) -> bool:
     flag, _, _ = _flag_patterns()
     pairs = zip(words, words[1:], strict=False)
     is_behind = any(flag.fullmatch(word) and not after.startswith("--") for word, after in pairs)
-    return is_behind or any(mask_credentials(word) != word for word in words)
+    return is_behind or any(redact_credentials(word) != word for word in words)

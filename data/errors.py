@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfm.data.credentials import mask_credentials
+from tfm.data.credentials import redact_credentials
 
 if TYPE_CHECKING:  # errors are shown without waiting for pydantic
     from pydantic import ValidationError
@@ -26,7 +26,7 @@ class TfmError(Exception):
     exit_code = 1
 
     def __init__(self, text: str) -> None:
-        super().__init__("\n".join(map(escape_unprintable, mask_credentials(text).split("\n"))))
+        super().__init__("\n".join(map(escape_unprintable, redact_credentials(text).split("\n"))))
 
 
 def escape_unprintable(text: str) -> str:
@@ -50,7 +50,7 @@ def escape_control_characters(text: str, keep: str = "\n\t") -> str:
 
 def format_for_terminal(text: str) -> str:
     """A text as a terminal or a log may get it: control characters spelled out, credentials masked."""
-    return escape_control_characters(mask_credentials(text))
+    return escape_control_characters(redact_credentials(text))
 
 
 def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 200) -> str:
@@ -65,28 +65,28 @@ def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 
     return text if len(text) <= max_chars else f"{text[:max_chars]}..."
 
 
-def format_count(number: int, singular: str, plural: str = "") -> str:
+def format_count(count: int, singular: str, plural: str = "") -> str:
     """A number of things as a message has it: "1 line", "1,200 lines".
 
     Args:
-        number: how many there are.
+        count: how many there are.
         singular: the word for one.
         plural: the word for several; without it the singular and s.
     """
-    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
-def format_share(number: int, whole: int, singular: str, has: str, have: str) -> str:
+def format_share(count: int, total: int, singular: str, has: str, have: str) -> str:
     """A part of a number of things, with its verb: "1 of 5 lines has", "2 of 5 lines have".
 
     Args:
-        number: how many the sentence is about.
-        whole: how many there are.
+        count: how many the sentence is about.
+        total: how many there are.
         singular: the word for one.
         has: the verb for one.
         have: the verb for several.
     """
-    return f"{number:,} of {format_count(whole, singular)} {has if number == 1 else have}"
+    return f"{count:,} of {format_count(total, singular)} {has if count == 1 else have}"
 
 
 def validation_problem(error: "ValidationError") -> str:

@@ -117,8 +117,8 @@ def path_inside(folder: Path, name: object, *, file: Path, roots: Sequence[str] 
     return path
 
 
-def _is_inside(place: str, root: str) -> bool:
-    return os.path.commonpath([root, place]) == root
+def _is_inside(path: str, root: str) -> bool:
+    return os.path.commonpath([root, path]) == root
 
 
 def _url_scheme(name: str) -> str:

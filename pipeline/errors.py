@@ -12,7 +12,7 @@ TfmError
 import os
 from typing import TypeVar
 
-from tfm.data.credentials import MASK, mask_command
+from tfm.data.credentials import MASK, redact_command_line
 from tfm.data.errors import (
     DataError,
     TfmError,
@@ -38,7 +38,7 @@ __all__ = [
     "format_for_terminal",
     "is_local_error",
     "mark_as_local",
-    "mask_command",
+    "redact_command_line",
 ]  # fmt: skip
 
 _LOCAL_ERROR_MARK = "this process alone has this error"

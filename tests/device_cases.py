@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from tfm.data.dataset.store import Column, Dataset, Split
+from tfm.data.dataset.store import Dataset, Split, TokenIdColumn
 from tfm.model.build import Model, build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.config import DecodingConfig
@@ -102,8 +102,8 @@ def split_of(task: str) -> Split:
         targets = [[4 + row % 3] for row in range(12)]
     if task == "tagging":
         targets = [[4 + number % 3 for number in source] for source in sources]
-    words = Column.from_lists([[1] * len(source) for source in sources])
-    return Split(Column.from_lists(sources), Column.from_lists(targets), np.ones(12), words=words)
+    words = TokenIdColumn.from_lists([[1] * len(source) for source in sources])
+    return Split(TokenIdColumn.from_lists(sources), TokenIdColumn.from_lists(targets), np.ones(12), words=words)
 
 
 T_Trainer = TypeVar("T_Trainer", bound=Trainer)

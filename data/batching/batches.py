@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.token_stream import TokenStream
-from tfm.data.dataset.split import Column, Ids, Split
+from tfm.data.dataset.split import Ids, Split, TokenIdColumn
 from tfm.data.images.decoding import Pixels
 from tfm.data.images.preparation import ImageTransform
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -107,7 +107,7 @@ class TextBatch:
         return replace(self, tokens_in=tokens_in, tokens_out=tokens_out)
 
 
-def make_text_batch(column: Column, rows: Ints) -> TextBatch:
+def make_text_batch(column: TokenIdColumn, rows: Ints) -> TextBatch:
     """The texts of `rows` of a column, in that order, each with its end token."""
     ids, lengths = column.take(rows)
     tokens_in = _add_control_token(BOS_ID, ids, lengths, at_start=True)
@@ -172,11 +172,15 @@ def pair_batch_from_ids(
     """
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} sources but {len(targets)} targets")
-    sizes = None if words is None else Column.from_lists(words)
-    return _batch_from_columns(Column.from_lists(sources), Column.from_lists(targets), np.arange(len(sources)), sizes)
+    sizes = None if words is None else TokenIdColumn.from_lists(words)
+    return _batch_from_columns(
+        TokenIdColumn.from_lists(sources), TokenIdColumn.from_lists(targets), np.arange(len(sources)), sizes
+    )
 
 
-def _batch_from_columns(source: Column, target: Column, rows: Ints, words: Column | None) -> PairBatch:
+def _batch_from_columns(
+    source: TokenIdColumn, target: TokenIdColumn, rows: Ints, words: TokenIdColumn | None
+) -> PairBatch:
     source_ids, source_lengths = source.take(rows)
     target_ids, target_lengths = target.take(rows)
     return PairBatch(

@@ -58,7 +58,7 @@ def make_batches(
     if max_lengths[-1] > budget:
         too_long = f"row {rows[-1]} has {max_lengths[-1]} tokens on one side, more than a batch may hold ({budget})"
         raise DataError(f"{too_long}; raise batch_tokens")
-    found = split_by_budget(rows, max_lengths, budget, first=first)
+    found = split_by_budget(rows, max_lengths, budget, first_share=first)
     return [found[i] for i in rng.permutation(len(found))]
 
 
@@ -76,7 +76,7 @@ def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) 
         return []
     max_lengths = np.maximum(source_lengths, target_lengths)
     order = np.argsort(length_sort_keys(max_lengths, source_lengths - target_lengths, flip=False), kind="stable")
-    return split_by_budget(order, np.sort(max_lengths), budget, first=1.0)
+    return split_by_budget(order, np.sort(max_lengths), budget, first_share=1.0)
 
 
 def padding_share(batches: Sequence[Ints], source_lengths: Ints, target_lengths: Ints) -> float:
@@ -163,17 +163,17 @@ def length_sort_keys(max_lengths: Ints, difference: Ints, *, flip: bool) -> Ints
     return max_lengths * (2 * int(max_lengths.max()) + 1) + turn
 
 
-def split_by_budget(rows: Ints, max_lengths: Ints, budget: int, *, first: float) -> list[Ints]:
+def split_by_budget(rows: Ints, max_lengths: Ints, budget: int, *, first_share: float) -> list[Ints]:
     """Split rows into consecutive pieces, each as long as the budget allows. A row over the budget stands alone.
 
     Args:
         rows: (rows,) row numbers, ascending in `max_lengths`.
         max_lengths: (rows,) tokens of each row's larger side.
         budget: the largest B * longest row of a piece of B rows.
-        first: the share of the budget that the first piece gets, which moves every later cut.
+        first_share: the share of the budget that the first piece gets, which moves every later cut.
     """
     pieces = []
-    begin, share = 0, max(int(first * budget), 1)
+    begin, share = 0, max(int(first_share * budget), 1)
     while begin < len(rows):
         window = max_lengths[begin : begin + max(share // int(max_lengths[begin]), 1)]
         filled = window * np.arange(1, len(window) + 1)

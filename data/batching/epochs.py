@@ -27,8 +27,8 @@ class Epochs:
     num_batches: Callable[[int], int]
     num_tokens: int
 
-    def __call__(self, number: int) -> Sequence[Ints]:
-        return self.batches(number)
+    def __call__(self, epoch: int) -> Sequence[Ints]:
+        return self.batches(epoch)
 
 
 def empty_epoch_error(epoch: int) -> DataError:
@@ -58,30 +58,30 @@ def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: i
     shards = Shards(len(split), split.shard_rows)
     histograms, uniform = _count_lengths(task, split, shards)
 
-    def in_epoch(number: int, epoch: int) -> tuple[tuple[Ints, Ints], Ints, NDArray[np.float64] | None]:
-        rows = shards.rows(number)
+    def in_epoch(shard: int, epoch: int) -> tuple[tuple[Ints, Ints], Ints, NDArray[np.float64] | None]:
+        rows = shards.rows(shard)
         part = split.select_training_rows(rows)
         weights = part.weights[:] * (task.num_predictions(part) > 0) * split.is_active(rows, epoch)
         return task.lengths(part), rows, None if (weights == 1).all() else weights
 
-    def make(number: int, epoch: int) -> Sequence[Ints]:
-        lengths, rows, weights = in_epoch(number, epoch)
-        found = make_batches(*lengths, budget=budget, seed=seed, epoch=epoch, weights=weights, shard=number)
+    def make(shard: int, epoch: int) -> Sequence[Ints]:
+        lengths, rows, weights = in_epoch(shard, epoch)
+        found = make_batches(*lengths, budget=budget, seed=seed, epoch=epoch, weights=weights, shard=shard)
         return [rows[batch] for batch in found]
 
     @cache
-    def num_unweighted_batches(number: int, first: int) -> int:
-        return num_batches_of_histogram(histograms[number], budget, first)
+    def num_unweighted_batches(shard: int, first_budget: int) -> int:
+        return num_batches_of_histogram(histograms[shard], budget, first_budget)
 
     @cache
-    def num_shard_batches(number: int, epoch: int) -> int:
-        first = max(int(draw_bucket_jitter(seed, epoch, number)[0] * budget), 1)
-        if uniform[number] and not split.turns:
-            return num_unweighted_batches(number, first)
-        lengths, _, weights = in_epoch(number, epoch)
+    def num_shard_batches(shard: int, epoch: int) -> int:
+        first = max(int(draw_bucket_jitter(seed, epoch, shard)[0] * budget), 1)
+        if uniform[shard] and not split.turns:
+            return num_unweighted_batches(shard, first)
+        lengths, _, weights = in_epoch(shard, epoch)
         larger = np.maximum(*lengths)
         if weights is not None:
-            larger = larger[repeat_rows_by_weight(weights, seed=seed, epoch=epoch, shard=number)]
+            larger = larger[repeat_rows_by_weight(weights, seed=seed, epoch=epoch, shard=shard)]
         return num_batches_of_histogram(np.bincount(larger), budget, first)
 
     def counts(epoch: int) -> list[int]:

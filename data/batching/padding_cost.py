@@ -76,7 +76,7 @@ def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) 
     share = first
     for block, is_last in _iterate_pair_blocks(np.stack([source, target])[:, order], times[order]):
         carry = np.concatenate([carry, block], axis=1)
-        pieces = split_by_budget(np.arange(carry.shape[1]), carry.max(0), budget, first=share)
+        pieces = split_by_budget(np.arange(carry.shape[1]), carry.max(0), budget, first_share=share)
         if not is_last:
             pieces = pieces[:-1]  # the next block may continue it
         for piece in pieces:
@@ -104,8 +104,8 @@ def make_batch_counter(
     once = np.bincount(larger)
 
     @cache
-    def num_unweighted_batches(first: int) -> int:
-        return num_batches_of_histogram(once, budget, first)
+    def num_unweighted_batches(first_budget: int) -> int:
+        return num_batches_of_histogram(once, budget, first_budget)
 
     def num_batches_in_epoch(epoch: int) -> int:
         weights, share = weights_of(epoch), draw_bucket_jitter(seed, epoch)[0]
@@ -118,18 +118,18 @@ def make_batch_counter(
     return num_batches_in_epoch
 
 
-def num_batches_of_histogram(histogram: Ints, budget: int, first: int) -> int:
+def num_batches_of_histogram(histogram: Ints, budget: int, first_budget: int) -> int:
     """Return the number of pieces that `buckets.split_by_budget` makes of rows.
 
     Args:
         histogram: (n,) the number of rows of each length.
         budget: the largest B * longest row of a piece of B rows.
-        first: the same limit of the first piece.
+        first_budget: the same limit of the first piece.
     """
     lengths = np.flatnonzero(histogram)
     times: list[int] = histogram[lengths].tolist()
     pieces = open_rows = 0  # held: rows of the piece that is open
-    room = first
+    room = first_budget
     for length, left in zip(lengths.tolist(), times, strict=True):
         while left:
             if not open_rows:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfm.data.arrays import Ints
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.tokenizer.sampled import SegmentationSampler, hash_numbers
 
 
@@ -56,13 +56,15 @@ class Resegmentation:
         larger = np.maximum(source.lengths[source_rows], target.lengths[target_rows]) + 1
         for part in split_within_budget(larger, self.budget):
             of_source, of_target = (
-                Column(each.values, each.starts[some[part]], each.lengths[some[part]])
+                TokenIdColumn(each.values, each.starts[some[part]], each.lengths[some[part]])
                 for each, some in ((source, source_rows), (target, target_rows))
             )
             images = None if split.images is None else split.images.select(rows[part])
             yield Split(of_source, of_target, np.ones(len(part)), images=images), part
 
-    def _resegment(self, column: Column, rows: Ints, sampler: SegmentationSampler, number: tuple[int, int]) -> Column:
+    def _resegment(
+        self, column: TokenIdColumn, rows: Ints, sampler: SegmentationSampler, number: tuple[int, int]
+    ) -> TokenIdColumn:
         """The texts of some rows with new pieces, or, where they would be too long, their old ones."""
         ids, lengths = column.take(rows)
         key = np.array([self.seed], np.uint64)
@@ -71,7 +73,7 @@ class Resegmentation:
         new_ids, new_lengths = sampler(ids, lengths, hash_numbers(np.repeat(key, len(rows)), rows))
         too_long = new_lengths + 1 > self.max_tokens
         starts = np.where(too_long, np.cumsum(lengths) - lengths, len(ids) + np.cumsum(new_lengths) - new_lengths)
-        return Column(np.concatenate([ids, new_ids]), starts, np.where(too_long, lengths, new_lengths))
+        return TokenIdColumn(np.concatenate([ids, new_ids]), starts, np.where(too_long, lengths, new_lengths))
 
 
 def split_within_budget(larger: Ints, budget: int) -> list[Ints]:

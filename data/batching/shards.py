@@ -39,17 +39,17 @@ class Shards:
         """The number of consecutive rows that lie in one shard."""
         return max(min(MAX_BLOCK_ROWS, self.shard_rows // MIN_BLOCKS_PER_SHARD), 1)
 
-    def rows(self, number: int) -> Ints:
+    def rows(self, shard: int) -> Ints:
         """Return (n,) the row numbers of a shard, ascending."""
         size = self.block_rows
-        firsts = np.arange(number * size, self.num_rows, len(self) * size)
+        firsts = np.arange(shard * size, self.num_rows, len(self) * size)
         found = (firsts[:, None] + np.arange(size)).reshape(-1)
         return found[found < self.num_rows]
 
-    def size(self, number: int) -> int:
+    def size(self, shard: int) -> int:
         """Return the number of rows of a shard."""
         cycle = len(self) * self.block_rows
-        rest = self.num_rows % cycle - number * self.block_rows
+        rest = self.num_rows % cycle - shard * self.block_rows
         return self.num_rows // cycle * self.block_rows + min(max(rest, 0), self.block_rows)
 
     def numbers(self, begin: int, end: int) -> Ints:
@@ -89,20 +89,20 @@ class ShardedBatches(Sequence[Ints]):
         return self._ends[-1] if self._ends else 0
 
     @overload
-    def __getitem__(self, number: int) -> Ints: ...
+    def __getitem__(self, index: int) -> Ints: ...
     @overload
-    def __getitem__(self, number: slice) -> list[Ints]: ...
-    def __getitem__(self, number: int | slice) -> Ints | list[Ints]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
-        if not 0 <= number < len(self):
-            raise IndexError(f"there is no batch {number} of {len(self)}")
-        place = bisect_right(self._ends, number)
+    def __getitem__(self, index: slice) -> list[Ints]: ...
+    def __getitem__(self, index: int | slice) -> Ints | list[Ints]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(f"there is no batch {index} of {len(self)}")
+        place = bisect_right(self._ends, index)
         if self._shard is None or self._shard[0] != place:
             self._shard = None  # its memory is free before the next one's is taken
             self._shard = place, self._make(place)
         begin = self._ends[place - 1] if place else 0
-        return self._shard[1][number - begin]
+        return self._shard[1][index - begin]
 
 
 class EqualBatches(Sequence[Ints]):
@@ -120,12 +120,12 @@ class EqualBatches(Sequence[Ints]):
         return -(-len(self._rows) // self._size)
 
     @overload
-    def __getitem__(self, number: int) -> Ints: ...
+    def __getitem__(self, index: int) -> Ints: ...
     @overload
-    def __getitem__(self, number: slice) -> list[Ints]: ...
-    def __getitem__(self, number: int | slice) -> Ints | list[Ints]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
-        if not 0 <= number < len(self):
-            raise IndexError(f"there is no batch {number} of {len(self)}")
-        return self._rows[number * self._size : (number + 1) * self._size]
+    def __getitem__(self, index: slice) -> list[Ints]: ...
+    def __getitem__(self, index: int | slice) -> Ints | list[Ints]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(f"there is no batch {index} of {len(self)}")
+        return self._rows[index * self._size : (index + 1) * self._size]

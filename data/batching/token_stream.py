@@ -22,7 +22,7 @@ class TokenStream:
     split: Split = field(repr=False)
 
     @cached_property
-    def begins(self) -> Ints:
+    def block_offsets(self) -> Ints:
         """(blocks + 1,) the place in the stream of every BLOCK_ROWS-th row, and last the length of the stream."""
         sizes = [np.zeros(1, np.int64)]
         for part in self.split.iterate_parts():
@@ -31,22 +31,22 @@ class TokenStream:
         return np.cumsum(np.concatenate(sizes))
 
     def __len__(self) -> int:
-        return int(self.begins[-1])
+        return int(self.block_offsets[-1])
 
-    def __getitem__(self, places: Ints) -> Ids:
+    def __getitem__(self, positions: Ints) -> Ids:
         """Return the tokens at some places of the stream (n,)."""
         column = self.split.target
-        blocks = np.searchsorted(self.begins, places, side="right") - 1
+        blocks = np.searchsorted(self.block_offsets, positions, side="right") - 1
         some = np.unique(blocks)
         rows = (some[:, None] * BLOCK_ROWS + np.arange(BLOCK_ROWS)).reshape(-1)
         rows = rows[rows < len(column)]
         lengths: Ints = column.lengths[rows]
         # Rows of a block are consecutive in the stream: where each begins, counted from the first of these blocks on.
         ends = np.cumsum(lengths + 1)
-        gaps = self.begins[some] - np.concatenate([[0], ends])[np.searchsorted(rows, some * BLOCK_ROWS)]
+        gaps = self.block_offsets[some] - np.concatenate([[0], ends])[np.searchsorted(rows, some * BLOCK_ROWS)]
         begins = ends - lengths - 1 + gaps[np.searchsorted(some, rows // BLOCK_ROWS)]
-        at = np.searchsorted(begins, places, side="right") - 1
-        offset = places - begins[at]
+        at = np.searchsorted(begins, positions, side="right") - 1
+        offset = positions - begins[at]
         is_end = offset == lengths[at]
         starts: Ints = column.starts[rows]
         ids = column.values[np.where(is_end, 0, starts[at] + offset)]

@@ -152,9 +152,9 @@ def _check_end_of_object(rest: bytes, path: Path) -> None:
             raise DataError(f"{key!r:.60} is a second array of objects: {remedy}", file=path)
 
 
-def _skip_separators(text: str, place: int) -> int:
-    match = _SEPARATORS_PATTERN.match(text, place)
-    return place if match is None else match.end()
+def _skip_separators(text: str, index: int) -> int:
+    match = _SEPARATORS_PATTERN.match(text, index)
+    return index if match is None else match.end()
 
 
 def _dict_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -170,14 +170,20 @@ def _dict_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_dict_from_pairs)
 
 
-def _make_row(row: object, corpus: CorpusConfig, path: Path, number: int, class_names: ClassNames) -> Row:
+def _make_row(row: object, corpus: CorpusConfig, path: Path, line_number: int, class_names: ClassNames) -> Row:
     source, *targets = column_names(corpus)
-    first = "" if source is None else cell_text(_cell_value(row, source, path, number), source, corpus, path, number)
+    first = (
+        ""
+        if source is None
+        else cell_text(_cell_value(row, source, path, line_number), source, corpus, path, line_number)
+    )
     texts: list[str] = []
     for column in targets:
         if column is not None:
             classes = corpus.classes or class_names.get(column, ())
-            texts += cell_references(_cell_value(row, column, path, number, classes), column, corpus, path, number)
+            texts += cell_references(
+                _cell_value(row, column, path, line_number, classes), column, corpus, path, line_number
+            )
     return first, *texts
 
 

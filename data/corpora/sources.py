@@ -20,7 +20,7 @@ from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.credentials import mask_credentials
+from tfm.data.credentials import redact_credentials
 from tfm.data.errors import DataError, format_count
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
@@ -159,7 +159,7 @@ def _labelled_files(corpus: CorpusConfig, *, online: bool) -> list[tuple[str, Pa
     found: list[tuple[str, Path]] = []
     for place in remote_or_local_places(corpus):
         if is_url(place):
-            found.append((mask_credentials(place), local_copy(place, online=online)))
+            found.append((redact_credentials(place), local_copy(place, online=online)))
             continue
         paths = [place] if corpus.format == "text" or os.path.exists(place) else sorted(glob.glob(place))
         if not paths:

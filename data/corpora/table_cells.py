@@ -108,12 +108,13 @@ def _rows_of_table_part(
 
 
 def _make_row(
-    cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: CorpusConfig, path: str, number: int
+    cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: CorpusConfig, path: str, line_number: int
 ) -> Row:
     texts = [
-        cell_references(cell, str(name), corpus, path, number) for cell, name in zip(cells[1:], names[1:], strict=True)
+        cell_references(cell, str(name), corpus, path, line_number)
+        for cell, name in zip(cells[1:], names[1:], strict=True)
     ]
-    return cell_text(cells[0], str(names[0]), corpus, path, number), *chain.from_iterable(texts)
+    return cell_text(cells[0], str(names[0]), corpus, path, line_number), *chain.from_iterable(texts)
 
 
 def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool) -> pa.ChunkedArray:

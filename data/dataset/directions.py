@@ -53,12 +53,12 @@ def temperature_sampling_weights(rows: Sequence[int], temperature: float) -> lis
     ]
 
 
-def read_directions(about: Mapping[str, Any], file: Path) -> dict[str, tuple[Direction, ...]]:
+def read_directions(metadata: Mapping[str, Any], file: Path) -> dict[str, tuple[Direction, ...]]:
     """Read the directions in dataset.json. Raises DataError where `tfm preprocess` did not write them so."""
     try:
         found = {
             split: tuple(Direction(source, target, rows) for source, target, rows in each)
-            for split, each in about.get("directions", {}).items()
+            for split, each in metadata.get("directions", {}).items()
         }
         for each in (direction for directions in found.values() for direction in directions):
             if (

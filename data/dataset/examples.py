@@ -58,12 +58,12 @@ class EncodedSide:
         lengths = np.array([sum(map(len, words)) for words in sentences], np.int64)
         return cls(texts, ids, lengths, (sizes, counts))
 
-    def keep_rows(self, kept: NDArray[np.bool_]) -> "EncodedSide":
-        """Return the rows where `kept` is True."""
-        words = self.words and (self.words[0][np.repeat(kept, self.words[1])], self.words[1][kept])
-        ids = self.ids[np.repeat(kept, self.lengths)]
-        pixels = self.pixels and list(compress(self.pixels, kept))
-        return EncodedSide(list(compress(self.texts, kept)), ids, self.lengths[kept], words, pixels)
+    def keep_rows(self, is_kept: NDArray[np.bool_]) -> "EncodedSide":
+        """Return the rows where `is_kept` is True."""
+        words = self.words and (self.words[0][np.repeat(is_kept, self.words[1])], self.words[1][is_kept])
+        ids = self.ids[np.repeat(is_kept, self.lengths)]
+        pixels = self.pixels and list(compress(self.pixels, is_kept))
+        return EncodedSide(list(compress(self.texts, is_kept)), ids, self.lengths[is_kept], words, pixels)
 
     def truncate(self, max_tokens: int) -> "EncodedSide":
         """Return the texts truncated to at most a number of ids each, without counts of words."""
@@ -102,12 +102,14 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def keep_rows(self, kept: NDArray[np.bool_]) -> "Chunk":
-        """Return the pairs where `kept` is True."""
-        if kept.all():
+    def keep_rows(self, is_kept: NDArray[np.bool_]) -> "Chunk":
+        """Return the pairs where `is_kept` is True."""
+        if is_kept.all():
             return self
-        extra_references = self.extra_references and list(compress(self.extra_references, kept))
-        return Chunk(self.rows[kept], self.source.keep_rows(kept), self.target.keep_rows(kept), extra_references)
+        extra_references = self.extra_references and list(compress(self.extra_references, is_kept))
+        return Chunk(
+            self.rows[is_kept], self.source.keep_rows(is_kept), self.target.keep_rows(is_kept), extra_references
+        )
 
 
 def encode_rows(
@@ -133,20 +135,20 @@ def encode_rows(
 
 
 def encode_portion(
-    portion: Sequence[Row], first: int, source: Tokenizer, target: Tokenizer, *, multi_reference: bool
+    portion: Sequence[Row], first_row: int, source: Tokenizer, target: Tokenizer, *, multi_reference: bool
 ) -> Chunk:
     """Encode some pairs.
 
     Args:
         portion: the texts of each pair, of one pair at least.
-        first: the number of the first in its corpus.
+        first_row: the number of the first in its corpus.
         source: the tokenizer of the source.
         target: the tokenizer of the target.
         multi_reference: whether rows may have more than two texts.
     """
     of_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
     sources, targets, extra_references = portion_columns(portion, multi_reference=multi_reference)
-    numbers = np.arange(first, first + len(portion))
+    numbers = np.arange(first_row, first_row + len(portion))
     return Chunk(numbers, of_source(sources, source), EncodedSide.encode(targets, target), extra_references)
 
 
@@ -185,15 +187,15 @@ class PairFilter:
             self._drop(kept, "duplicate", self._duplicates(chunk, kept))
         return chunk.keep_rows(kept)
 
-    def _drop(self, kept: NDArray[np.bool_], reason: str, bad: NDArray[np.bool_]) -> None:
-        self.dropped[reason] += int((kept & bad).sum())
-        kept &= ~bad
+    def _drop(self, is_kept: NDArray[np.bool_], reason: str, bad: NDArray[np.bool_]) -> None:
+        self.dropped[reason] += int((is_kept & bad).sum())
+        is_kept &= ~bad
 
-    def _duplicates(self, chunk: Chunk, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _duplicates(self, chunk: Chunk, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mask of the pairs that came before among those that stay."""
         repeated = np.zeros(len(chunk), np.bool_)
         keys = combine_duplicate_keys(chunk.source.duplicate_keys(), chunk.target.duplicate_keys()).tolist()
-        for row in np.flatnonzero(kept).tolist():
+        for row in np.flatnonzero(is_kept).tolist():
             repeated[row] = keys[row] in self._seen
             self._seen.add(keys[row])
         return repeated

@@ -53,9 +53,9 @@ def image_duplicate_keys(rows: Sequence[Pixels]) -> Ints:
     return np.array([keys[id(pixels)] for pixels in rows], np.int64)
 
 
-def combine_duplicate_keys(one: Ints, other: Ints) -> Ints:
+def combine_duplicate_keys(keys: Ints, other_keys: Ints) -> Ints:
     """(rows,) keys of pairs; the order of the two matters."""
-    return splitmix64(splitmix64(one.view(np.uint64)) + other.view(np.uint64)).view(np.int64)
+    return splitmix64(splitmix64(keys.view(np.uint64)) + other_keys.view(np.uint64)).view(np.int64)
 
 
 @cache

@@ -26,20 +26,20 @@ PART_ROWS = 2**20
 
 
 @dataclass(frozen=True)
-class Column:
+class TokenIdColumn:
     """Lists of token ids as slices of one flat array: list i is values[starts[i] : starts[i] + lengths[i]].
 
     Args:
         values: the ids of all lists.
         starts: (rows,) the index of each first id.
         lengths: (rows,) ids of each list.
-        num_ids: the number of pieces of the vocabulary, where `take` has to check that ids are below it.
+        vocab_size: the number of pieces of the vocabulary, where `take` has to check that ids are below it.
     """
 
     values: Ids
     starts: Ints | LazyArray
     lengths: Ints | LazyArray
-    num_ids: int | None = None
+    vocab_size: int | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -61,28 +61,30 @@ class Column:
 
     def check_ids(self, ids: Ids) -> None:
         """Raise DataError where one of these ids is that of no piece."""
-        if self.num_ids is not None and len(ids) and not (ids.min() >= 0 and ids.max() < self.num_ids):
+        if self.vocab_size is not None and len(ids) and not (ids.min() >= 0 and ids.max() < self.vocab_size):
             raise DataError("the training data contains token ids that its tokenizer does not have: make it again")
 
-    def select_rows(self, rows: Ints | slice) -> "Column":
+    def select_rows(self, rows: Ints | slice) -> "TokenIdColumn":
         """The lists of `rows` alone, of the same flat array; starts of consecutive ones stay in the file."""
         if isinstance(rows, slice) and isinstance(self.starts, LazyArray):
-            return Column(self.values, self.starts.part(*rows.indices(len(self))[:2]), self.lengths[rows], self.num_ids)
-        return Column(self.values, self.starts[rows], self.lengths[rows], self.num_ids)
+            return TokenIdColumn(
+                self.values, self.starts.part(*rows.indices(len(self))[:2]), self.lengths[rows], self.vocab_size
+            )
+        return TokenIdColumn(self.values, self.starts[rows], self.lengths[rows], self.vocab_size)
 
     def to_lists(self, rows: Iterable[int] | None = None) -> list[list[int]]:
         """The ids of `rows` (default: all) as Python lists, for decoding."""
         return [self[row].tolist() for row in (range(len(self)) if rows is None else rows)]
 
     @classmethod
-    def from_lists(cls, lists: Sequence[Sequence[int]]) -> "Column":
+    def from_lists(cls, lists: Sequence[Sequence[int]]) -> "TokenIdColumn":
         """A column in memory."""
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
         values = np.fromiter(chain.from_iterable(lists), np.int32, int(lengths.sum()))
         return cls.from_flat(values, lengths)
 
     @classmethod
-    def from_flat(cls, values: Ids, lengths: Ints) -> "Column":
+    def from_flat(cls, values: Ids, lengths: Ints) -> "TokenIdColumn":
         """A column of ids that lie end to end, and the length of each list."""
         return cls(values, np.cumsum(lengths) - lengths, lengths)
 
@@ -103,19 +105,21 @@ class Split:
         shard_rows: rows above which an epoch is made shard by shard, and at most about so many a shard.
     """
 
-    source: Column
-    target: Column
+    source: TokenIdColumn
+    target: TokenIdColumn
     weights: NDArray[np.float64] | LazyArray
     _table: pa.Table | None = field(default=None, repr=False)
     turns: tuple[CorpusEpochs, ...] = ()
-    words: Column | None = None
+    words: TokenIdColumn | None = None
     folder: Path | None = None
     images: RowImages | None = None
     further: list[list[str]] | None = None
     shard_rows: int = sys.maxsize
 
     @classmethod
-    def from_texts(cls, source: Column, target: Column, sources: Sequence[str], targets: Sequence[str]) -> "Split":
+    def from_texts(
+        cls, source: TokenIdColumn, target: TokenIdColumn, sources: Sequence[str], targets: Sequence[str]
+    ) -> "Split":
         """Return a split in memory that keeps its texts, as validation and test data do.
 
         Args:
@@ -208,9 +212,9 @@ class Split:
             return self.further
         return [] if self.folder is None else read_further_references(self.folder, len(self))
 
-    def has_valid_ids(self, source_vocab: int, target_vocab: int) -> bool:
+    def has_valid_ids(self, source_vocab_size: int, target_vocab_size: int) -> bool:
         """Whether every token id is that of a piece of vocabularies so large."""
-        columns = {"source": source_vocab, "target": target_vocab}
+        columns = {"source": source_vocab_size, "target": target_vocab_size}
         chunks = [] if self._table is None else [(self._table.column(name).chunks, columns[name]) for name in columns]
         ids = ((chunk.values.to_numpy(), size) for each, size in chunks for chunk in each if len(chunk.values))
         return all(values.min() >= 0 and values.max() < size for values, size in ids)

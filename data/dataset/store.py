@@ -22,10 +22,10 @@ from tfm.data.config import DEFAULT_SHARD_ROWS
 from tfm.data.dataset.curriculum import read_corpus_epochs
 from tfm.data.dataset.directions import read_directions
 from tfm.data.dataset.metadata import DATASET_FILE, read_metadata, write_json
-from tfm.data.dataset.split import Column, Dataset, Ids, Split
+from tfm.data.dataset.split import Dataset, Ids, Split, TokenIdColumn
 from tfm.data.errors import DataError, format_count
 from tfm.data.formats.arrow_stream import read_arrow_stream
-from tfm.data.formats.lazy_arrays import LazyArray, MappedLists, piecewise_constant
+from tfm.data.formats.lazy_arrays import LazyArray, MappedListOffsets, piecewise_constant
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import read_image_transform
@@ -174,10 +174,10 @@ def _attach_images(data: Dataset, folder: Path) -> Dataset:
     return replace(data, train=train, valid=valid, tests=tests, preparation=preparation)
 
 
-def _read_augmentation(about: dict[str, Any], folder: Path) -> Augmentation:
+def _read_augmentation(metadata: dict[str, Any], folder: Path) -> Augmentation:
     """Read how training varies images. Raises DataError where dataset.json has no valid `augmentation`."""
     try:
-        return Augmentation(**about["augmentation"])
+        return Augmentation(**metadata["augmentation"])
     except (KeyError, TypeError, ValueError):
         raise DataError("has no valid `augmentation`", file=folder / DATASET_FILE) from None
 
@@ -213,7 +213,7 @@ def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> Dataset:
     """
     train = data.train
     if train.is_sharded:
-        source, target = replace(train.source, num_ids=source_vocab), replace(train.target, num_ids=target_vocab)
+        source, target = replace(train.source, vocab_size=source_vocab), replace(train.target, vocab_size=target_vocab)
         data = replace(data, train=replace(train, source=source, target=target))
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
         if not split.is_sharded and not split.has_valid_ids(source_vocab, target_vocab):
@@ -228,7 +228,7 @@ def _make_schema(*, texts: bool, words: bool) -> pa.Schema:
     return pa.schema({"source": ids, "target": ids, **extra, **({"words": ids} if words else {})})
 
 
-def _words_cover_source(words: Column, source: Column) -> bool:
+def _words_cover_source(words: TokenIdColumn, source: TokenIdColumn) -> bool:
     """Whether every word has pieces, and those of the words of each row are all that the row has."""
     sizes, counts = words.take(np.arange(len(words)))
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])[np.cumsum(counts)]
@@ -252,10 +252,10 @@ def _read_weights(chunks: pa.ChunkedArray, *, lazy: bool) -> NDArray[np.float64]
     return piecewise_constant([len(part) for part in parts], found.tolist()) if is_piecewise else found
 
 
-def _read_column(chunks: pa.ChunkedArray, flat: Ids, base: int, *, lazy: bool) -> Column:
+def _read_column(chunks: pa.ChunkedArray, flat: Ids, base: int, *, lazy: bool) -> TokenIdColumn:
     if lazy:
-        lists = MappedLists(chunks, flat, base)
-        return Column(flat, lists.starts(), lists.lengths())
+        lists = MappedListOffsets(chunks, flat, base)
+        return TokenIdColumn(flat, lists.starts(), lists.lengths())
     starts, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for chunk in chunks.iterchunks():
         if chunk.values.null_count:
@@ -267,7 +267,7 @@ def _read_column(chunks: pa.ChunkedArray, flat: Ids, base: int, *, lazy: bool) -
             raise ValueError("its token ids are not within the file")
         starts.append(offsets[:-1] + begin // 4)
         lengths.append(np.diff(offsets))
-    return Column(flat, np.concatenate(starts), np.concatenate(lengths))
+    return TokenIdColumn(flat, np.concatenate(starts), np.concatenate(lengths))
 
 
 def _huggingface_features(schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:

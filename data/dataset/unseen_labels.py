@@ -30,10 +30,10 @@ def count_unseen_names(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
     return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
 
 
-def unseen_labels_message(found: Counter[str], where: str) -> str:
+def unseen_labels_message(counts: Counter[str], where: str) -> str:
     """The message on unseen names, the most frequent first."""
-    first = ", ".join(f"{name[:40]!r} ({count})" for name, count in found.most_common(MAX_LISTED_LABELS))
-    num_others = len(found) - MAX_LISTED_LABELS
+    first = ", ".join(f"{name[:40]!r} ({count})" for name, count in counts.most_common(MAX_LISTED_LABELS))
+    num_others = len(counts) - MAX_LISTED_LABELS
     more = f" and {format_count(num_others, 'other')}" if num_others > 0 else ""
-    are = "label of {} is" if found.total() == 1 else "labels of {} are"
-    return f"{found.total():,} {are.format(where)} not in the training data: {first}{more}; each counts as wrong"
+    are = "label of {} is" if counts.total() == 1 else "labels of {} are"
+    return f"{counts.total():,} {are.format(where)} not in the training data: {first}{more}; each counts as wrong"

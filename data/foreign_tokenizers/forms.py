@@ -114,22 +114,22 @@ def find_source(config: TokenizerConfig) -> TokenizerSource:
     return TokenizerSource(file, data, form, about, beside)
 
 
-def _locate_file(place: Path) -> tuple[ReceivedFolder, str]:
+def _locate_file(path: Path) -> tuple[ReceivedFolder, str]:
     """The folder and the name of the file that a file or folder stands for."""
-    if not place.is_dir():
-        both = place.name == "tokenizer.json" and not place.exists()
-        if both and all((place.parent / name).exists() for name in (SOURCE, TARGET)):
+    if not path.is_dir():
+        both = path.name == "tokenizer.json" and not path.exists()
+        if both and all((path.parent / name).exists() for name in (SOURCE, TARGET)):
             problem = f"no such file: the tokenizers there are two, {SOURCE} and {TARGET}, and one is asked for"
-            raise DataError(problem, file=place)
-        return ReceivedFolder(place.parent), place.name
-    folder = ReceivedFolder(place)
+            raise DataError(problem, file=path)
+        return ReceivedFolder(path.parent), path.name
+    folder = ReceivedFolder(path)
     names = [name for name in FILE_NAMES if folder.has(name)]
     if not names:
-        there = sorted(each.name for each in os.scandir(place))
+        there = sorted(each.name for each in os.scandir(path))
         names = [name for name in there if name.endswith(FILE_ENDINGS)]
         if len(names) != 1:
             found = f"several: name one ({format_names(names)})" if names else f"none: {format_names(there) or 'empty'}"
-            raise DataError(f"a tokenizer's file is asked for, and this folder has {found}", file=place)
+            raise DataError(f"a tokenizer's file is asked for, and this folder has {found}", file=path)
     return folder, names[0]
 
 

@@ -61,9 +61,9 @@ def _record_batch_offset(data: memoryview) -> int:
     return int(header + struct.unpack_from("<I", data, header)[0])
 
 
-def _field_offset(data: memoryview, table: int, number: int) -> int:
+def _field_offset(data: memoryview, table: int, field_index: int) -> int:
     """The offset of a field of a flatbuffer's table, from the table on; 0 where it is not there."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     (size,) = struct.unpack_from("<H", data, vtable)
-    place = 4 + 2 * number
+    place = 4 + 2 * field_index
     return int(struct.unpack_from("<H", data, vtable + place)[0]) if place < size else 0

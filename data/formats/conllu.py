@@ -55,23 +55,23 @@ def _join_words(words: list[list[str]]) -> tuple[str, ...]:
     return tuple(" ".join(column) for column in zip(*words, strict=True))
 
 
-def _parse_word(line: str, columns: Sequence[str], within: str, path: Path, number: int) -> list[list[str]]:
+def _parse_word(line: str, columns: Sequence[str], within: str, path: Path, line_number: int) -> list[list[str]]:
     """The values of the one word of a line; none of a line that is no word."""
     cells = line.split("\t")
     if len(cells) != NUM_COLUMNS:
         problem = f"has {format_count(len(cells), 'column')}; CoNLL-U has {NUM_COLUMNS}, with a tab between them"
-        raise DataError(problem, file=path, line=number)
+        raise DataError(problem, file=path, line=line_number)
     if re.fullmatch(r"[0-9]+[-.][0-9]+", cells[0]):
         return []
     if not re.fullmatch(r"[0-9]+", cells[0]):
-        raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=number)
+        raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=line_number)
     values = [cells[COLUMNS[column]] for column in columns]
     for column, value in zip(columns, values, strict=True):
         if value == UNSPECIFIED_VALUE and column == columns[-1] and column in LABEL_COLUMNS and "head" not in columns:
             problem = f"its {column} is _, which says that the word has none: name a target column that every word has"
-            raise DataError(problem, file=path, line=number)
+            raise DataError(problem, file=path, line=line_number)
         may_have_space = COLUMNS[column] in (COLUMN_INDICES["form"], COLUMN_INDICES["lemma"])
         if not value.strip() or (not may_have_space and any(character.isspace() for character in value)):
             problem = f"its {column} is {value[:40]!r}: a word must not be empty or contain a space"
-            raise DataError(problem, file=path, line=number)
+            raise DataError(problem, file=path, line=line_number)
     return [[within.join(value.split()) for value in values]]

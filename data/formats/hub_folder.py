@@ -159,14 +159,14 @@ def _list_visible_files(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _choose_configuration(folder: Path, wanted: str | None) -> Mapping[str, YamlNode]:
+def _choose_configuration(folder: Path, config_name: str | None) -> Mapping[str, YamlNode]:
     """The card's entry of a configuration, or of the only or default one."""
     configs = {str(each.get("config_name", "")): each for each in _read_configurations(folder)}
-    if wanted is not None:
-        if wanted not in configs:
+    if config_name is not None:
+        if config_name not in configs:
             has = f"; it has {format_names(configs)}" if configs else ""
-            raise DataError(f"there is no configuration {wanted!r}{has}", file=folder)
-        return configs[wanted]
+            raise DataError(f"there is no configuration {config_name!r}{has}", file=folder)
+        return configs[config_name]
     if len(configs) <= 1:
         return next(iter(configs.values()), {})
     for name, config in configs.items():
@@ -199,11 +199,11 @@ def _read_front_matter(folder: Path, name: str) -> YamlNode:
         raise DataError(str(error), file=file) from None
 
 
-def _patterns_by_split(said: YamlNode | None, file: Path) -> dict[str, list[str]] | None:
+def _patterns_by_split(data_files: YamlNode | None, file: Path) -> dict[str, list[str]] | None:
     """The patterns of each split, as `data_files` of a card may say them; None if it says nothing."""
-    if said is None:
+    if data_files is None:
         return None
-    items = said if isinstance(said, list) else [said]
+    items = data_files if isinstance(data_files, list) else [data_files]
     found: dict[str, list[str]] = {}
     for item in items:
         split, paths = (item.get("split"), item.get("path")) if isinstance(item, dict) else ("train", item)

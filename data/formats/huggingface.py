@@ -137,14 +137,14 @@ def hash_dataset(dataset: Any, columns: Collection[str]) -> str:
 
 
 @contextmanager
-def corruption_as_data_error(path: Path | str, what: str) -> Iterator[None]:
+def corruption_as_data_error(path: Path | str, content: str) -> Iterator[None]:
     """Turn errors of Arrow at a damaged file into a DataError while the body runs."""
     try:
         yield
     except CORRUPT_FILE_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it is the disk; of a damaged file Arrow raises one without a number
-        raise DataError(f"not a {what}: {format_names(str(error).split(), ' ')}", file=path) from error
+        raise DataError(f"not a {content}: {format_names(str(error).split(), ' ')}", file=path) from error
 
 
 def _load_saved_splits(datasets: Any, saved: Mapping[str, Path]) -> Mapping[str, Any]:

@@ -84,7 +84,7 @@ def piecewise_constant(sizes: Sequence[int], values: Sequence[float]) -> LazyArr
     return LazyArray(int(ends[-1]) if len(ends) else 0, compute, compute_range)
 
 
-class MappedLists:
+class MappedListOffsets:
     """Starts and lengths of lists of ids in a mapped file, read from its offsets when they are asked for.
 
     Args:

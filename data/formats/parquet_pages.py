@@ -72,7 +72,7 @@ def read_pages(stream: BinaryIO, chunk: ColumnChunk) -> Iterator[Page]:
     """
     place, end = chunk.begin, chunk.begin + chunk.num_bytes
     while place < end:
-        header, length = _read_header(stream, place)
+        header, length = _read_page_header(stream, place)
         kind, unpacked, packed = (header.get(field) for field in (TYPE_FIELD, NUM_BYTES_FIELD, NUM_PACKED_BYTES_FIELD))
         if not all(isinstance(each, int) and each >= 0 for each in (kind, unpacked, packed)):
             raise ValueError("the header of a page is damaged")
@@ -85,19 +85,19 @@ def read_pages(stream: BinaryIO, chunk: ColumnChunk) -> Iterator[Page]:
                 yield Page(kind == DICTIONARY_PAGE_TYPE, int(unpacked or 0), num, code)
 
 
-def _parse_chunk(about: dict[int, Any]) -> ColumnChunk:
+def _parse_chunk(column_chunk: dict[int, Any]) -> ColumnChunk:
     """A chunk by its ColumnMetaData. It begins with its dictionary if it has one."""
-    path = tuple(part.decode("utf-8") for part in about[3])
-    begin, dictionary, num_bytes = about[9], about.get(11) or 0, about[7]
+    path = tuple(part.decode("utf-8") for part in column_chunk[3])
+    begin, dictionary, num_bytes = column_chunk[9], column_chunk.get(11) or 0, column_chunk[7]
     if min(begin, num_bytes) < 0:
         raise ValueError("its metadata are damaged")
     return ColumnChunk(path, dictionary if 0 < dictionary < begin else begin, num_bytes)
 
 
-def _read_header(stream: BinaryIO, place: int) -> tuple[dict[int, Any], int]:
+def _read_page_header(stream: BinaryIO, offset: int) -> tuple[dict[int, Any], int]:
     """The fields of the page header at a place, and its length."""
     for size in PAGE_HEADER_READ_BYTES:  # statistics in it may be long
-        stream.seek(place)
+        stream.seek(offset)
         try:
             return read_struct(stream.read(size))
         except IndexError:

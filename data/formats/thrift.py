@@ -8,7 +8,7 @@ _INTEGER_TYPES = (4, 5, 6)
 _BYTES_PER_TYPE = {3: 1, 7: 8}  # a byte, a float
 
 
-def read_struct(data: bytes, place: int = 0, depth: int = 0) -> tuple[dict[int, Any], int]:
+def read_struct(data: bytes, offset: int = 0, depth: int = 0) -> tuple[dict[int, Any], int]:
     """The fields of a struct by number, and where it ends; a float is None.
 
     Raises:
@@ -19,61 +19,61 @@ def read_struct(data: bytes, place: int = 0, depth: int = 0) -> tuple[dict[int, 
         raise ValueError("its metadata are nested too deeply")
     fields: dict[int, Any] = {}
     number = 0
-    while byte := data[place]:
-        place += 1
+    while byte := data[offset]:
+        offset += 1
         if byte >> 4:
             number += byte >> 4
         else:
-            number, place = _read_integer(data, place)
+            number, offset = _read_integer(data, offset)
         if byte & 15 in (1, 2):
             fields[number] = byte & 15 == 1
         else:
-            fields[number], place = _read_value(data, place, byte & 15, depth)
-    return fields, place + 1
+            fields[number], offset = _read_value(data, offset, byte & 15, depth)
+    return fields, offset + 1
 
 
-def _read_value(data: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+def _read_value(data: bytes, offset: int, kind: int, depth: int) -> tuple[Any, int]:
     """A value of one of Thrift's kinds, and where it ends."""
     if kind in _INTEGER_TYPES:
-        return _read_integer(data, place)
+        return _read_integer(data, offset)
     if kind == _STRUCT_TYPE:
-        return read_struct(data, place, depth + 1)
+        return read_struct(data, offset, depth + 1)
     if kind in (_LIST_TYPE, _SET_TYPE):
-        return _read_list(data, place, depth)
+        return _read_list(data, offset, depth)
     if kind == _BINARY_TYPE:
-        length, place = _read_varint(data, place)
+        length, offset = _read_varint(data, offset)
     elif kind in _BYTES_PER_TYPE:
         length = _BYTES_PER_TYPE[kind]
     else:
         raise ValueError("its metadata are damaged")
-    if place + length > len(data):
+    if offset + length > len(data):
         raise IndexError
-    return data[place : place + length] if kind == _BINARY_TYPE else None, place + length
+    return data[offset : offset + length] if kind == _BINARY_TYPE else None, offset + length
 
 
-def _read_list(data: bytes, place: int, depth: int) -> tuple[list[Any], int]:
-    head = data[place]
-    count, place = (head >> 4, place + 1) if head >> 4 < 15 else _read_varint(data, place + 1)
+def _read_list(data: bytes, offset: int, depth: int) -> tuple[list[Any], int]:
+    head = data[offset]
+    count, offset = (head >> 4, offset + 1) if head >> 4 < 15 else _read_varint(data, offset + 1)
     kind = head & 15
     items = []
     for _ in range(count):
-        item, place = _read_value(data, place, 3 if kind in (1, 2) else kind, depth + 1)
+        item, offset = _read_value(data, offset, 3 if kind in (1, 2) else kind, depth + 1)
         items.append(item)
-    return items, place
+    return items, offset
 
 
-def _read_integer(data: bytes, place: int) -> tuple[int, int]:
-    zigzag, place = _read_varint(data, place)
-    return (zigzag >> 1) ^ -(zigzag & 1), place
+def _read_integer(data: bytes, offset: int) -> tuple[int, int]:
+    zigzag, offset = _read_varint(data, offset)
+    return (zigzag >> 1) ^ -(zigzag & 1), offset
 
 
-def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
     """A whole number in groups of seven bits, the lowest first, and where it ends."""
     value = 0
     for shift in range(0, 70, 7):
-        byte = data[place]
-        place += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, place
+            return value, offset
     raise ValueError("its metadata hold a number without an end")

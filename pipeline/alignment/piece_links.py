@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tfm.data.arrays import Ints
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.errors import DataError, format_count
 from tfm.pipeline.alignment.pharaoh import Link, read_gold_links
 from tfm.pipeline.alignment.word_pieces import PieceWords
@@ -23,8 +23,8 @@ CHUNK_ROWS = 4096
 class PieceLinks:
     """The links of each row of a dataset's training split: places of pieces, from 0, sorted by target and source."""
 
-    target: Column
-    source: Column
+    target: TokenIdColumn
+    source: TokenIdColumn
 
     def __len__(self) -> int:
         return len(self.target)
@@ -124,7 +124,7 @@ def read_piece_links(file: Path, split: Split, tokenizers: tuple[Tokenizer, Toke
             sources.append([source for _, source in pieces])
     if (more := sum(1 for _ in lines)) > 0:
         raise _length_error(file, len(split) + more, len(split))
-    found = PieceLinks(Column.from_lists(targets), Column.from_lists(sources))
+    found = PieceLinks(TokenIdColumn.from_lists(targets), TokenIdColumn.from_lists(sources))
     if not found.num_linked_rows:
         raise DataError("has no link: align the training pairs with `tfm align MODEL DATASET`", file=file)
     return found

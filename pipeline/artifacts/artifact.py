@@ -47,7 +47,7 @@ from tfm.pipeline.artifacts.swap import (
     replace_atomically,
     restore_backup,
 )
-from tfm.pipeline.errors import CannotWrite, DataError, mask_command
+from tfm.pipeline.errors import CannotWrite, DataError, redact_command_line
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
@@ -271,7 +271,7 @@ def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: flo
         "tfm_format": FORMAT_VERSION,
         "stage": plan.stage,
         "fingerprint": fingerprint(plan.stage, config, plan.inputs, plan.seed, files),
-        "command": mask_command(command),
+        "command": redact_command_line(command),
         "config": config,
         "inputs": {label: each.as_json() for label, each in plan.inputs.items()},
         "files": {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in files.items()},

@@ -16,7 +16,7 @@ from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.files import sha256_of, walk_tree
-from tfm.pipeline.errors import DataError, format_count, mask_command
+from tfm.pipeline.errors import DataError, format_count, redact_command_line
 
 FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
@@ -273,7 +273,9 @@ def _parse_manifest(data: bytes, path: Path, folder: Path) -> Manifest:
         folder=folder,
         stage=_get_typed(document, "stage", str),
         fingerprint=_get_typed(document, "fingerprint", str),
-        command=mask_command([_check_type(each, str, "command") for each in _get_typed(document, "command", list)]),
+        command=redact_command_line(
+            [_check_type(each, str, "command") for each in _get_typed(document, "command", list)]
+        ),
         config=_get_typed(document, "config", dict),
         inputs={label: _parse_input(each) for label, each in _get_typed(document, "inputs", dict).items()},
         files={

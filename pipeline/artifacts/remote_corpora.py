@@ -3,7 +3,7 @@
 from tfm.data.config import DataConfig
 from tfm.data.corpora.paths.remote_files import is_url, local_copy
 from tfm.data.corpora.sources import remote_or_local_places
-from tfm.data.credentials import mask_credentials
+from tfm.data.credentials import redact_credentials
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -19,5 +19,5 @@ def download_corpora(data: DataConfig, reporter: Reporter) -> None:
     """
     corpora = (*data.train, *data.valid, *data.tests.values())
     for url in dict.fromkeys(place for corpus in corpora for place in remote_or_local_places(corpus) if is_url(place)):
-        with reporter.bar(f"downloading {mask_credentials(url)}", None, "bytes") as bar:
+        with reporter.bar(f"downloading {redact_credentials(url)}", None, "bytes") as bar:
             local_copy(url, online=data.online, on_bytes=lambda count, total: bar.advance(count))

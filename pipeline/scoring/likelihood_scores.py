@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from tfm.data.arrays import Ints
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.errors import DataError, format_count, format_share
 from tfm.model.config import ModelConfig
 from tfm.pipeline.config import stride_problem
@@ -100,8 +100,8 @@ def split_from_lines(lines: Sequence[str], source: Tokenizer, target: Tokenizer)
         target: the tokenizer of the target.
     """
     lines = [replace_surrogates(line) for line in lines]
-    of_source = Column.from_flat(*source.encode_flat(lines))
-    of_target = of_source if source is target else Column.from_flat(*target.encode_flat(lines))
+    of_source = TokenIdColumn.from_flat(*source.encode_flat(lines))
+    of_target = of_source if source is target else TokenIdColumn.from_flat(*target.encode_flat(lines))
     return Split.from_texts(of_source, of_target, lines, lines)
 
 
@@ -157,7 +157,7 @@ def _drop_long_texts(split: Split, loaded: LoadedModel, name: str, reporter: Rep
     return replace(split, source=short) if abilities.reads == "source" else replace(split, target=short), num_long
 
 
-def _input_column(split: Split, abilities: TaskSpec) -> Column:
+def _input_column(split: Split, abilities: TaskSpec) -> TokenIdColumn:
     """The side of a split that a task reads."""
     return split.source if abilities.reads == "source" else split.target
 

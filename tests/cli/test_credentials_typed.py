@@ -10,7 +10,7 @@ import typer
 from tests.cli.user import tfm, write_lines
 from tfm.cli.app import _resume_hint, app
 from tfm.cli.commands.recipes.search import _worker_arguments
-from tfm.data.credentials import mask_command
+from tfm.data.credentials import redact_command_line
 from tfm.pipeline.artifacts.artifact import open_artifact
 
 TYPED = (
@@ -65,7 +65,7 @@ def test_no_option_of_ours_looks_like_one() -> None:
     known = set(options(typer.main.get_command(app)))
     assert "--batch-tokens" in known
     for name in known:
-        assert mask_command([name, "1", f"{name}=1"]) == [name, "1", f"{name}=1"]
+        assert redact_command_line([name, "1", f"{name}=1"]) == [name, "1", f"{name}=1"]
 
 
 def test_workers_get_a_storage_from_the_environment() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.dataset.curriculum import CorpusEpochs
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.model.config import WordVectorsConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import NullReporter
@@ -41,7 +41,7 @@ schedules = st.builds(
 def corpora(draw: Any) -> Split:
     """Pairs of any lengths, in up to three corpora with weights and turns."""
     lengths = draw(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=3, max_size=60))
-    sides = (Column.from_lists([[9] * pair[side] for pair in lengths]) for side in (0, 1))
+    sides = (TokenIdColumn.from_lists([[9] * pair[side] for pair in lengths]) for side in (0, 1))
     cut = draw(st.integers(1, len(lengths) - 1))
     weights = draw(st.tuples(st.sampled_from([1.0, 2.75]), st.sampled_from([0.5, 1.0, 2.75])))
     turns = draw(st.sampled_from([(), (CorpusEpochs(cut), CorpusEpochs(len(lengths) - cut, (2, 2)))]))
@@ -120,7 +120,7 @@ def test_what_is_announced_is_done_and_ends_at_the_schedules_last_rate(
 @pytest.mark.parametrize("accumulate", [1, 4])
 def test_so_do_tasks_whose_epochs_are_others(accumulate: int) -> None:
     texts = [[4] * (1 + row % 9) for row in range(80)]
-    split = Split(Column.from_lists([[]] * 80), Column.from_lists(texts), np.ones(80))
+    split = Split(TokenIdColumn.from_lists([[]] * 80), TokenIdColumn.from_lists(texts), np.ones(80))
     schedule = ScheduleConfig(name="linear", warmup_steps=2, final=0.0)
     config = TrainingConfig(accumulate=accumulate, max_epochs=9, schedule=schedule)
     for task in (RunningText(7, CrossEntropy(0.0)), WordVectorTask(WordVectorsConfig(), Softmax(0.0))):
@@ -131,6 +131,6 @@ def test_so_do_tasks_whose_epochs_are_others(accumulate: int) -> None:
 
 @given(st.integers(1, 400), st.integers(1, 30), st.integers(1, 60), st.integers(0, 5), st.integers(0, 5))
 def test_windows_are_counted_without_cutting_them(tokens: int, block: int, budget: int, seed: int, epoch: int) -> None:
-    text = Split(Column.from_lists([[]]), Column.from_lists([[9] * (tokens + block)]), np.ones(1))
+    text = Split(TokenIdColumn.from_lists([[]]), TokenIdColumn.from_lists([[9] * (tokens + block)]), np.ones(1))
     epochs = RunningText(block, CrossEntropy(0.0)).epochs(text, budget, seed)
     assert epochs.num_batches(epoch) == len(epochs(epoch))

@@ -17,7 +17,7 @@ import torch
 from tests.quick import mostly_slow
 from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.model.config import SUPPORTED_TASKS, Architecture, StackConfig
 from tfm.pipeline.attention_page.head_statistics import measure_heads
 from tfm.pipeline.attention_page.reading import attend
@@ -77,9 +77,9 @@ def made(name: str, dtype: torch.dtype = torch.float64) -> tuple[LoadedModel, Ta
         target = [[4 + piece % 5 for piece in ids] for ids in source]
     if settings["task"] == "translation":
         target = [ids[::-1] for ids in source]
-    split = Split.from_texts(Column.from_lists(source), Column.from_lists(target), LINES, LINES)
+    split = Split.from_texts(TokenIdColumn.from_lists(source), TokenIdColumn.from_lists(target), LINES, LINES)
     if settings["task"] == "tagging":
-        split = replace(split, words=Column.from_lists([[1] * len(ids) for ids in source]))
+        split = replace(split, words=TokenIdColumn.from_lists([[1] * len(ids) for ids in source]))
     task = TASKS[settings["task"]](TaskContext(TrainingConfig(), loaded.config, PIECES, PIECES, 64))
     return loaded, task, split
 

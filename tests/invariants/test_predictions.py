@@ -5,7 +5,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from tfm.data.dataset.split import Column, Dataset, Split
+from tfm.data.dataset.split import Dataset, Split, TokenIdColumn
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import SUPPORTED_TASKS, Architecture, ModelConfig, StackConfig
@@ -49,8 +49,8 @@ def split_of(task: str, seed: int) -> Split:
         targets = [[4 + row % 3] for row in range(30)]
     if task == "tagging":
         targets = [[4] * len(source) for source in sources]
-    words = Column.from_lists([[1] * len(source) for source in sources])
-    return Split(Column.from_lists(sources), Column.from_lists(targets), np.ones(30), words=words)
+    words = TokenIdColumn.from_lists([[1] * len(source) for source in sources])
+    return Split(TokenIdColumn.from_lists(sources), TokenIdColumn.from_lists(targets), np.ones(30), words=words)
 
 
 @pytest.mark.few(4)
@@ -104,7 +104,10 @@ def test_a_split_with_nothing_to_predict_is_refused_before_training(
     architecture: str, name: str, more: dict[str, Any]
 ) -> None:
     task, _, config = made(architecture, name, more)
-    full, blank = split_of(name, 1), Split(Column.from_lists([[]] * 3), Column.from_lists([[]] * 3), np.ones(3))
+    full, blank = (
+        split_of(name, 1),
+        Split(TokenIdColumn.from_lists([[]] * 3), TokenIdColumn.from_lists([[]] * 3), np.ones(3)),
+    )
     for which, data in (
         ("train", Dataset(blank, full, {}, 24, None)),  # type: ignore[arg-type]
         ("valid", Dataset(full, blank, {}, 24, None)),  # type: ignore[arg-type]

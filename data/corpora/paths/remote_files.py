@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tfm.data.credentials import mask_credentials
+from tfm.data.credentials import redact_credentials
 from tfm.data.errors import DataError
 from tfm.data.json_documents import parse_json
 
@@ -43,9 +43,9 @@ ByteCallback: TypeAlias = Callable[[int, int | None], None]
 """Called with the number of further bytes that have come, and the number of all if it is known."""
 
 
-def is_url(place: str) -> bool:
+def is_url(path: str) -> bool:
     """Return whether a text is a URL and not a path."""
-    return URL.fullmatch(place) is not None
+    return URL.fullmatch(path) is not None
 
 
 def cache_folder() -> Path:
@@ -73,7 +73,7 @@ def local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count,
     if not online:
         if record is None:
             problem = "is not downloaded yet, and data.online = false: set it to true"
-            raise DataError(problem, file=mask_credentials(url))
+            raise DataError(problem, file=redact_credentials(url))
         return file
     try:
         _refreshed[url] = _refresh(url, file, record, on_bytes)
@@ -85,12 +85,12 @@ def local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count,
         command = (
             'pip install "tfm-toolkit[remote]"' if scheme in ("http", "https") else f'pip install "fsspec[{scheme}]"'
         )
-        raise DataError(f"needs a package that is not installed: {command}", file=mask_credentials(url)) from error
+        raise DataError(f"needs a package that is not installed: {command}", file=redact_credentials(url)) from error
     except Exception as error:  # each file system of fsspec has errors of its own
         user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
         text = " ".join(str(error).replace(user, "***").split()) if user else " ".join(str(error).split())
-        reason = mask_credentials(text) or type(error).__name__
-        raise DataError(f"cannot be downloaded ({reason:.200})", file=mask_credentials(url)) from error
+        reason = redact_credentials(text) or type(error).__name__
+        raise DataError(f"cannot be downloaded ({reason:.200})", file=redact_credentials(url)) from error
 
 
 def _check_url(url: str) -> None:
@@ -98,9 +98,9 @@ def _check_url(url: str) -> None:
     scheme = "" if match is None else match[1].lower()
     if scheme not in SCHEMES:
         known = ", ".join(SCHEMES[:-1])
-        raise DataError(f'"{scheme}://" is no place of corpora; use one of {known}', file=mask_credentials(url))
+        raise DataError(f'"{scheme}://" is no place of corpora; use one of {known}', file=redact_credentials(url))
     if "::" in url or "*" in url:
-        raise DataError("a URL names a single file, without * and ::", file=mask_credentials(url))
+        raise DataError("a URL names a single file, without * and ::", file=redact_credentials(url))
 
 
 def _place_of(url: str) -> Path:
@@ -127,7 +127,7 @@ def _refresh(url: str, file: Path, record: Mapping[str, Any] | None, on_bytes: B
     system, path = fsspec.core.url_to_fs(url)
     info = system.info(path)
     if info.get("type", "file") != "file":
-        raise DataError("is a folder; name a file", file=mask_credentials(url))
+        raise DataError("is a folder; name a file", file=redact_credentials(url))
     said = {name.lower().replace("-", ""): value for name, value in info.items()}
     marks = {name: str(said[name]) for name in CHANGE_MARKS if said.get(name) is not None}
     if record is not None and record.get("marks") == marks:
@@ -144,10 +144,10 @@ def _refresh(url: str, file: Path, record: Mapping[str, Any] | None, on_bytes: B
                 count += len(block)
                 on_bytes(len(block), size)
         if size is not None and count != size:
-            raise DataError(f"has {size:,} bytes, but {count:,} came; try again", file=mask_credentials(url))
+            raise DataError(f"has {size:,} bytes, but {count:,} came; try again", file=redact_credentials(url))
         os.replace(draft, file)
     finally:
         Path(draft).unlink(missing_ok=True)
-    kept = {"url": mask_credentials(url), "sha256": digest.hexdigest(), "marks": marks}
+    kept = {"url": redact_credentials(url), "sha256": digest.hexdigest(), "marks": marks}
     file.with_name(file.name + RECORD_SUFFIX).write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return file

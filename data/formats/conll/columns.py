@@ -83,12 +83,12 @@ def _column_index(path: Path, column: str, width: int) -> int:
 
 
 def _column_values(
-    cells: Sequence[str], places: Sequence[int], width: int, within: str, path: Path, number: int
+    cells: Sequence[str], columns: Sequence[int], width: int, within: str, path: Path, line_number: int
 ) -> list[str]:
     if len(cells) != width:
         has = f"has {format_count(len(cells), 'column')}, but the first word has {width}"
-        raise DataError(f"{has}: a blank line separates sentences", file=path, line=number)
-    values = [within.join(cells[place].split()) for place in places]
-    if empty := [place for place, value in zip(places, values, strict=True) if not value]:
-        raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=number)
+        raise DataError(f"{has}: a blank line separates sentences", file=path, line=line_number)
+    values = [within.join(cells[place].split()) for place in columns]
+    if empty := [place for place, value in zip(columns, values, strict=True) if not value]:
+        raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=line_number)
     return values

@@ -81,13 +81,13 @@ class SchemeCheck:
         return f"its tags are {scheme}, with {how_many}, the first in line {line}: {before} to {tag}"
 
 
-def _may_follow(scheme: str, before: tuple[str, str], tag: tuple[str, str]) -> bool:
+def _may_follow(scheme: str, previous: tuple[str, str], tag: tuple[str, str]) -> bool:
     """Whether a tag may follow another, each as letter and type; O also stands before and behind a sentence."""
     if scheme == "IOB2":
-        return tag[0] != "I" or (before[0] in "BI" and before[1] == tag[1])
+        return tag[0] != "I" or (previous[0] in "BI" and previous[1] == tag[1])
     if scheme == "IOB1":
-        return tag[0] != "B" or (before[0] in "BI" and before[1] == tag[1])
-    last, first = (LETTERS_BY_SCHEME[scheme].get(letter, letter) for letter in (before[0], tag[0]))
+        return tag[0] != "B" or (previous[0] in "BI" and previous[1] == tag[1])
+    last, first = (LETTERS_BY_SCHEME[scheme].get(letter, letter) for letter in (previous[0], tag[0]))
     if last in "BI":
-        return first in "IE" and before[1] == tag[1]
+        return first in "IE" and previous[1] == tag[1]
     return first in "OBS"

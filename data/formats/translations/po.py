@@ -72,12 +72,12 @@ def _read_entries(path: Path) -> Iterator[PoEntry]:
         yield entry
 
 
-def _unescape_text(text: str, path: Path, number: int) -> str:
+def _unescape_text(text: str, path: Path, line_number: int) -> str:
     def unescape_match(match: re.Match[str]) -> str:
         octal, hexadecimal, letter = match.groups()
         code = int(octal, 8) if octal else int(hexadecimal or "0", 16)
         if (letter is not None and letter not in ESCAPED_CHARACTERS) or code > 0x7F:
-            raise DataError(f"{match[0]!r} stands for no character", file=path, line=number)
+            raise DataError(f"{match[0]!r} stands for no character", file=path, line=line_number)
         return ESCAPED_CHARACTERS[letter] if letter is not None else chr(code)
 
     return ESCAPE_PATTERN.sub(unescape_match, text) if "\\" in text else text

@@ -66,8 +66,8 @@ def pairs_from_units(
         remark(path, f"{_format_segment_count(num_other)} left out by filters = {list(corpus.filters or ())}")
 
 
-def _format_segment_count(number: int, kind: str = "") -> str:
-    return f"{number:,} segment{kind} is" if number == 1 else f"{number:,} segments{kind} are"
+def _format_segment_count(count: int, kind: str = "") -> str:
+    return f"{count:,} segment{kind} is" if count == 1 else f"{count:,} segments{kind} are"
 
 
 def _parse_filter(text: str) -> tuple[str, str, bool]:

@@ -43,13 +43,13 @@ def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
             layers = (*(each.attributes for each in event.around), attributes, of_target)
             properties = {key: value for layer in layers for key, value in layer.items()}
             yield TranslationUnit(
-                [(_languages_of_side(side, properties), texts.get(side) or None) for side in LANGUAGE_ATTRIBUTES],
+                [(_column_names_of_side(side, properties), texts.get(side) or None) for side in LANGUAGE_ATTRIBUTES],
                 properties,
             )
 
 
-def _languages_of_side(side: str, properties: dict[str, str]) -> tuple[str, ...]:
-    return side, *(properties[key] for key in LANGUAGE_ATTRIBUTES[side] if key in properties)
+def _column_names_of_side(side: str, attributes: dict[str, str]) -> tuple[str, ...]:
+    return side, *(attributes[key] for key in LANGUAGE_ATTRIBUTES[side] if key in attributes)
 
 
 def _is_segment(event: Event) -> bool:

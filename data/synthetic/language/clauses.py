@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tfm.data.synthetic.language import expressions, lexicon, phrases
 from tfm.data.synthetic.language.complements import COMPLEMENTS, Complement, location
 from tfm.data.synthetic.language.expressions import Modal, Words
-from tfm.data.synthetic.language.german import FIRST, MANY, THIRD
+from tfm.data.synthetic.language.german import FIRST, PLURAL_PERSON, THIRD
 from tfm.data.synthetic.language.lexicon import BE, Verb
 from tfm.data.synthetic.language.phrases import Draw, Phrase, subject_phrase
 
@@ -60,8 +60,8 @@ def fit_tense(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
     return tense
 
 
-_BE_PRESENT = {FIRST: "am", THIRD: "is", MANY: "are"}
-_HABEN = {FIRST: "habe", THIRD: "hat", MANY: "haben"}
+_BE_PRESENT = {FIRST: "am", THIRD: "is", PLURAL_PERSON: "are"}
+_HABEN = {FIRST: "habe", THIRD: "hat", PLURAL_PERSON: "haben"}
 
 
 def english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -> tuple[str, str]:
@@ -86,7 +86,7 @@ def english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -> tuple[
     if tense == "perfect":
         return ("has" if singular else "have"), participle
     if verb is BE:
-        return (_BE_PRESENT[person] if tense == "present" else "were" if person == MANY else "was"), ""
+        return (_BE_PRESENT[person] if tense == "present" else "were" if person == PLURAL_PERSON else "was"), ""
     if with_do:
         return ("did" if tense == "past" else "does" if singular else "do"), base
     return "", past if tense == "past" else third if singular else base

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 MASCULINE, FEMININE, NEUTER, PLURAL = range(4)
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
-FIRST, THIRD, MANY = range(3)
+FIRST, THIRD, PLURAL_PERSON = range(3)
 
 DeclensionTable = tuple[tuple[str, str, str, str], ...]  # [gender][case]
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from tfm.data.synthetic.language import english, expressions, german, lexicon
-from tfm.data.synthetic.language.german import ACCUSATIVE, FIRST, GENITIVE, MANY, NOMINATIVE, THIRD, DeclensionTable
+from tfm.data.synthetic.language.german import (
+    ACCUSATIVE,
+    FIRST,
+    GENITIVE,
+    NOMINATIVE,
+    PLURAL_PERSON,
+    THIRD,
+    DeclensionTable,
+)
 from tfm.data.synthetic.language.lexicon import Adjective, Noun
 
 T = TypeVar("T")
@@ -61,7 +69,7 @@ THE = Determiner(("the", "the"), german.DEFINITE, german.WEAK_ENDINGS)
 THIS = Determiner(("this", "these"), german.decline_like_dieser("dies"), german.WEAK_ENDINGS)
 EVERY = Determiner(("every", ""), german.decline_like_dieser("jed"), german.WEAK_ENDINGS, quantified=True)
 ALL = Determiner(("", "all"), german.decline_like_dieser("all"), german.WEAK_ENDINGS, quantified=True)
-MANY_OF = Determiner(
+MANY = Determiner(
     ("", "many"), german.decline_like_dieser("viel"), german.STRONG_ENDINGS, definite=False, quantified=True
 )
 A = Determiner(("a", ""), german.decline_like_ein("ein"), german.MIXED_ENDINGS, definite=False)
@@ -129,7 +137,7 @@ _COMMON_DETERMINERS = (
 _QUANTIFIED_DETERMINERS = (
     ((EVERY,), False, 15),
     ((ALL,), True, 12),
-    ((MANY_OF,), True, 12),
+    ((MANY,), True, 12),
     (NUMBERS, True, 22),
     (THE_NUMBERS, True, 10),
 )
@@ -152,7 +160,7 @@ PLACE_DETERMINERS = _weighted_determiners(
     ((THE,), False, 30), ((A,), False, 4), (OWNERS, False, 6), ((THIS,), False, 2)
 )
 EXISTENCE_DETERMINERS = _weighted_determiners(
-    ((A,), False, 12), (NUMBERS, True, 11), ((MANY_OF,), True, 4), ((NO,), False, 3)
+    ((A,), False, 12), (NUMBERS, True, 11), ((MANY,), True, 4), ((NO,), False, 3)
 )
 
 SUITING_ADJECTIVES = {
@@ -187,7 +195,7 @@ def inflect(
         f"{before} {words}" if before else words,
         f"{determiner.german[row][case]} {german_words}".lstrip(),
         uses,
-        MANY if plural else THIRD,
+        PLURAL_PERSON if plural else THIRD,
         determiner.definite,
         determiner.negative,
         determiner.quantified,
@@ -251,11 +259,11 @@ class Pronoun(NamedTuple):
 
 PRONOUNS = (
     Pronoun("I", "me", ("ich", "mich", "mir"), FIRST, ("I",)),
-    Pronoun("you", "you", ("Sie", "Sie", "Ihnen"), MANY, ("you",)),
+    Pronoun("you", "you", ("Sie", "Sie", "Ihnen"), PLURAL_PERSON, ("you",)),
     Pronoun("he", "him", ("er", "ihn", "ihm"), THIRD, ("he",)),
     Pronoun("she", "her", ("sie", "sie", "ihr"), THIRD, ("she",)),
-    Pronoun("we", "us", ("wir", "uns", "uns"), MANY, ("I",)),
-    Pronoun("they", "them", ("sie", "sie", "ihnen"), MANY, ("they",)),
+    Pronoun("we", "us", ("wir", "uns", "uns"), PLURAL_PERSON, ("I",)),
+    Pronoun("they", "them", ("sie", "sie", "ihnen"), PLURAL_PERSON, ("they",)),
 )
 _WEIGHTED_PRONOUNS = PRONOUNS + PRONOUNS[:1]  # the forms of ich have no other use, and so would be rare
 IT = Phrase("it", "es")
@@ -280,7 +288,10 @@ def _coordinated_phrase(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
     if second.noun is first.noun or draw.chance(0.5):
         first = Phrase(name, name, (name,))
     return Phrase(
-        f"{first.english} and {second.english}", f"{first.german} und {second.german}", first.uses + second.uses, MANY
+        f"{first.english} and {second.english}",
+        f"{first.german} und {second.german}",
+        first.uses + second.uses,
+        PLURAL_PERSON,
     )
 
 

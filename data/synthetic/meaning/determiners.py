@@ -17,5 +17,5 @@ DETERMINERS: Mapping[str, Determiner] = {
     "our": Determiner(("our", "our"), german.decline_like_ein("unser"), german.MIXED_ENDINGS, owner=True),
     "two": _NUMBERS["two"],
     "three": _NUMBERS["three"],
-    "many": phrases.MANY_OF,
+    "many": phrases.MANY,
 }

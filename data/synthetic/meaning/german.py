@@ -4,7 +4,7 @@ from typing import Literal
 
 from tfm.data.synthetic.language import phrases
 from tfm.data.synthetic.language.expressions import CAN, WANT, WILL
-from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, FIRST, MANY, NOMINATIVE, THIRD, contract
+from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, FIRST, NOMINATIVE, PLURAL_PERSON, THIRD, contract
 from tfm.data.synthetic.language.lexicon import BE
 from tfm.data.synthetic.meaning.determiners import DETERMINERS
 from tfm.data.synthetic.meaning.meaning import Clause, Meaning, Thing
@@ -63,8 +63,8 @@ def _verbs(said: Clause, last: bool) -> tuple[str, str]:
 
 def _person(said: Clause) -> int:
     if isinstance(said.subject, str):
-        return {"I": FIRST, "we": MANY}.get(said.subject, THIRD)
-    return MANY if said.subject.plural else THIRD
+        return {"I": FIRST, "we": PLURAL_PERSON}.get(said.subject, THIRD)
+    return PLURAL_PERSON if said.subject.plural else THIRD
 
 
 def _name(thing: Thing | str | None, case: int) -> str:

@@ -113,12 +113,14 @@ _DEFINITE: tuple[tuple[Determiner, bool], ...] = (
     *((("the", False),) * 6),
     *(("this", False), ("this", True), ("my", False), ("my", True), ("our", False)),
 )
-_SUBJECT_MENU = _DeterminerMenu(
+_SUBJECT_DETERMINERS = _DeterminerMenu(
     (*_DEFINITE, *((("the", True),) * 3), ("a", False), ("two", True), ("three", True), ("many", True))
 )
-_OBJECT_MENU = _DeterminerMenu((*_DEFINITE, *((("a", False),) * 4), ("two", True), ("three", True), ("many", True)))
-_NEGATED_MENU = _DeterminerMenu(_DEFINITE)
-_PLACE_MENU = _DeterminerMenu(tuple(each for each in _DEFINITE if not each[1]))
+_OBJECT_DETERMINERS = _DeterminerMenu(
+    (*_DEFINITE, *((("a", False),) * 4), ("two", True), ("three", True), ("many", True))
+)
+_NEGATED_DETERMINERS = _DeterminerMenu(_DEFINITE)
+_PLACE_DETERMINERS = _DeterminerMenu(tuple(each for each in _DEFINITE if not each[1]))
 
 
 def draw_meaning(draw: Draw) -> Meaning:
@@ -139,14 +141,14 @@ def _clause(draw: Draw) -> Clause:
     if draw.chance(0.15):
         noun = draw.one(_DESCRIBABLE_NOUNS)
         tense: Tense = draw.one(("present", "past"))
-        determiner, plural = draw.one(_SUBJECT_MENU.entries)
+        determiner, plural = draw.one(_SUBJECT_DETERMINERS.entries)
         return Clause(_thing(noun, determiner, plural), tense, quality=draw.one(_QUALITIES[noun]))
     verb = draw.one(_VERBS)
     subject = _subject(draw, tuple(noun for noun in verb.subjects if noun in _NOUNS))
     negated = draw.chance(0.2)
     object_ = _object(draw, verb, subject, negated) if verb.frame == "object" else None
     time = draw.one(TIMES) if draw.chance(0.3) else None
-    place = _phrase(draw, draw.one(_PLACES), _PLACE_MENU, 0.1) if not negated and draw.chance(0.25) else None
+    place = _phrase(draw, draw.one(_PLACES), _PLACE_DETERMINERS, 0.1) if not negated and draw.chance(0.25) else None
     return Clause(subject, draw.one(TENSES), verb, None, object_, negated, time, place)
 
 
@@ -159,7 +161,7 @@ def _subject(draw: Draw, nouns: tuple[Noun, ...]) -> Thing | Name | Pronoun:
     if "person" in noun.tags and draw.chance(0.3):
         pronouns: tuple[Pronoun, ...] = ("I", "we")
         return draw.one(NAMES) if draw.chance(0.6) else draw.one(pronouns)
-    return _phrase(draw, noun, _SUBJECT_MENU, 0.25)
+    return _phrase(draw, noun, _SUBJECT_DETERMINERS, 0.25)
 
 
 def _object(draw: Draw, verb: Verb, subject: Thing | Name | Pronoun, negated: bool) -> Thing | Name:
@@ -172,7 +174,7 @@ def _object(draw: Draw, verb: Verb, subject: Thing | Name | Pronoun, negated: bo
             if name != subject:
                 return name
         elif not isinstance(subject, Thing) or noun is not subject.noun:
-            return _phrase(draw, noun, _NEGATED_MENU if negated else _OBJECT_MENU, 0.25)
+            return _phrase(draw, noun, _NEGATED_DETERMINERS if negated else _OBJECT_DETERMINERS, 0.25)
 
 
 def _phrase(draw: Draw, noun: Noun, menu: _DeterminerMenu, adjectives: float) -> Thing:

@@ -10,7 +10,7 @@ from bench.baselines import PEERS_FOLDER, average_metrics, parse_eole_log
 from bench.pieces import write_pieces
 from bench.processes import ProcessFailed
 from bench.workload import ModelSize, read_configs, set_options
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import section_from_flags
@@ -46,7 +46,7 @@ def test_metrics_are_measured_after_the_warm_up_and_without_validation() -> None
 
 
 def test_pieces_are_words_of_the_ids(tmp_path: Path) -> None:
-    split = Split(Column.from_lists([[4, 7], [5]]), Column.from_lists([[6], []]), weights=None)  # type: ignore[arg-type]
+    split = Split(TokenIdColumn.from_lists([[4, 7], [5]]), TokenIdColumn.from_lists([[6], []]), weights=None)  # type: ignore[arg-type]
     write_pieces(split, 8, tmp_path)
     assert (tmp_path / "train.source").read_text() == "p4 p7\np5\n"
     assert (tmp_path / "train.target").read_text() == "p6\n\n"

@@ -16,11 +16,11 @@ from bench.peers.train_plain_gpt import PlainGpt, draw_windows, make_plain
 from bench.processes import run
 from bench.text_peers import IGNORED_LABEL, PROGRAM, text_model_size, texts, texts_a_batch, windows
 from bench.workload import Workload, read_configs
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.pipeline.errors import RecipeError
 
 SIZE = {"layers": 2, "dim": 8, "heads": 2, "inner": 32, "block": 6, "dropout": 0.0, "vocab": 11, "labels": 4}
-SPLIT = Split(Column.from_lists([[4, 7, 5], [6]]), Column.from_lists([[5, 4], [6]]), weights=None)  # type: ignore[arg-type]
+SPLIT = Split(TokenIdColumn.from_lists([[4, 7, 5], [6]]), TokenIdColumn.from_lists([[5, 4], [6]]), weights=None)  # type: ignore[arg-type]
 HAS_TRAINER = all(importlib.util.find_spec(name) for name in ("transformers", "accelerate"))
 
 
@@ -36,7 +36,7 @@ def test_windows_are_the_text_of_all_targets_without_its_rest() -> None:
 
 
 def test_labels_stand_at_the_first_piece_of_each_word() -> None:
-    split = replace(SPLIT, words=Column.from_lists([[2, 1], [1]]))
+    split = replace(SPLIT, words=TokenIdColumn.from_lists([[2, 1], [1]]))
     none = IGNORED_LABEL
     assert [each["labels"] for each in texts(work_of("tagging", split))] == [[5, none, 4, none], [6, none]]
     assert [each["labels"] for each in texts(work_of("classification"))] == [5, 6]

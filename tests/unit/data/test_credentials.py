@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfm.data.credentials import holds_credential, mask_command, mask_credentials
+from tfm.data.credentials import holds_credential, redact_command_line, redact_credentials
 from tfm.data.errors import DataError, escape_control_characters
 
 
@@ -29,8 +29,8 @@ from tfm.data.errors import DataError, escape_control_characters
     ],
 )
 def test_credentials_are_masked(text: str, masked: str) -> None:
-    assert mask_credentials(text) == masked
-    assert mask_credentials(masked) == masked
+    assert redact_credentials(text) == masked
+    assert redact_credentials(masked) == masked
     assert str(DataError(text, file="f")) == f"f: {masked}"
     assert holds_credential([text])
     assert not holds_credential([masked])
@@ -52,8 +52,8 @@ def test_credentials_are_masked(text: str, masked: str) -> None:
     ],
 )
 def test_other_texts_stay(text: str) -> None:
-    assert mask_credentials(text) == text
-    assert mask_command([text]) == [text]
+    assert redact_credentials(text) == text
+    assert redact_command_line([text]) == [text]
     assert not holds_credential([text])
 
 
@@ -71,8 +71,8 @@ def test_a_credential_may_be_a_word_of_its_own() -> None:
         "d",
     ]
     masked = ["tfm", "x", "--password", "***", "--set", "a.key=***", "--set=b.secret=***", "--token", "--out", "d"]
-    assert mask_command(words) == masked
-    assert mask_command(masked) == masked
+    assert redact_command_line(words) == masked
+    assert redact_command_line(masked) == masked
     assert holds_credential(["score", "--password", "hush"])
     assert not holds_credential(["score", "--pad-token", "<pad>", "--password"])
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO
 
-from tfm.data.credentials import mask_credentials
+from tfm.data.credentials import redact_credentials
 from tfm.data.errors import format_count
 from tfm.pipeline.errors import escape_unprintable
 from tfm.pipeline.external_metric import ExternalMetric
@@ -266,7 +266,7 @@ def _exit_reason(code: int, errors: bytes) -> str:
             return f"was ended by {signal.Signals(-code).name}"
     said = [line.strip() for line in _decode_output(errors).splitlines() if line.strip()]
     return f"ended with exit code {code}" + (
-        f": {escape_unprintable(mask_credentials(said[-1])[-MAX_REASON_LENGTH:])}" if said else ""
+        f": {escape_unprintable(redact_credentials(said[-1])[-MAX_REASON_LENGTH:])}" if said else ""
     )
 
 

@@ -3,12 +3,12 @@ import pytest
 import torch
 
 from tfm.data.batching.batches import make_pair_batch, pair_batch_from_ids
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 SOURCES = [[4, 5], [6], [7, 8, 9], []]
 TARGETS = [[10], [11, 12], [], [13]]
-SPLIT = Split(Column.from_lists(SOURCES), Column.from_lists(TARGETS), np.ones(4))
+SPLIT = Split(TokenIdColumn.from_lists(SOURCES), TokenIdColumn.from_lists(TARGETS), np.ones(4))
 
 
 def test_a_batch_has_no_padding_and_its_control_tokens_in_place():
@@ -25,7 +25,7 @@ def test_a_batch_has_no_padding_and_its_control_tokens_in_place():
 def test_any_rows_agree_with_the_plain_loop():
     rng = np.random.default_rng(0)
     lists = [[rng.integers(4, 99, rng.integers(0, 6)).tolist() for _ in range(40)] for _ in range(2)]
-    split = Split(Column.from_lists(lists[0]), Column.from_lists(lists[1]), np.ones(40))
+    split = Split(TokenIdColumn.from_lists(lists[0]), TokenIdColumn.from_lists(lists[1]), np.ones(40))
     for rows in (rng.permutation(40)[:7], np.arange(40), np.array([3, 3])):
         batch = make_pair_batch(split, rows)
         assert batch.source.tolist() == [token for row in rows for token in [*lists[0][row], EOS_ID]]

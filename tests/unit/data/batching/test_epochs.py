@@ -8,7 +8,7 @@ import pytest
 
 from tfm.data.batching.buckets import make_batches, padding_share
 from tfm.data.dataset.curriculum import CorpusEpochs
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.errors import DataError
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.language_model import RunningText
@@ -22,7 +22,7 @@ def make_split(num_rows: int, shard_rows: int, *, weights: np.ndarray | None = N
     sides = []
     for _ in range(2):
         lengths = rng.integers(1, 40, num_rows)
-        sides.append(Column.from_flat(rng.integers(4, 30, lengths.sum()).astype(np.int32), lengths))
+        sides.append(TokenIdColumn.from_flat(rng.integers(4, 30, lengths.sum()).astype(np.int32), lengths))
     return Split(*sides, np.ones(num_rows) if weights is None else weights, shard_rows=shard_rows)
 
 
@@ -58,7 +58,7 @@ def test_a_batch_keeps_to_the_budget_and_padding_is_that_of_a_whole_epoch_within
     rng = np.random.default_rng(0)
     source = np.maximum(rng.gamma(9.0, 1.55, 400_000), 2).round().astype(np.int64)
     target = np.maximum(source + rng.normal(0.3, 2.6, len(source)), 2).round().astype(np.int64)
-    sides = [Column(np.empty(0, np.int32), np.zeros_like(each), each) for each in (source, target)]
+    sides = [TokenIdColumn(np.empty(0, np.int32), np.zeros_like(each), each) for each in (source, target)]
     split = Split(*sides, np.ones(len(source)), shard_rows=200_000)
     lengths = TASK.lengths(split)
     found = list(TASK.epochs(split, 4096, seed=1)(0))

@@ -68,6 +68,6 @@ def test_pieces_are_counted_as_they_are_cut_whatever_the_first_may_hold(
     larger: list[int], budget: int, first: int
 ) -> None:
     ascending, share = np.array(sorted(larger), np.int64), min(first, budget)
-    made = split_by_budget(ascending, ascending, budget, first=share / budget)
+    made = split_by_budget(ascending, ascending, budget, first_share=share / budget)
     found = padding_cost.num_batches_of_histogram(np.bincount(ascending), budget, max(int(share / budget * budget), 1))
     assert found == len(made)

@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfm.data.batching.resegmentation import Resegmentation, split_within_budget
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
 TEXTS = ["lower newest widest", "der Hund", "low", "", "newest newest lower low", "שלום widest"] * 2
 TOKENIZER = train(TEXTS, TokenizerConfig(vocab_size=90, min_frequency=1))
-SPLIT = Split(*(Column.from_flat(*TOKENIZER.encode_flat(each)) for each in (TEXTS, TEXTS[::-1])), np.ones(len(TEXTS)))
+SPLIT = Split(
+    *(TokenIdColumn.from_flat(*TOKENIZER.encode_flat(each)) for each in (TEXTS, TEXTS[::-1])), np.ones(len(TEXTS))
+)
 BOTH = Resegmentation(*[TOKENIZER.sampler(bpe_dropout=0.5)] * 2, seed=3, max_tokens=99, budget=10**6)
 
 
@@ -22,11 +24,11 @@ def pieces(how: Resegmentation, rows: list[int], step: int) -> list[tuple[list[i
     return [
         pair
         for part, _ in how.resegmented_parts(SPLIT, np.array(rows), step)
-        for pair in zip(*map(Column.to_lists, part_of(part)), strict=True)
+        for pair in zip(*map(TokenIdColumn.to_lists, part_of(part)), strict=True)
     ]
 
 
-def part_of(part: Split) -> tuple[Column, Column]:
+def part_of(part: Split) -> tuple[TokenIdColumn, TokenIdColumn]:
     return part.source, part.target
 
 

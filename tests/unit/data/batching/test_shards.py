@@ -58,5 +58,5 @@ def test_one_shard_is_in_memory_at_a_time():
 @given(st.integers(0, 100), st.integers(1, 30))
 def test_equal_batches_are_those_of_rows_of_one_length(num_rows: int, size: int) -> None:
     rows = np.arange(num_rows)
-    found = split_by_budget(rows, np.full(num_rows, 7), 7 * size, first=1.0)
+    found = split_by_budget(rows, np.full(num_rows, 7), 7 * size, first_share=1.0)
     assert [each.tolist() for each in EqualBatches(rows, size)] == [each.tolist() for each in found]

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from tfm.data.dataset.metadata import write_metadata
-from tfm.data.dataset.split import Column
+from tfm.data.dataset.split import TokenIdColumn
 from tfm.data.dataset.store import load_dataset, load_split, write_split
 from tfm.data.errors import DataError
 
 
 def flat(lists):
-    column = Column.from_lists(lists)
+    column = TokenIdColumn.from_lists(lists)
     return column.values, column.lengths
 
 
@@ -117,10 +117,10 @@ def test_what_is_no_dataset_is_an_error(tmp_path):
 
 
 def test_a_column_in_memory_holds_its_lists():
-    column = Column.from_lists([[1, 2], [], [3]])
+    column = TokenIdColumn.from_lists([[1, 2], [], [3]])
     assert column.to_lists() == [[1, 2], [], [3]]
     assert column.to_lists([2, 0]) == [[3], [1, 2]]
-    assert Column.from_lists([]).to_lists() == []
+    assert TokenIdColumn.from_lists([]).to_lists() == []
 
 
 def test_pieces_of_words_are_kept_where_asked_for(tmp_path, train):

@@ -56,7 +56,7 @@ def test_running_text_in_the_file_is_that_in_memory(splits):
 
 def test_ids_of_a_large_split_are_checked_when_they_are_read(splits):
     column = splits[1].source
-    limited = type(column)(column.values, column.starts, column.lengths, num_ids=40)
+    limited = type(column)(column.values, column.starts, column.lengths, vocab_size=40)
     with pytest.raises(DataError, match="token ids that its tokenizer does not have"):
         limited.take(np.arange(1_000))
 

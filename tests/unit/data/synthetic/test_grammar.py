@@ -148,7 +148,7 @@ N, A, D, G = NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE
         (phrases.BARE, "old", "dog", True, D, "alten Hunden"),
         (phrases.NUMBERS[1], "old", "car", True, D, "drei alten Autos"),
         (phrases.THE_NUMBERS[1], "old", "car", True, N, "die drei alten Autos"),
-        (phrases.MANY_OF, "old", "dog", True, N, "viele alte Hunde"),
+        (phrases.MANY, "old", "dog", True, N, "viele alte Hunde"),
         (phrases.ALL, "old", "dog", True, N, "alle alten Hunde"),
         (phrases.EVERY, "old", "house", False, N, "jedes alte Haus"),
         (phrases.THIS, "expensive", "book", False, N, "dieses teure Buch"),

@@ -16,7 +16,7 @@ from tests.tiny_model import tiny_model
 from tests.tiny_training import MODEL, run, training, write_dataset
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.batching.batches import pair_batch_from_ids
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.dataset.store import load_dataset
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.relative_positions import AttentionPositions
@@ -57,7 +57,9 @@ def pieces_and_links(loaded: LoadedModel) -> tuple[list[list[int]], list[list[in
 
 
 def make_guide(links: list[list[tuple[int, int]]], **changes: Any) -> AlignmentGuide:
-    found = PieceLinks(*(Column.from_lists([[link[side] for link in each] for each in links]) for side in (0, 1)))
+    found = PieceLinks(
+        *(TokenIdColumn.from_lists([[link[side] for link in each] for each in links]) for side in (0, 1))
+    )
     config = GuidedAlignmentConfig(links="links", **changes)
     return AlignmentGuide(found, config, config.choose_layer(2))
 

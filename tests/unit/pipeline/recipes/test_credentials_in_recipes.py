@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.credentials import mask_command
+from tfm.data.credentials import redact_command_line
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe, recipe_schema, section_from_flags
@@ -54,4 +54,4 @@ def test_no_key_of_a_recipe_looks_like_a_credential() -> None:
     known = keys(recipe_schema())
     assert "batch_tokens" in known
     for key in known:
-        assert mask_command([f"a.{key}=1", f"--{key}", "1"]) == [f"a.{key}=1", f"--{key}", "1"]
+        assert redact_command_line([f"a.{key}=1", f"--{key}", "1"]) == [f"a.{key}=1", f"--{key}", "1"]

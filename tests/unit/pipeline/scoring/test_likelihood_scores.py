@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.tiny_model import tiny_model
-from tfm.data.dataset.split import Column, Split
+from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.dataset.store import load_split, write_split
 from tfm.model.layout import Layout
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -39,7 +39,7 @@ class Warned(NullReporter):
 
 def split_of(lines: list[str], loaded: LoadedModel, folder: Path) -> Split:
     """The lines on both sides, as `tfm preprocess` writes them."""
-    ids = Column.from_lists(loaded.source_tokenizer.encode_batch(lines))
+    ids = TokenIdColumn.from_lists(loaded.source_tokenizer.encode_batch(lines))
     with write_split(folder, texts=True) as writer:
         writer.write((ids.values, ids.lengths), (ids.values, ids.lengths), lines, lines)
     return load_split(folder)

@@ -13,7 +13,7 @@ import torch
 
 from tests.rounding import assert_rounds_like
 from tfm.data.dataset.metadata import write_metadata
-from tfm.data.dataset.split import Column
+from tfm.data.dataset.split import TokenIdColumn
 from tfm.data.dataset.store import write_split
 from tfm.data.errors import DataError, format_share
 from tfm.model.build import build
@@ -93,7 +93,7 @@ def dataset(tmp_path: Path, loaded: LoadedModel) -> Path:
     encode = loaded.source_tokenizer.encode_batch
     with publish(Plan("preprocess", tmp_path / "dataset", {}, {}, 1), command=["tfm", "preprocess"]) as draft:
         for name, (sources, targets) in {"train": (LINES, LINES), "valid": (LINES, LINES), **tests}.items():
-            columns = [Column.from_lists(encode(texts)) for texts in (sources, targets)]
+            columns = [TokenIdColumn.from_lists(encode(texts)) for texts in (sources, targets)]
             ids = [column.take(np.arange(len(column))) for column in columns]
             extra = ([1.0] * len(sources),) if name == "train" else (sources, targets)
             with write_split(draft.folder / name, texts=name != "train") as writer:

@@ -9,7 +9,7 @@ import torch
 
 from tests.rounding import assert_rounds_like
 from tfm.data.dataset.metadata import write_metadata
-from tfm.data.dataset.split import Column
+from tfm.data.dataset.split import TokenIdColumn
 from tfm.data.dataset.store import write_split
 from tfm.data.errors import DataError
 from tfm.model.build import build
@@ -67,7 +67,7 @@ def dataset(tmp_path, loaded):
     tests = {"main": LINES, "other": ["on\nit"]}
     with publish(Plan("preprocess", tmp_path / "dataset", {}, {}, 1), command=["tfm", "preprocess"]) as draft:
         for name, lines in {"train": None, "valid": LINES[:1], **tests}.items():
-            column = Column.from_lists(loaded.source_tokenizer.encode_batch(lines or LINES))
+            column = TokenIdColumn.from_lists(loaded.source_tokenizer.encode_batch(lines or LINES))
             ids = column.take(np.arange(len(column)))
             with write_split(draft.folder / name, texts=lines is not None) as writer:
                 writer.write(ids, ids, *(([1.0] * len(column),) if lines is None else (lines, lines)))

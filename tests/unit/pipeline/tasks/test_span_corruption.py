@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tfm.data.batching.batches import PairBatch
-from tfm.data.dataset.split import Column, Dataset, Split
+from tfm.data.dataset.split import Dataset, Split, TokenIdColumn
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, SpanCorruptionConfig, StackConfig
@@ -26,7 +26,9 @@ SETTINGS = [(0.15, 3.0), (0.15, 20.0), (0.5, 1.0), (0.01, 1.0), (0.3, 2.5)]
 def split_of(*lengths: int) -> Split:
     """Texts of these lengths, whose tokens tell their places; the sources are other texts."""
     texts = [list(range(4, 4 + length)) for length in lengths]
-    return Split(Column.from_lists([[5, 6]] * len(lengths)), Column.from_lists(texts), np.ones(len(lengths)))
+    return Split(
+        TokenIdColumn.from_lists([[5, 6]] * len(lengths)), TokenIdColumn.from_lists(texts), np.ones(len(lengths))
+    )
 
 
 def task_of(share: float = 0.15, mean_length: float = 3.0, **more: Any) -> SpanCorruption:

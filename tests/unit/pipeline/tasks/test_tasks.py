@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tfm.data.batching.batches import PairBatch, TextBatch
-from tfm.data.dataset.split import Column, Dataset, Split
+from tfm.data.dataset.split import Dataset, Split, TokenIdColumn
 from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
@@ -38,7 +38,7 @@ STACK = StackConfig(layers=1, dim=16, heads=2, feed_forward_dim=24)
 
 
 def split(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Split:
-    return Split(Column.from_lists(sources), Column.from_lists(targets), np.ones(len(sources)))
+    return Split(TokenIdColumn.from_lists(sources), TokenIdColumn.from_lists(targets), np.ones(len(sources)))
 
 
 def dataset(train_split: Split) -> Dataset:
@@ -155,7 +155,7 @@ def test_each_epoch_cuts_the_text_elsewhere_and_reads_no_token_twice() -> None:
 
 @pytest.mark.parametrize(("tokens", "weight", "problem"), [(3, 1.0, "fewer than model.block = 5"), (9, 0.5, "weight")])
 def test_running_text_that_cannot_be_read_is_refused(tokens: int, weight: float, problem: str) -> None:
-    text = Split(Column.from_lists([[]]), Column.from_lists([[4] * tokens]), np.array([weight]))
+    text = Split(TokenIdColumn.from_lists([[]]), TokenIdColumn.from_lists([[4] * tokens]), np.array([weight]))
     with pytest.raises(DataError, match=problem):
         RunningText(5, CrossEntropy(0.0)).check(dataset(text), ModelConfig())
 

@@ -20,7 +20,7 @@ from tests.rounding import assert_rounds_like
 from tests.tiny_model import tiny_model
 from tests.tiny_training import run, training, write_dataset
 from tfm.data.batching.example_keys import text_rng_keys
-from tfm.data.dataset.split import Column, Dataset, Split
+from tfm.data.dataset.split import Dataset, Split, TokenIdColumn
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.model.build import build
@@ -58,7 +58,7 @@ def keys_of(count: int, key: int) -> Any:
 
 
 def split_of(texts: Sequence[Sequence[int]]) -> Split:
-    return Split(Column.from_lists([[]] * len(texts)), Column.from_lists(texts), np.ones(len(texts)))
+    return Split(TokenIdColumn.from_lists([[]] * len(texts)), TokenIdColumn.from_lists(texts), np.ones(len(texts)))
 
 
 def dataset_of(texts: Sequence[Sequence[int]], valid: Sequence[Sequence[int]] = TEXTS) -> Dataset:
