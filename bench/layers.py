@@ -25,7 +25,7 @@ def make_passes(config: ModelConfig, length: int) -> Callable[[], None]:
     """Forward and backward of the mixing layer of an encoder, on one sentence of that length."""
     stack = config.encoder
     torch.manual_seed(1)
-    layer = ModuleFactory(config, torch.float32).mixing(stack, causal=False, number=0)
+    layer = ModuleFactory(config, torch.float32).mixing(stack, causal=False, layer_index=0)
     layout = Layout.from_lengths(torch.tensor([length]))
     rows, grad = torch.randn(length, stack.dim, requires_grad=True), torch.randn(length, stack.dim)
     weights = [rows, *layer.parameters()]  # type: ignore[attr-defined]

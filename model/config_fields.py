@@ -233,14 +233,14 @@ class ModelFields(BaseModel):
             return (2 if self.task == "translation" else 1) * self.max_length
         return self.max_length + NUM_PREFIX_TOKENS[self.languages] - 1
 
-    def convolution_offsets(self, number: int, *, causal: bool) -> range:
+    def convolution_offsets(self, layer_index: int, *, causal: bool) -> range:
         """Return the distances of the rows that a convolution reads from its own, ascending.
 
         Args:
-            number: number of the layer in its stack, from 0.
+            layer_index: number of the layer in its stack, from 0.
             causal: whether a row sees none after it.
         """
-        width, dilation = self.convolution.width, self.convolution.dilation**number
+        width, dilation = self.convolution.width, self.convolution.dilation**layer_index
         if width is None:
             reach = self.window or CONVOLUTION_WINDOW
             before, after = reach, 0 if causal else reach

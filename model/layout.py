@@ -144,13 +144,13 @@ class FlatLayout:
 AnyLayout = Layout | FlatLayout
 
 
-def concat_layouts(one: AnyLayout, other: AnyLayout) -> tuple[AnyLayout, Tensor]:
-    """The layout of sentences that are each a sentence of `one` followed by its like of `other`, and the order (N,):
-    which row of the two, those of `one` counted first, each row of it is."""
-    order = torch.cat([one.sentence, other.sentence]).argsort(stable=True)
-    lengths = one.lengths + other.lengths
-    if isinstance(one, FlatLayout):
-        num_rows = one.num_rows + other.num_rows
+def concat_layouts(layout: AnyLayout, other_layout: AnyLayout) -> tuple[AnyLayout, Tensor]:
+    """The layout of sentences that are each one of `layout` followed by its like of `other_layout`, and the order (N,):
+    which row of the two, those of `layout` counted first, each row of it is."""
+    order = torch.cat([layout.sentence, other_layout.sentence]).argsort(stable=True)
+    lengths = layout.lengths + other_layout.lengths
+    if isinstance(layout, FlatLayout):
+        num_rows = layout.num_rows + other_layout.num_rows
         filled = num_rows if num_rows > int(lengths.sum()) else None
         return FlatLayout(lengths, order.device, filled), order
     return Layout.from_lengths(lengths, order.device), order

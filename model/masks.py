@@ -62,7 +62,7 @@ class Mask:
                 allowed = causal if allowed is None else causal & allowed
             if self.strict:
                 assert allowed is not None  # a strict mask is causal
-                allowed = _allow_own_position(allowed, _key_distances(num_queries, num_keys, like.device))
+                allowed = _let_empty_rows_attend_to_self(allowed, _key_distances(num_queries, num_keys, like.device))
             assert allowed is not None  # so says the first line
             self._written[key] = torch.zeros_like(allowed, dtype=like.dtype).masked_fill_(~allowed, float("-inf"))
         return self._written[key]
@@ -91,7 +91,7 @@ class Mask:
             after = _key_distances(size, parts * size, device) - size
             in_window = (after.abs() <= self.window) & (after <= -self.strict if self.causal else True)
             allowed = in_window & real.unsqueeze(2)
-            allowed = _allow_own_position(allowed, after) if self.strict else allowed | (after == 0)
+            allowed = _let_empty_rows_attend_to_self(allowed, after) if self.strict else allowed | (after == 0)
             allowed = allowed.expand(batch, -1, -1, -1).flatten(0, 1).unsqueeze(1)
             self._derived[size, batch, length] = Mask(allowed=allowed)
         return self._derived[size, batch, length]
@@ -102,14 +102,14 @@ def _key_distances(num_queries: int, num_keys: int, device: torch.device) -> Ten
     return torch.arange(num_keys, device=device) - torch.arange(num_queries, device=device)[:, None]
 
 
-def _allow_own_position(allowed: Tensor, after: Tensor) -> Tensor:
+def _let_empty_rows_attend_to_self(allowed: Tensor, key_offsets: Tensor) -> Tensor:
     """Return a mask (.., T, S) in which a query that may attend to none attends to itself.
 
     Args:
         allowed: (.., T, S).
-        after: (T, S), the distance of each key after each query.
+        key_offsets: (T, S), the position of each key less that of each query.
     """
-    return allowed | ((after == 0) & ~allowed.any(-1, keepdim=True))
+    return allowed | ((key_offsets == 0) & ~allowed.any(-1, keepdim=True))
 
 
 def padding_mask(keys: AnyLayout, queries: AnyLayout | None = None) -> Mask:

@@ -1,4 +1,4 @@
-"""Dot products grow with the square root of the width, and the softmax saturates; 1 / sqrt(d) stops it.
+"""DotScore products grow with the square root of the width, and the softmax saturates; 1 / sqrt(d) stops it.
 
     q . k = sum_i q_i k_i has variance d where the q_i and k_i are independent, of mean 0 and variance 1
 Legend: n keys · d width of queries and keys.
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bench.claims.claim import Claim, Found
 from bench.claims.heads import NUMBERS, train_heads
-from tfm.model.attention.scores import Dot, ScaledDot
+from tfm.model.attention.scores import DotScore, ScaledDotScore
 from tfm.model.config import ModelConfig
 from tfm.model.transformer.factory import ModuleFactory
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WIDTHS = (4, 16, 64, 256, 1024)
 KINDS: tuple[Literal["encoder", "cross"], ...] = ("encoder", "cross")
 DIM = 64  # of the models of the claim `heads`
-SCORES = {"q · k": Dot, "q · k / √d": ScaledDot}
+SCORES = {"q · k": DotScore, "q · k / √d": ScaledDotScore}
 DRAWN, PROJECTED = "components of variance 1", "projections of rows of variance 1"
 
 
@@ -39,7 +39,7 @@ def project_rows(width: int, num_keys: int, generator: torch.Generator) -> tuple
     factory = ModuleFactory(ModelConfig.model_validate(config), torch.float32)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
-        attention = factory.self_attention(factory.config.encoder, causal=False, number=0)
+        attention = factory.self_attention(factory.config.encoder, causal=False, layer_index=0)
     rows = torch.randn(num_keys, width, generator=generator)
     with torch.no_grad():
         query, key, _ = attention.query_key_value(rows).chunk(3, dim=-1)

@@ -55,7 +55,7 @@ def softmax_weights(logits: Tensor) -> Tensor:
     return F.pad(logits, (0, MIN_KEYS_FOR_TORCH_SOFTMAX - num_keys), value=float("-inf")).softmax(-1)[..., :num_keys]
 
 
-def hard_lookup(logits: Tensor) -> Tensor:
+def hard_attention_weights(logits: Tensor) -> Tensor:
     """Return 1 at the largest number of the last dimension, the first of equal ones, and 0 elsewhere.
 
     As that has no gradient, it takes the softmax's: onehot(argmax x) + p - sg(p), p = softmax(x), where sg(p) is p
@@ -67,7 +67,7 @@ def hard_lookup(logits: Tensor) -> Tensor:
 
 
 LookupFunction = Callable[[Tensor], Tensor]
-LOOKUPS: dict[str, LookupFunction] = {"soft": softmax_weights, "hard": hard_lookup}
+LOOKUPS: dict[str, LookupFunction] = {"soft": softmax_weights, "hard": hard_attention_weights}
 """By name: logits (.., S) -> attention weights (.., S)."""
 
 

@@ -22,7 +22,7 @@ from tfm.model.attention.explicit_attention import (
     softmax_weights,
 )
 from tfm.model.attention.relative_positions import AttentionPositions
-from tfm.model.attention.scores import ScaledDot
+from tfm.model.attention.scores import ScaledDotScore
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.linear import LOW_PRECISION_DTYPES
@@ -250,7 +250,7 @@ def choose_inner_attention(
     """
     equation = ExplicitAttention(score, positions, Dropout(dropout, dropout_rng), lookup)
     fusible = (
-        isinstance(score, ScaledDot) and not positions.needs_weights and dropout == 0 and lookup is softmax_weights
+        isinstance(score, ScaledDotScore) and not positions.needs_weights and dropout == 0 and lookup is softmax_weights
     )
     if not fusible:
         return equation

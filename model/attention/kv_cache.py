@@ -43,14 +43,14 @@ class CacheSlots:
             self._masks[window] = Mask(allowed=near if self.mask.allowed is None else near & self.mask.allowed)
         return self._masks[window]
 
-    def exclude_new_rows(self) -> "CacheSlots":
+    def with_strict_mask(self) -> "CacheSlots":
         """The same slots, of which each row attends to those before its own; a first row has only its own."""
         new = self.new_positions[:, :, None]
         before = ((self.positions[:, None] < new) | (new == 0))[:, None]
         allowed = before if self.mask.allowed is None else before & self.mask.allowed
         return CacheSlots(self.new_slots, self.new_positions, self.positions, Mask(allowed=allowed))
 
-    def ancestor_kv(self, distance: int) -> tuple[Tensor, Tensor]:
+    def ancestor_slots(self, distance: int) -> tuple[Tensor, Tensor]:
         """The slot (B, W) of each row's ancestor `distance` positions before it, and whether there is one (B, W)."""
         if distance not in self._before:
             found = self.positions[:, None] == self.new_positions[:, :, None] - distance
@@ -120,7 +120,7 @@ class LayerKVCache:
         """
         if self._key is None or self._value is None:
             return None
-        places, found = slots.ancestor_kv(distance)
+        places, found = slots.ancestor_slots(distance)
         sentences = torch.arange(len(places), device=places.device)[:, None]
         key, value = (
             (cache[sentences, :, places].flatten(2) * found[:, :, None]).flatten(0, 1)

@@ -17,21 +17,21 @@ from tfm.model.attention.relative_positions import Alibi, AttentionPositions, Ro
 from tfm.model.config_tables import RotaryConfig
 
 
-def sinusoids(dim: int, max_length: int, first: int = 0) -> Tensor:
+def sinusoids(dim: int, max_length: int, first_pair: int = 0) -> Tensor:
     """Return the table of sines and cosines (max_length, D), float64   (Vaswani et al. 2017, sec. 3.5).
 
-        PE(pos, 2i) = sin(pos / 10000^(2(i + first)/D)), PE(pos, 2i+1) = cos(the same), i from 0
+        PE(pos, 2i) = sin(pos / 10000^(2(i + first_pair)/D)), PE(pos, 2i+1) = cos(the same), i from 0
 
     Args:
         dim: D.
         max_length: number of positions.
-        first: 0, as in the paper; 1 for frequencies that begin below 1 and end at 1/10000, if D is even.
+        first_pair: 0, as in the paper; 1 for frequencies that begin below 1 and end at 1/10000, if D is even.
     """
     table = torch.empty(max_length, dim, dtype=torch.float64)
     if table.is_meta:  # only its shape is asked for; to compute there would load a second of modules
         return table
     angle = torch.arange(max_length, dtype=torch.float64)[:, None] * torch.exp(
-        torch.arange(2 * first, dim + 2 * first, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
+        torch.arange(2 * first_pair, dim + 2 * first_pair, 2, dtype=torch.float64) * (-math.log(10_000.0) / dim)
     )
     table[:, 0::2] = angle.sin()
     table[:, 1::2] = angle.cos()[:, : dim // 2]
@@ -158,7 +158,7 @@ POSITIONS: dict[str, PositionScheme] = {
     "none": PositionScheme(NoPositionEmbedding, _no_attention_positions),
     "sinusoidal": PositionScheme(SinusoidalPositions, _no_attention_positions),
     "sinusoidal_from_one": PositionScheme(
-        partial(SinusoidalPositions, table_of=partial(sinusoids, first=1)), _no_attention_positions
+        partial(SinusoidalPositions, table_of=partial(sinusoids, first_pair=1)), _no_attention_positions
     ),
     "fairseq": PositionScheme(partial(SinusoidalPositions, table_of=fairseq_sinusoids), _no_attention_positions),
     "learned": PositionScheme(LearnedPositions, _no_attention_positions),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 SQUARED_DISTANCE_EPS = 1e-6
 
 
-class ScaledDot(nn.Module):
+class ScaledDotScore(nn.Module):
     """score(q, k) = q . k / sqrt(K)   (Vaswani et al. 2017, eq. 1)."""
 
     def __init__(self, heads: int = 1, head_dim: int = 1) -> None:
@@ -23,7 +23,7 @@ class ScaledDot(nn.Module):
         return logits
 
 
-class Dot(nn.Module):
+class DotScore(nn.Module):
     """score(q, k) = q . k   (Luong et al. 2015, eq. 8, dot)."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
@@ -34,7 +34,7 @@ class Dot(nn.Module):
         return query @ key.transpose(-2, -1)
 
 
-class General(nn.Module):
+class GeneralScore(nn.Module):
     """score(q, k) = q^T W k   (Luong et al. 2015, eq. 8, general)."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
@@ -47,7 +47,7 @@ class General(nn.Module):
         return logits
 
 
-class Additive(nn.Module):
+class AdditiveScore(nn.Module):
     """score(q, k) = w^T tanh(W_q q + W_k k)   (Bahdanau et al. 2015, appendix A.1.2).
 
     The layer within the tanh is as wide as a head; the logits take (B, H, T, S, K) numbers on their way.
@@ -68,7 +68,7 @@ class Additive(nn.Module):
         return logits
 
 
-class LinearAdditive(nn.Module):
+class LinearAdditiveScore(nn.Module):
     """score(q, k) = w_q^T q + w_k^T k.
 
     The softmax over keys takes no notice of a term added to all of them: the query cancels, and every query gets the
@@ -85,7 +85,7 @@ class LinearAdditive(nn.Module):
         return logits
 
 
-class Distance(nn.Module):
+class DistanceScore(nn.Module):
     """score(q, k) = 1 / sqrt(|q - k|^2 + 10^-6): of weather stations the nearest tells most.
 
     The constant keeps the score of a key that is the query itself finite, 1,000.
@@ -110,11 +110,11 @@ def _xavier_parameter(heads: int, rows: int, columns: int) -> nn.Parameter:
 
 
 SCORES: dict[str, Callable[[int, int], nn.Module]] = {
-    "scaled_dot": ScaledDot,
-    "dot": Dot,
-    "general": General,
-    "additive": Additive,
-    "linear_additive": LinearAdditive,
-    "distance": Distance,
+    "scaled_dot": ScaledDotScore,
+    "dot": DotScore,
+    "general": GeneralScore,
+    "additive": AdditiveScore,
+    "linear_additive": LinearAdditiveScore,
+    "distance": DistanceScore,
 }
 """By name: (heads, head_dim) -> a score."""

@@ -31,7 +31,7 @@ def vision_vectors_problem(config: ModelFields) -> str | None:
 
 def image_reversal_problem(config: ModelFields) -> str | None:
     why = "is of an encoder that reads text; an image (model.vision) is not read in an order"
-    return None if config.vision is None else _word_order_problem(config, why)
+    return None if config.vision is None else _reading_direction_problem(config, why)
 
 
 def vision_pooling_problem(config: ModelFields) -> str | None:
@@ -83,7 +83,7 @@ def canine_hashes_problem(config: ModelFields) -> str | None:
 
 def canine_order_problem(config: ModelFields) -> str | None:
     why = "is of an encoder that reads step by step; that of model.canine attends"
-    return None if config.canine is None else _word_order_problem(config, why)
+    return None if config.canine is None else _reading_direction_problem(config, why)
 
 
 def canine_mixing_problem(config: ModelFields) -> str | None:
@@ -93,15 +93,21 @@ def canine_mixing_problem(config: ModelFields) -> str | None:
     return None
 
 
-def _task_problem(config: ModelFields, readers: Mapping[Architecture, tuple[Task, ...]], what: str) -> str | None:
-    if config.task in readers.get(config.architecture, ()):
+def _task_problem(
+    config: ModelFields, tasks_by_architecture: Mapping[Architecture, tuple[Task, ...]], source_kind: str
+) -> str | None:
+    if config.task in tasks_by_architecture.get(config.architecture, ()):
         return None
-    able = ", ".join(f'"{architecture}" ("{task}")' for architecture, tasks in readers.items() for task in tasks)
-    return f'architecture = "{config.architecture}" with task = "{config.task}" does not read {what}; these do: {able}'
+    pairs = ((name, task) for name, tasks in tasks_by_architecture.items() for task in tasks)
+    able = ", ".join(f'"{name}" ("{task}")' for name, task in pairs)
+    return (
+        f'architecture = "{config.architecture}" with task = "{config.task}" does not read {source_kind}; '
+        f"these do: {able}"
+    )
 
 
-def _word_order_problem(config: ModelFields, why: str) -> str | None:
+def _reading_direction_problem(config: ModelFields, reason: str) -> str | None:
     for name in ("bidirectional", "reverse_source"):
         if getattr(config.recurrent, name):
-            return f"recurrent.{name} {why}"
+            return f"recurrent.{name} {reason}"
     return None

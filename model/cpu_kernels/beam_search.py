@@ -16,8 +16,8 @@ from tfm.model.cpu_kernels.greedy_search import (
     apply_cross_attention,
     apply_feed_forward,
     apply_self_attention,
+    attend_first_slots,
     encode_rows,
-    initial_cache_slots,
 )
 from tfm.model.cpu_kernels.jit import compile_function, helper_jit
 from tfm.model.cpu_kernels.log_softmax_topk import insert_candidate, row_normalizer, topk_of_row
@@ -89,7 +89,7 @@ def _embed_beam(decoder, tokens, t):  # type: ignore[no-untyped-def]
     for n in range(len(tokens)):
         turns[n] = decoder.turns[t]
         for i in range(table.shape[1]):
-            x[n, i] = table[tokens[n], i] * np.float32(decoder.settings.scale) + decoder.positions[t, i]
+            x[n, i] = table[tokens[n], i] * np.float32(decoder.settings.embedding_scale) + decoder.positions[t, i]
     return x, turns
 
 
@@ -157,7 +157,7 @@ def extend_beam(  # type: ignore[no-untyped-def]
     """
     settings, (_, begin, end), width = decoder.settings, special, len(state.sums)
     memory_seen, counts = (
-        initial_cache_slots(memory_keys.shape[3], memory_keys.shape[3]),
+        attend_first_slots(memory_keys.shape[3], memory_keys.shape[3]),
         np.empty((1, width), np.int64),
     )
     first = np.full(1, begin)

@@ -30,7 +30,7 @@ CACHE_LINE_BYTES = 64  # bytes of a cache line
 
 
 @intrinsic
-def _prefetch(_, array, place):  # type: ignore[no-untyped-def]
+def _prefetch(_, array, offset):  # type: ignore[no-untyped-def]
     """Prefetch the cache line that holds this place of an array, counted as if the array had one dimension."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -42,7 +42,7 @@ def _prefetch(_, array, place):  # type: ignore[no-untyped-def]
         builder.call(prefetch, [key_indices, number(0), number(3), number(1)])  # to read; into all caches; data
         return context.get_dummy_value()
 
-    return types.void(array, place), codegen
+    return types.void(array, offset), codegen
 
 
 @inline_jit
@@ -95,21 +95,21 @@ def list_allowed_keys(allowed, key_indices, counts):  # type: ignore[no-untyped-
 
 
 @inline_jit
-def store_cache_row(cache, sentence, slot, row, first):  # type: ignore[no-untyped-def]
+def store_cache_row(cache, sentence, slot, row, offset):  # type: ignore[no-untyped-def]
     """Write a row of keys or values into a slot of a sentence.
 
     Args:
         cache: (B, G, S, K), written.
         sentence: index of the sentence.
         slot: index of the slot.
-        row: the G K numbers to write, from column `first` on.
-        first: the first column of `row` to write.
+        row: the G K numbers to write, from column `offset` on.
+        offset: the first column of `row` to write.
     """
     _, groups, slots, width = cache.shape
     for g in range(groups):
         place = ((sentence * groups + g) * slots + slot) * width
         for k in range(0, width, LANES):
-            store_partial(cache, place + k, width - k, load_partial(row, first + g * width + k, width - k, ZERO))
+            store_partial(cache, place + k, width - k, load_partial(row, offset + g * width + k, width - k, ZERO))
 
 
 @inline_jit
@@ -122,15 +122,15 @@ def _add_scaled_row(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
 
 
 @inline_jit
-def _score_keys(query, q, key, first, key_indices, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
-    """Set the scores (count,), from place s on: the query from place q on times each listed key of those from `first`
+def _score_keys(query, q, key, offset, key_indices, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
+    """Set the scores (count,), from place s on: the query from place q on times each listed key of those from `offset`
     on.
     """
     for i in range(0, count, UNROLL_FACTOR):
-        k0 = (first + np.int64(load_scalar(key_indices, listed + i))) * key_dim
-        k1 = (first + np.int64(load_scalar(key_indices, listed + i + 1))) * key_dim
-        k2 = (first + np.int64(load_scalar(key_indices, listed + i + 2))) * key_dim
-        k3 = (first + np.int64(load_scalar(key_indices, listed + i + 3))) * key_dim
+        k0 = (offset + np.int64(load_scalar(key_indices, listed + i))) * key_dim
+        k1 = (offset + np.int64(load_scalar(key_indices, listed + i + 1))) * key_dim
+        k2 = (offset + np.int64(load_scalar(key_indices, listed + i + 2))) * key_dim
+        k3 = (offset + np.int64(load_scalar(key_indices, listed + i + 3))) * key_dim
         x0 = x1 = x2 = x3 = splat(ZERO)
         for k in range(0, key_dim, 2 * LANES):
             x0 = _add_scaled_row(x0, query, q + k, key, k0 + k, key_dim - k)
@@ -158,14 +158,14 @@ def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
 
 
 @inline_jit
-def _mix_values(value, first, key_indices, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
-    """Set mixed, from place v on, to share * the sum of the listed values from `first` on, each times its weight."""
+def _mix_values(value, offset, key_indices, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
+    """Set mixed, from place v on, to share * the sum of the listed values from `offset` on, each times its weight."""
     for part in range(0, value_dim, 2 * LANES):
         more = value_dim - part
         acc_low = acc_high = splat(ZERO)
         for i in range(count):
             weight = splat(load_scalar(weights, s + i))
-            value_offset = (first + np.int64(load_scalar(key_indices, listed + i))) * value_dim + part
+            value_offset = (offset + np.int64(load_scalar(key_indices, listed + i))) * value_dim + part
             acc_low = acc_low + weight * load_partial(value, value_offset, more, ZERO)
             acc_high = acc_high + weight * load_partial(value, value_offset + LANES, more - LANES, ZERO)
         store_partial(mixed, v + part, more, acc_low * splat(share))
@@ -234,32 +234,32 @@ def write_slots(cache, rows, slots):  # type: ignore[no-untyped-def]
 
 
 @compile_function("i8(b1[:,:,::1], i8[:,::1], i8[::1], i8[:,::1], b1[:,:,::1], i8[:,::1])")
-def allocate_slots(descent, positions, lengths, own, grown, places):  # type: ignore[no-untyped-def]
+def allocate_slots(ancestor_mask, slot_positions, lengths, new_slots, new_ancestor_mask, new_slot_positions):  # type: ignore[no-untyped-def]
     """Find the lowest free slots of each sentence for its next rows. A slot is free where no row descends from it.
 
     Args:
-        descent: (B, W, S), true where a row descends from a slot.
-        positions: (B, S), the position of each slot's row.
+        ancestor_mask: (B, W, S), true where a row descends from a slot.
+        slot_positions: (B, S), the position of each slot's row.
         lengths: (B,), the positions of the next rows.
-        own: (B, W), written: the slots of the next rows.
-        grown: (B, W, S + W), written: `descent` with the next rows.
-        places: (B, S + W), written: `positions` with the next rows.
+        new_slots: (B, W), written: the slots of the next rows.
+        new_ancestor_mask: (B, W, S + W), written: `ancestor_mask` with the next rows.
+        new_slot_positions: (B, S + W), written: `slot_positions` with the next rows.
 
     Returns:
         The number of slots in use after that.
     """
-    batch, width, slots = descent.shape
+    batch, width, slots = ancestor_mask.shape
     used = 0
     for b in range(batch):
         taken = 0
         for s in range(slots + width):
             is_free = True
             for w in range(width):
-                grown[b, w, s] = s < slots and descent[b, w, s]
-                is_free = is_free and not grown[b, w, s]
-            places[b, s] = positions[b, s] if s < slots else 0
+                new_ancestor_mask[b, w, s] = s < slots and ancestor_mask[b, w, s]
+                is_free = is_free and not new_ancestor_mask[b, w, s]
+            new_slot_positions[b, s] = slot_positions[b, s] if s < slots else 0
             if is_free and taken < width:
-                own[b, taken], grown[b, taken, s], places[b, s] = s, True, lengths[b]
+                new_slots[b, taken], new_ancestor_mask[b, taken, s], new_slot_positions[b, s] = s, True, lengths[b]
                 taken += 1
                 is_free = False
             if not is_free:

@@ -34,14 +34,14 @@ _key_lists: WeakKeyDictionary[Mask, dict[tuple[int, int], AttendedKeys]] = WeakK
 
 
 @contextmanager
-def use_compiled_kernels(wanted: bool) -> Iterator[None]:
-    """Use the compiled loops while the body runs, if `wanted` and numba is installed (extra: fast).
+def use_compiled_kernels(enabled: bool) -> Iterator[None]:
+    """Use the compiled loops while the body runs, if `enabled` and numba is installed (extra: fast).
 
     The first use of the loops in a process takes half a second, and the first of an installation compiles for some
     more.
     """
     global _library
-    before, _library = _library, load_kernel_module(LIBRARY_MODULE) if wanted else None
+    before, _library = _library, load_kernel_module(LIBRARY_MODULE) if enabled else None
     try:
         yield
     finally:
@@ -151,25 +151,30 @@ def try_write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, sl
     return True
 
 
-def allocate_slots(descent: Tensor, positions: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+def allocate_slots(
+    ancestor_mask: Tensor, slot_positions: Tensor, lengths: Tensor
+) -> tuple[Tensor, Tensor, Tensor] | None:
     """Return the slots that the next rows take; None where the loop does not apply.
 
     Args:
-        descent: (B, W, S), true where a row descends from a slot.
-        positions: (B, S), the position of each slot's row.
+        ancestor_mask: (B, W, S), true where a row descends from a slot.
+        slot_positions: (B, S), the position of each slot's row.
         lengths: (B,), the positions of the next rows.
 
     Returns:
-        The slots (B, W), and `descent` (B, W, S') and `positions` (B, S') with the next rows; or None.
+        The slots (B, W), and `ancestor_mask` (B, W, S') and `slot_positions` (B, S') with the next rows; or None.
     """
-    if not are_kernels_enabled() or descent.device.type != "cpu":
+    if not are_kernels_enabled() or ancestor_mask.device.type != "cpu":
         return None
-    batch, width, slots = descent.shape
-    own = positions.new_empty(batch, width)
-    grown, places = descent.new_empty(batch, width, slots + width), positions.new_empty(batch, slots + width)
-    before = descent.contiguous(), positions.contiguous(), lengths.contiguous()
-    used = _library.allocate_slots(*map(Tensor.numpy, (*before, own, grown, places)))
-    return own, grown[..., :used], places[:, :used]
+    batch, width, slots = ancestor_mask.shape
+    new_slots = slot_positions.new_empty(batch, width)
+    new_ancestor_mask, new_slot_positions = (
+        ancestor_mask.new_empty(batch, width, slots + width),
+        slot_positions.new_empty(batch, slots + width),
+    )
+    before = ancestor_mask.contiguous(), slot_positions.contiguous(), lengths.contiguous()
+    used = _library.allocate_slots(*map(Tensor.numpy, (*before, new_slots, new_ancestor_mask, new_slot_positions)))
+    return new_slots, new_ancestor_mask[..., :used], new_slot_positions[:, :used]
 
 
 def topk_of_logits(
@@ -227,9 +232,9 @@ def as_array(numbers: Tensor) -> Any:
     return view_bf16_as_uint16(numbers) if numbers.dtype is torch.bfloat16 else numbers.numpy()
 
 
-def _is_supported(given: Tensor) -> bool:
+def _is_supported(tensor: Tensor) -> bool:
     """Return whether the loops are for this tensor; the other arguments are of the same type and device."""
-    return are_kernels_enabled() and given.dtype is torch.float32 and given.device.type == "cpu"
+    return are_kernels_enabled() and tensor.dtype is torch.float32 and tensor.device.type == "cpu"
 
 
 def _as_rows(heads: Tensor) -> Tensor:

@@ -57,12 +57,12 @@ def allocate_caches(layers, heads, room):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def initial_cache_slots(count, room):  # type: ignore[no-untyped-def]
-    """The first `count` of `room` slots, as `list_allowed` lists them for one sentence whose queries see the same."""
-    where, counts = np.zeros((1, 1, room + UNROLL_FACTOR), np.uint64), np.empty((1, 1), np.int64)
-    for s in range(count):
+def attend_first_slots(num_slots, capacity):  # type: ignore[no-untyped-def]
+    """The first `num_slots` of `capacity` slots, listed as by `list_allowed_keys` for one sentence of equal queries."""
+    where, counts = np.zeros((1, 1, capacity + UNROLL_FACTOR), np.uint64), np.empty((1, 1), np.int64)
+    for s in range(num_slots):
         where[0, 0, s] = s
-    counts[0, 0] = count
+    counts[0, 0] = num_slots
     return where, counts
 
 
@@ -72,7 +72,7 @@ def _attention(settings, attention, layer, x, projected, key, value, slots, seen
 
     projected (N, H K or more): queries, and where there are slots (1, N) the keys and values that go there.
     """
-    (heads, _, key_dim, value_dim), rows = settings.heads, len(x)
+    (heads, _, key_dim, value_dim), rows = settings.head_shapes, len(x)
     mixed = np.empty((1, rows, heads, value_dim), np.float32)
     query, scale = projected.reshape((1, rows, projected.shape[1])), np.float32(1.0 / math.sqrt(key_dim))
     attend(query, key, value, slots, seen[0], seen[1], scale, mixed)
@@ -86,7 +86,7 @@ def apply_self_attention(settings, attention, turns, layer, x, key, value, slots
     that are seen. turns (N, K / 2, 2): those of their positions.
     """
     projected = apply_linear(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
-    rotate_heads(projected, turns, settings.heads[0] + settings.heads[1])
+    rotate_heads(projected, turns, settings.head_shapes[0] + settings.head_shapes[1])
     return _attention(settings, attention, layer, x, projected, key, value, slots, seen)
 
 
@@ -118,9 +118,9 @@ def encode_rows(encoder, key_value, heads, source):  # type: ignore[no-untyped-d
         Keys (L, 1, G, S, K) and values (L, 1, G, S, V).
     """
     settings, rows = encoder.settings, len(source)
-    x = embed_ids(encoder.table, encoder.positions, settings.scale, source, 0)
-    own_keys, own_values = allocate_caches(1, settings.heads, rows)  # of one layer after the other
-    seen, slots, turns = initial_cache_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
+    x = embed_ids(encoder.table, encoder.positions, settings.embedding_scale, source, 0)
+    own_keys, own_values = allocate_caches(1, settings.head_shapes, rows)  # of one layer after the other
+    seen, slots, turns = attend_first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
     for n in range(rows):
         slots[0, n] = n
     for layer in range(len(encoder.feed_forward.inner.bias)):
@@ -159,13 +159,13 @@ def search_greedily(decoder, cross, output, memory_keys, memory_values, special,
     """
     settings, (padding, begin, end) = decoder.settings, special
     layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1
-    keys, values = allocate_caches(layers, settings.heads, room)
-    memory_seen, seen = initial_cache_slots(memory_keys.shape[3], memory_keys.shape[3]), initial_cache_slots(0, room)
+    keys, values = allocate_caches(layers, settings.head_shapes, room)
+    memory_seen, seen = attend_first_slots(memory_keys.shape[3], memory_keys.shape[3]), attend_first_slots(0, room)
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
     last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     last[0] = begin
     for t in range(longest + 1):
-        x = embed_ids(decoder.table, decoder.positions, settings.scale, last, t)
+        x = embed_ids(decoder.table, decoder.positions, settings.embedding_scale, last, t)
         slots[0, 0] = seen[0][0, 0, t] = t
         seen[1][0, 0], turns = t + 1, decoder.turns[t : t + 1]
         for layer in range(layers):

@@ -11,11 +11,11 @@ from tfm.model.cpu_kernels.vectors import LANES, any_at_least, hmax, load, load_
 
 
 @inline_jit
-def row_normalizer(logits, first, vocab, maxima):  # type: ignore[no-untyped-def]
-    """Return log(sum of e^x) over `vocab` logits x from place `first` on, and their maxima as `log_sum_exp` keeps
+def row_normalizer(logits, offset, vocab, maxima):  # type: ignore[no-untyped-def]
+    """Return log(sum of e^x) over `vocab` logits x from place `offset` on, and their maxima as `log_sum_exp` keeps
     them.
     """
-    most, rest = log_sum_exp(logits, first, vocab, maxima)
+    most, rest = log_sum_exp(logits, offset, vocab, maxima)
     return np.float32(most + rest)
 
 
@@ -92,36 +92,36 @@ def topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima)
 
 
 @compile_function("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
-def list_rows_with_candidates(place, sums, values, tokens, beam, end, rows):  # type: ignore[no-untyped-def]
+def list_rows_with_candidates(begin, log_probs, values, tokens, beam, eos_id, out_rows):  # type: ignore[no-untyped-def]
     """List the hypotheses that may still add to the candidates of `topk_of_logits`, in the order of their rank.
 
     Hypotheses of rank 0 in their sentence come first. No log-probability is above 0, so a hypothesis adds nothing if
     its sum is not above the bound of the beam: the value of the `beam`-th candidate that is not the end token.
 
     Args:
-        place: place in the order of all B W hypotheses from which to go on; 0 at first.
-        sums: (B, W), the log-probability of each hypothesis.
+        begin: place in the order of all B W hypotheses from which to go on; 0 at first.
+        log_probs: (B, W), the log-probability of each hypothesis.
         values: (B, k), the values of the candidates so far.
         tokens: (B, k), their tokens.
         beam: number of hypotheses that go on.
-        end: the end token.
-        rows: (N,), written: indices of hypotheses among the B W.
+        eos_id: the end token.
+        out_rows: (N,), written: indices of hypotheses among the B W.
 
     Returns:
         The number of rows written, and the place from which to go on.
     """
-    (batch, width), count = sums.shape, 0
-    while place < batch * width and count < len(rows):
-        b, w = place % batch, place // batch
+    (batch, width), count = log_probs.shape, 0
+    while begin < batch * width and count < len(out_rows):
+        b, w = begin % batch, begin // batch
         others, i = 0, -1
         while others < beam:
             i += 1
-            others += tokens[b, i] != end
-        if sums[b, w] > values[b, i]:
-            rows[count] = b * width + w
+            others += tokens[b, i] != eos_id
+        if log_probs[b, w] > values[b, i]:
+            out_rows[count] = b * width + w
             count += 1
-        place += 1
-    return count, place
+        begin += 1
+    return count, begin
 
 
 def _topk_candidates(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]

@@ -11,7 +11,7 @@ _WRITE_ACCESS, _HIGH_LOCALITY, _DATA_CACHE = (ir.IntType(32)(each) for each in (
 
 
 @intrinsic
-def prefetch(_, array, place):  # type: ignore[no-untyped-def]
+def prefetch(_, array, offset):  # type: ignore[no-untyped-def]
     """Fetch the cache line of an array's number at a place, which is to be read and written soon."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

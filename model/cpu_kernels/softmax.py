@@ -40,24 +40,24 @@ def exp(x):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def log_sum_exp(numbers, first, count, maxima):  # type: ignore[no-untyped-def]
+def log_sum_exp(numbers, offset, count, maxima):  # type: ignore[no-untyped-def]
     """Return the largest of some numbers x, and log(sum of e^(x - largest)).
 
     A block is summed while it is in the cache, as e^(x - largest so far): if a larger one comes, the sum is divided.
 
     Args:
         numbers: the array.
-        first: place of the first number.
+        offset: place of the first number.
         count: the number of numbers.
         maxima: (count // BLOCK + 1, LANES), written: the largest of each BLOCK, one in each lane of a vector.
     """
-    end, running_max, sums = first + count, MIN_FLOAT32, splat(ZERO)
-    whole = first + count // BLOCK_SIZE * BLOCK_SIZE
-    for block in range(first, whole, BLOCK_SIZE):
+    end, running_max, sums = offset + count, MIN_FLOAT32, splat(ZERO)
+    whole = offset + count // BLOCK_SIZE * BLOCK_SIZE
+    for block in range(offset, whole, BLOCK_SIZE):
         best = load(numbers, block)
         for i in range(block + LANES, block + BLOCK_SIZE, LANES):
             best = vmax(best, load(numbers, i))
-        store(maxima, (block - first) // BLOCK_SIZE * LANES, best)
+        store(maxima, (block - offset) // BLOCK_SIZE * LANES, best)
         if hmax(best) > running_max:
             sums, running_max = sums * exp(splat(running_max - hmax(best))), hmax(best)
         for i in range(block, block + BLOCK_SIZE, LANES):
@@ -65,7 +65,7 @@ def log_sum_exp(numbers, first, count, maxima):  # type: ignore[no-untyped-def]
     best = splat(NEG_INF)
     for i in range(whole, end, LANES):
         best = vmax(best, load_partial(numbers, i, end - i, NEG_INF))
-    store(maxima, (whole - first) // BLOCK_SIZE * LANES, best)
+    store(maxima, (whole - offset) // BLOCK_SIZE * LANES, best)
     if hmax(best) > running_max:
         sums, running_max = sums * exp(splat(running_max - hmax(best))), hmax(best)
     for i in range(whole, end, LANES):

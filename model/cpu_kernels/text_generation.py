@@ -108,7 +108,7 @@ def _attend_to_text(settings, attention, turns, layer, x, key, value, slots, see
     """Put the keys and values of rows x (N, D) into slots (N, 1) of key (N, G, S, K) and value, and attend from each
     row to those of its text; return x + the output, normed if norms stand after.
     """
-    (heads, groups, key_dim, value_dim), rows = settings.heads, len(x)
+    (heads, groups, key_dim, value_dim), rows = settings.head_shapes, len(x)
     projected = _apply_linear(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
     rotate_heads(projected, turns, heads + groups)
     mixed, scale = np.empty((rows, 1, heads, value_dim), np.float32), np.float32(1.0 / math.sqrt(key_dim))
@@ -213,7 +213,7 @@ def continue_texts(decoder, output, keys, values, pieces, special, limits, unifo
         x = np.empty((num_texts, decoder.table.shape[1]), np.float32)
         for n in range(num_texts):
             last[n], slots[n, 0], counts[n, 0] = pieces[n, here], here, here + 1
-            x[n] = embed_ids(decoder.table, decoder.positions, settings.scale, last[n : n + 1], here)[0]
+            x[n] = embed_ids(decoder.table, decoder.positions, settings.embedding_scale, last[n : n + 1], here)[0]
             for i in range(pairs):
                 turns[n, i, 0], turns[n, i, 1] = decoder.turns[here, i, 0], decoder.turns[here, i, 1]
         for layer in range(layers):

@@ -48,13 +48,13 @@ class FeedForwardWeights(NamedTuple):
 
 
 class StackSettings(NamedTuple):
-    """heads: H, G, K, V. scale: of embeddings. is_pre_norm: whether norms stand before sublayers, or after. activation:
-    that of the feed-forward layers.
+    """head_shapes: H, G, K, V. is_pre_norm: whether norms stand before sublayers, or after. activation: that of the
+    feed-forward layers.
     """
 
-    heads: tuple[int, int, int, int]
-    scale: float
-    eps: float
+    head_shapes: tuple[int, int, int, int]
+    embedding_scale: float
+    norm_eps: float
     is_pre_norm: bool
     activation: int
 
@@ -187,7 +187,7 @@ def _multiply_panels(weight, bias, x, y):  # type: ignore[no-untyped-def]
 def apply_norm(settings, norms, layer, x):  # type: ignore[no-untyped-def]
     """Layer norm of each row (N, D)."""
     y = np.empty_like(x)
-    layer_norm(x, norms.gain[layer], norms.bias[layer], np.float32(settings.eps), y)
+    layer_norm(x, norms.gain[layer], norms.bias[layer], np.float32(settings.norm_eps), y)
     return y
 
 
@@ -214,12 +214,12 @@ def add_rows(x, added):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def embed_ids(table, positions, scale, ids, first):  # type: ignore[no-untyped-def]
-    """Return embedding * scale + position, of rows from position `first` on: ids (N,) -> (N, D)."""
+def embed_ids(table, positions, scale, ids, first_position):  # type: ignore[no-untyped-def]
+    """Return embedding * scale + position, of rows from position `first_position` on: ids (N,) -> (N, D)."""
     rows, width, x = len(ids), table.shape[1], np.empty((len(ids), table.shape[1]), np.float32)
     for n in range(rows):
         for i in range(width):
-            x[n, i] = table[ids[n], i] * np.float32(scale) + positions[first + n, i]
+            x[n, i] = table[ids[n], i] * np.float32(scale) + positions[first_position + n, i]
     return x
 
 

@@ -39,17 +39,17 @@ class _VectorModel(PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, FLOAT32_VECTOR)
 
 
-def _register_operator(symbol: Any, name: str) -> None:
-    """Let numba do `x symbol y` of two vectors by LLVM's instruction of this name."""
+def _register_vector_operator(python_operator: Any, llvm_instruction: str) -> None:
+    """Let numba compute a Python operator of two vectors by an instruction of LLVM."""
 
     class _OperatorTemplate(ConcreteTemplate):  # type: ignore[misc]
         cases = (signature(vector_type, vector_type, vector_type),)
 
     def codegen(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        return getattr(builder, name)(*arguments, flags=["contract"])  # x * y + z may be rounded once
+        return getattr(builder, llvm_instruction)(*arguments, flags=["contract"])  # x * y + z may be rounded once
 
-    infer_global(symbol)(_OperatorTemplate)
-    lower_builtin(symbol, vector_type, vector_type)(codegen)
+    infer_global(python_operator)(_OperatorTemplate)
+    lower_builtin(python_operator, vector_type, vector_type)(codegen)
 
 
 for each, instruction in (
@@ -58,7 +58,7 @@ for each, instruction in (
     (operator.mul, "fmul"),
     (operator.truediv, "fdiv"),
 ):
-    _register_operator(each, instruction)
+    _register_vector_operator(each, instruction)
 
 
 def _constant(number: float, kind: Any = FLOAT32_VECTOR) -> Any:
@@ -71,10 +71,10 @@ def _splat(builder: Any, number: Any, kind: Any = FLOAT32_VECTOR) -> Any:
     return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(INT32_VECTOR, [0] * LANES))
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, place: Any, kind: Any) -> Any:
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, kind: Any) -> Any:
     """Return a pointer to the place at which `kind` begins in an array."""
     data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
+    return builder.bitcast(builder.gep(data, [offset]), kind.as_pointer())
 
 
 def _lane_mask(builder: Any, count: Any) -> Any:
@@ -89,11 +89,11 @@ def splat(_, number):  # type: ignore[no-untyped-def]
     return vector_type(types.float32), lambda context, builder, signature, arguments: _splat(builder, arguments[0])
 
 
-def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, place: Any, count: Any = None) -> Any:
+def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, count: Any = None) -> Any:
     """The numbers of an array from a place on, or the first `count`; those of 16 bits are widened as bf16."""
     is_low = array_type.dtype == types.uint16
     kind, name, align = (BF16_VECTOR, "i16", 2) if is_low else (FLOAT32_VECTOR, "f32", 4)
-    pointer = _pointer(context, builder, array_type, array, place, kind)
+    pointer = _pointer(context, builder, array_type, array, offset, kind)
     if count is None:
         found = builder.load(pointer, align=align)
     else:
@@ -111,7 +111,7 @@ def _bf16_to_f32(builder: Any, low: Any, kind: Any) -> Any:
 
 
 @intrinsic
-def load(_, array, place):  # type: ignore[no-untyped-def]
+def load(_, array, offset):  # type: ignore[no-untyped-def]
     """The sixteen numbers of an array of float32, or of bits of bf16, from a place on."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -121,14 +121,14 @@ def load(_, array, place):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def load_partial(_, array, place, count, rest):  # type: ignore[no-untyped-def]
+def load_partial(_, array, offset, count, rest):  # type: ignore[no-untyped-def]
     """Load the first `count` numbers of an array from a place on, or sixteen if that is more, and fill up with a
     float32 `rest`.
     """
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array, place, count, rest = arguments
-        of_array = context, builder, signature.args[0], array, place
+        array, offset, count, rest = arguments
+        of_array = context, builder, signature.args[0], array, offset
         with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
             with then:  # what processors without masks do fast
                 whole, after_whole = _emit_load(*of_array), builder.block
@@ -144,7 +144,7 @@ def load_partial(_, array, place, count, rest):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def load_scalar(_, array, place):  # type: ignore[no-untyped-def]
+def load_scalar(_, array, offset):  # type: ignore[no-untyped-def]
     """The number of an array at a place; one of 16 bits is widened as bf16."""
     is_low = array.dtype == types.uint16
 
@@ -156,11 +156,13 @@ def load_scalar(_, array, place):  # type: ignore[no-untyped-def]
     return (types.float32 if is_low else array.dtype)(array, types.int64), codegen
 
 
-def _emit_store(context: Any, builder: Any, array_type: Any, array: Any, place: Any, x: Any, count: Any = None) -> None:
+def _emit_store(
+    context: Any, builder: Any, array_type: Any, array: Any, offset: Any, x: Any, count: Any = None
+) -> None:
     """Write a vector, or its first `count`, to an array from a place on; to one of 16 bits it is rounded to bf16."""
     is_low = array_type.dtype == types.uint16
     kind, name, align = (BF16_VECTOR, "i16", 2) if is_low else (FLOAT32_VECTOR, "f32", 4)
-    pointer, x = _pointer(context, builder, array_type, array, place, kind), _f32_to_bf16(builder, x) if is_low else x
+    pointer, x = _pointer(context, builder, array_type, array, offset, kind), _f32_to_bf16(builder, x) if is_low else x
     if count is None:
         builder.store(x, pointer, align=align)
     else:
@@ -181,7 +183,7 @@ def _f32_to_bf16(builder: Any, x: Any) -> Any:
 
 
 @intrinsic
-def store(_, array, place, numbers):  # type: ignore[no-untyped-def]
+def store(_, array, offset, vector):  # type: ignore[no-untyped-def]
     """Write a vector to an array of float32, or of bits of bf16, from a place on."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -192,12 +194,12 @@ def store(_, array, place, numbers):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def store_partial(_, array, place, count, numbers):  # type: ignore[no-untyped-def]
+def store_partial(_, array, offset, count, vector):  # type: ignore[no-untyped-def]
     """Write the first `count` numbers of a vector, or all if that is more, to an array from a place on."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array, place, count, numbers = arguments
-        to_array = context, builder, signature.args[0], array, place, numbers
+        array, offset, count, vector = arguments
+        to_array = context, builder, signature.args[0], array, offset, vector
         with builder.if_else(builder.icmp_signed(">=", count, count.type(LANES))) as (then, otherwise):
             with then:
                 _emit_store(*to_array)
@@ -262,11 +264,11 @@ def any_at_least(_, numbers, bound):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def store_hsums(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
+def store_hsums(_, array, offset, a, b, c, d):  # type: ignore[no-untyped-def]
     """Write the sums of four vectors to an array from a place on."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array, place, a, b, c, d = arguments
+        array, offset, a, b, c, d = arguments
 
         def add_halves(x: Any, y: Any, picked: list[int]) -> Any:
             """Numbers of x and y at places `picked`, and those at the others, summed."""
@@ -282,7 +284,7 @@ def store_hsums(_, array, place, a, b, c, d):  # type: ignore[no-untyped-def]
             sums = builder.fadd(sums, builder.shuffle_vector(sums, sums, moved))
         four = ir.VectorType(FLOAT32, 4)
         each = builder.shuffle_vector(sums, sums, ir.Constant(ir.VectorType(INT32, 4), [0, 4, 8, 12]))
-        builder.store(each, _pointer(context, builder, signature.args[0], array, place, four), align=4)
+        builder.store(each, _pointer(context, builder, signature.args[0], array, offset, four), align=4)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, vector_type, vector_type, vector_type, vector_type), codegen

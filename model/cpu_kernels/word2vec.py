@@ -89,22 +89,22 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def list_kept_words(ids, key, keep, words, places):  # type: ignore[no-untyped-def]
+def list_kept_words(ids, key, keep, words, positions):  # type: ignore[no-untyped-def]
     """List the words of a text (n,) that are kept, and their places in it; return their number."""
     of_text, count = hash_pair(key, SUBSAMPLING_STREAM), 0
     for place in range(len(ids)):
         if (hash_pair(of_text, place) >> np.uint64(11)) * 2.0**-53 < keep[ids[place]]:
-            words[count], places[count] = ids[place], place
+            words[count], positions[count] = ids[place], place
             count += 1
     return count
 
 
 @helper_jit
-def draw_window_size(key, place, window, shrink):  # type: ignore[no-untyped-def]
+def draw_window_size(key, position, window, shrink):  # type: ignore[no-untyped-def]
     """Return how far the window of a word reaches."""
     if not shrink:
         return window
-    return 1 + np.int64(hash_pair(hash_pair(key, WINDOW_STREAM), place) % np.uint64(window))
+    return 1 + np.int64(hash_pair(hash_pair(key, WINDOW_STREAM), position) % np.uint64(window))
 
 
 @helper_jit

@@ -51,8 +51,10 @@ class CompiledTransformer:
         embedding, layers, norm = network.target_embedding, network.decoder, network.decoder_norm
         self._lanes, self._spare_slots = LANES, UNROLL_FACTOR
         self._greedy_loop = greedy_search.search_greedily
-        self._encoder = self._stack(network.source_embedding, network.encoder, network.encoder_norm, self._panels)
-        self._decoder = self._stack(embedding, layers, norm, self._panels)
+        self._encoder = self._stack_weights(
+            network.source_embedding, network.encoder, network.encoder_norm, self._panels
+        )
+        self._decoder = self._stack_weights(embedding, layers, norm, self._panels)
         self._memory_key_value = self._linears(self._panels, (each.cross_attention.key_value for each in layers))
         self._cross_attention = self._cross(network, self._panels)
         self._output = self._linears(self._panels, [network.output])
@@ -60,7 +62,7 @@ class CompiledTransformer:
             None
             if network.output.bias.any()
             else (
-                self._stack(embedding, layers, norm, np.ascontiguousarray),
+                self._stack_weights(embedding, layers, norm, np.ascontiguousarray),
                 self._cross(network, np.ascontiguousarray),
                 np.ascontiguousarray(network.output.weight),
             )
@@ -70,7 +72,7 @@ class CompiledTransformer:
         """Source ids, end token included -> keys (L, 1, G, S, K) and values (L, 1, G, S, V) of the memory."""
         if max(source) >= len(self._encoder.table):
             raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
-        ids, heads = np.array(source, np.int64), self._decoder.settings.heads
+        ids, heads = np.array(source, np.int64), self._decoder.settings.head_shapes
         return self._loops.encode_source(self._encoder, self._memory_key_value, heads, ids)  # type: ignore[no-any-return]
 
     def start_beam(self, beam: int, n_best: int, longest: int) -> Any:
@@ -82,7 +84,7 @@ class CompiledTransformer:
             longest: the most pieces of one, without its end token.
         """
         steps, layers = longest + 1, len(self._memory_key_value.bias)
-        _, groups, key_dim, value_dim = self._decoder.settings.heads
+        _, groups, key_dim, value_dim = self._decoder.settings.head_shapes
         sums = np.full(beam, -np.inf)
         sums[0] = 0.0
         return self._loops.BeamState(
@@ -150,7 +152,7 @@ class CompiledTransformer:
             self._norms(layer.around_cross_attention.norm for layer in network.decoder),
         )
 
-    def _stack(
+    def _stack_weights(
         self, embedding: Embedding, layers: Sequence[Any], final_norm: Any, arrange: Callable[[Array], Array]
     ) -> Any:
         """Return the `StackWeights` of a stack.

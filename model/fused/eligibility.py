@@ -18,7 +18,7 @@ from tfm.model.attention.inner_attention import FusedAttention, VarlenAttention
 from tfm.model.attention.multi_head import CrossAttention, SelfAttention
 from tfm.model.attention.positions import LearnedPositions, NoPositionEmbedding, SinusoidalPositions
 from tfm.model.attention.relative_positions import AttentionPositions, Rotary
-from tfm.model.attention.scores import ScaledDot
+from tfm.model.attention.scores import ScaledDotScore
 from tfm.model.config_tables import RotaryConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.embedding import Embedding
@@ -59,7 +59,7 @@ LAYER_ELIGIBILITY: EligibilityChecks = {
     ExplicitAttention: lambda equation: equation.lookup is softmax_weights,
     FusedAttention: _is_always_eligible,
     VarlenAttention: _is_always_eligible,
-    ScaledDot: _is_always_eligible,
+    ScaledDotScore: _is_always_eligible,
     AttentionPositions: _is_always_eligible,
     Rotary: _is_always_eligible,
     FeedForward: lambda feed_forward: feed_forward.activation is F.relu,

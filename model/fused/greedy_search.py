@@ -129,7 +129,7 @@ class _SearchWeights:
         if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_COMPILED_SEARCH:
             return _encode_memory(model, ids)
         encode = _load_kernels().encode_source
-        return encode(self._encoder, self._memory_key_value, self._decoder.settings.heads, ids)  # type: ignore[no-any-return]
+        return encode(self._encoder, self._memory_key_value, self._decoder.settings.head_shapes, ids)  # type: ignore[no-any-return]
 
 
 def _load_kernels() -> Any:

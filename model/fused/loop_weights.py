@@ -21,13 +21,13 @@ def load_layer_types() -> Any:
     return transformer_layers
 
 
-def make_stack_weights(embedding: Any, layers: Any, last: nn.Module, max_length: int) -> Any:
+def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_length: int) -> Any:
     """Return the `Stack` of an embedding and its layers.
 
     Args:
         embedding: the embedding.
         layers: the layers, which differ in nothing but their weights.
-        last: the norm that the stack ends with.
+        final_norm: the norm that the stack ends with.
         max_length: most positions.
     """
     kernel, first = load_layer_types(), layers[0]
@@ -46,7 +46,7 @@ def make_stack_weights(embedding: Any, layers: Any, last: nn.Module, max_length:
             stack_linears(layer.feed_forward.outer for layer in layers),
             stack_norms(layer.around_feed_forward.norm for layer in layers),
         ),
-        stack_norms([last if isinstance(last, LayerNorm) else residual.norm]),
+        stack_norms([final_norm if isinstance(final_norm, LayerNorm) else residual.norm]),
         kernel.StackSettings(
             (heads.num_heads, heads.num_kv_heads, heads.key_dim, heads.value_dim),
             float(embedding.scale),

@@ -62,7 +62,7 @@ class CompiledTexts:
         self._num_read, self._num_given = 0, pieces.shape[1]
         self._pieces = np.zeros((len(pieces), room + 1), np.int64)
         self._pieces[:, : pieces.shape[1]] = pieces
-        heads = weights.decoder.settings.heads
+        heads = weights.decoder.settings.head_shapes
         shape = len(weights.decoder.attention.projection.bias), len(pieces), heads[1], room
         self._keys = np.empty((*shape, heads[2]), np.float32)
         self._values = np.empty((*shape, heads[3]), np.float32)

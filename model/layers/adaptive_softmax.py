@@ -86,11 +86,11 @@ class AdaptiveEmbedding(nn.Module):
         """The tables, in the order of their ids."""
         return iter(self.tables)  # type: ignore[arg-type]
 
-    def _vectors(self, tokens: Tensor, number: int) -> Tensor:
+    def _vectors(self, tokens: Tensor, cluster: int) -> Tensor:
         """The rows (N, E_i) of one cluster's table; zeros for tokens of another."""
-        begin, end = self.bounds[number]
+        begin, end = self.bounds[cluster]
         inside = (tokens >= begin) & (tokens < end)
-        vectors: Tensor = self.tables[number](torch.where(inside, tokens - begin, 0))
+        vectors: Tensor = self.tables[cluster](torch.where(inside, tokens - begin, 0))
         return vectors * inside.unsqueeze(1)
 
 

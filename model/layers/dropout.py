@@ -29,17 +29,17 @@ class DropoutRng:
         self._leaves_out = True
         self.seed_batch(0, 0, 0, 0)
 
-    def seed_batch(self, seed: int, step: int, place: int = 0, part: int = 0) -> None:
+    def seed_batch(self, seed: int, step: int, batch_index: int = 0, part: int = 0) -> None:
         """Start the forward pass of a part of a batch.
 
         Args:
             seed: seed of all draws.
             step: number of the update.
-            place: place of the batch in the update.
+            batch_index: place of the batch in the update.
             part: number of the part of the batch.
         """
         self._pool_key = counter_hash(seed, step // POOL_STEPS)
-        self._key = counter_hash(seed, step, place, part)
+        self._key = counter_hash(seed, step, batch_index, part)
         self.update_key = counter_hash(seed, step)
         self._draws = 0
 

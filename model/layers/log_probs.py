@@ -17,7 +17,7 @@ result.
 
 @dataclass(frozen=True)
 class LogProbsOfLogits:
-    """A `Predict` of the logits (r, V) that a model computes when asked for some rows (r,), in fp32 or bf16."""
+    """A `LogProbFn` of the logits (r, V) that a model computes when asked for some rows (r,), in fp32 or bf16."""
 
     logits: Callable[[RowSelection], Tensor]
 

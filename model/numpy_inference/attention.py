@@ -62,9 +62,9 @@ def identity(heads: Array, positions: Array) -> Array:
     return heads
 
 
-def split_heads(x: Array, number: int) -> Array:
+def split_heads(x: Array, num_heads: int) -> Array:
     """Return (.., T, H K) as (.., H, T, K)."""
-    return x.reshape(*x.shape[:-1], number, -1).swapaxes(-2, -3)
+    return x.reshape(*x.shape[:-1], num_heads, -1).swapaxes(-2, -3)
 
 
 def scaled_dot_product_attention(heads: Heads, query: Array, key: Array, value: Array) -> Array:

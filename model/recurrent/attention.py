@@ -11,13 +11,13 @@ from tfm.model.attention.explicit_attention import ExplicitAttention, LookupFunc
 from tfm.model.attention.memory import Memory
 from tfm.model.attention.multi_head import NO_POSITIONS, merge_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions
-from tfm.model.attention.scores import SCORES, Additive
+from tfm.model.attention.scores import SCORES, AdditiveScore
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layout import Layout
 from tfm.model.masks import padding_mask
 
 
-class PreprojectedAdditive(Additive):
+class PreprojectedAdditiveScore(AdditiveScore):
     """The additive score with keys already multiplied by W_k: that is done once, not at every decoding step."""
 
     def project(self, key: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ class PreprojectedAdditive(Additive):
         return (inner.tanh() * self.weight.mT.unsqueeze(1)).sum(-1)
 
 
-MEMORY_SCORES: dict[str, Callable[[int, int], nn.Module]] = {**SCORES, "additive": PreprojectedAdditive}
+MEMORY_SCORES: dict[str, Callable[[int, int], nn.Module]] = {**SCORES, "additive": PreprojectedAdditiveScore}
 """By name: (heads, head_dim) -> a score of queries and the keys that `MemoryAttention.project_memory` gives."""
 
 
@@ -58,7 +58,7 @@ class MemoryAttention(nn.Module):
         """The encoder's output (N, D) as keys and values: computed once a sentence."""
         padded, score = layout.pad(self.fit(rows)), self.mix.score
         values = padded.view(*padded.shape[:2], self.heads, -1).transpose(1, 2).contiguous()
-        keys = score.project(values) if isinstance(score, PreprojectedAdditive) else values
+        keys = score.project(values) if isinstance(score, PreprojectedAdditiveScore) else values
         return Memory(((keys, values),), padding_mask(layout))
 
     def forward(self, queries: Tensor, memory: Memory) -> Tensor:

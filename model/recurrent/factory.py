@@ -85,18 +85,18 @@ class RecurrentModuleFactory:
 
     def decoder_layers(self) -> list[Recurrent]:
         stack = self.config.decoder
-        return [self.cell(stack.dim, stack.dim, number) for number in range(stack.layers)]
+        return [self.cell(stack.dim, stack.dim, layer_index) for layer_index in range(stack.layers)]
 
-    def cell(self, in_dim: int, dim: int, number: int) -> Recurrent:
+    def cell(self, in_dim: int, dim: int, layer_index: int) -> Recurrent:
         """Return one recurrent layer.
 
         Args:
             in_dim: width of its input, which has a norm in every layer but the first.
             dim: width of its output.
-            number: number of the layer in its stack, from 0.
+            layer_index: number of the layer in its stack, from 0.
         """
         cell = CELLS[self.config.recurrent.cell](in_dim, dim, compute_dtype=self.compute_dtype)
-        if number and self.config.recurrent.normalization != "none":
+        if layer_index and self.config.recurrent.normalization != "none":
             norm = NORMALIZATIONS[self.config.recurrent.normalization](in_dim, eps=self.config.norm_eps)
             cell.input = nn.Sequential(norm, cell.input)
         return cell

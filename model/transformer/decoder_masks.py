@@ -28,7 +28,7 @@ CAUSAL_DECODER_MASK = DecoderMask(causal_mask, keep_slots)
 """Each row sees those before it, and itself."""
 DECODER_MASKS: dict[str, DecoderMask] = {
     "causal": CAUSAL_DECODER_MASK,
-    "strict": DecoderMask(strict_mask, CacheSlots.exclude_new_rows),
+    "strict": DecoderMask(strict_mask, CacheSlots.with_strict_mask),
     "none": DecoderMask(padding_mask, keep_slots),  # a row that is written has no others after it yet
 }
 """By name: the rows of a text that each of its rows may see."""

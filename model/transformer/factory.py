@@ -46,55 +46,55 @@ class ModuleFactory:
 
     def layers(self, stack: StackConfig, *, causal: bool = False) -> list[EncoderLayer]:
         """The layers of a stack without cross-attention. causal: no row sees those after it."""
-        return [self.layer(stack, causal=causal, number=number) for number in range(stack.layers)]
+        return [self.layer(stack, causal=causal, layer_index=layer_index) for layer_index in range(stack.layers)]
 
-    def layer(self, stack: StackConfig, *, causal: bool = False, number: int | None = None) -> EncoderLayer:
+    def layer(self, stack: StackConfig, *, causal: bool = False, layer_index: int | None = None) -> EncoderLayer:
         """Return one layer of attention and feed-forward.
 
         Args:
             stack: the settings of its stack.
             causal: whether a row sees none after it.
-            number: number of the layer in the stack, from 0; None for a layer that is in none.
+            layer_index: number of the layer in the stack, from 0; None for a layer that is in none.
         """
-        mixing = self.mixing(stack, causal=causal, number=number or 0)
-        return EncoderLayer(mixing, self.feed_forward(stack), self.residual(stack, number))
+        mixing = self.mixing(stack, causal=causal, layer_index=layer_index or 0)
+        return EncoderLayer(mixing, self.feed_forward(stack), self.residual(stack, layer_index))
 
     def decoder_layers(self) -> list[DecoderLayer]:
         """The layers of the decoder, with cross-attention."""
         stack, memory_dim = self.config.decoder, self.config.encoder.dim
         return [
             DecoderLayer(
-                self.mixing(stack, causal=True, number=number),
+                self.mixing(stack, causal=True, layer_index=layer_index),
                 self.cross_attention(stack, memory_dim),
                 self.feed_forward(stack),
-                self.residual(stack, number),
+                self.residual(stack, layer_index),
             )
-            for number in range(stack.layers)
+            for layer_index in range(stack.layers)
         ]
 
-    def mixing(self, stack: StackConfig, *, causal: bool, number: int) -> Mixing:
+    def mixing(self, stack: StackConfig, *, causal: bool, layer_index: int) -> Mixing:
         """Return the module that mixes the positions of a sentence: self-attention, or a replacement of it.
 
         Args:
             stack: the settings of its stack.
             causal: whether a row sees none after it.
-            number: number of the layer in the stack, from 0.
+            layer_index: number of the layer in the stack, from 0.
         """
-        return MIXINGS[stack.mixing or self.config.mixing](self, stack, causal, number)
+        return MIXINGS[stack.mixing or self.config.mixing](self, stack, causal, layer_index)
 
-    def self_attention(self, stack: StackConfig, causal: bool, number: int) -> SelfAttention:
+    def self_attention(self, stack: StackConfig, causal: bool, layer_index: int) -> SelfAttention:
         """Return self-attention, whose masks say who sees whom.
 
         Args:
             stack: the settings of its stack.
             causal: whether the stack is a decoder.
-            number: number of the layer in the stack, from 0.
+            layer_index: number of the layer in the stack, from 0.
         """
         heads, window = self.heads(stack), self.config.window
         scheme, positions = POSITIONS[self.config.positions], AttentionPositions()
         if self.config.positions_join != "attention":
             positions = scheme.attention(heads.num_heads, heads.key_dim, heads.value_dim, self.config.rotary)
-        elif number == 0:
+        elif layer_index == 0:
             positions = PositionsInAttention(scheme.input(stack.dim, self.config.num_positions(causal=causal)))
         mix = self.inner_attention(heads, positions)
         return SelfAttention(
@@ -109,15 +109,15 @@ class ModuleFactory:
             compute_dtype=self.compute_dtype,
         )
 
-    def recurrent_mixing(self, stack: StackConfig, causal: bool, number: int) -> RecurrentMixing:
+    def recurrent_mixing(self, stack: StackConfig, causal: bool, layer_index: int) -> RecurrentMixing:
         """Return a recurrent layer; arguments as of `mixing`."""
         widths = (stack.dim,) if causal else (stack.dim - stack.dim // 2, stack.dim // 2)
         cell = CELLS[self.config.recurrent.cell]
         return RecurrentMixing([cell(stack.dim, width, compute_dtype=self.compute_dtype) for width in widths])
 
-    def convolution(self, stack: StackConfig, causal: bool, number: int) -> ConvolutionMixing:
+    def convolution(self, stack: StackConfig, causal: bool, layer_index: int) -> ConvolutionMixing:
         """Return a convolution; arguments as of `mixing`."""
-        offsets = self.config.convolution_offsets(number, causal=causal)
+        offsets = self.config.convolution_offsets(layer_index, causal=causal)
         filters = self.config.convolution.filters
         return ConvolutionMixing(stack.dim, offsets, filters=filters, compute_dtype=self.compute_dtype)
 
@@ -172,9 +172,9 @@ class ModuleFactory:
             compute_dtype=self.compute_dtype,
         )
 
-    def residual(self, stack: StackConfig, number: int | None) -> Callable[[], Residual]:
-        """Return a function that makes the residual connections of layer `number`, as `layer` has it."""
-        depth = 0.0 if number is None else (number + 1) / stack.layers
+    def residual(self, stack: StackConfig, layer_index: int | None) -> Callable[[], Residual]:
+        """Return a function that makes the residual connections of layer `layer_index`, as `layer` has it."""
+        depth = 0.0 if layer_index is None else (layer_index + 1) / stack.layers
         rates = self.config.dropout
         dropout, stochastic_depth = (
             Dropout(rates.residual, self.dropout_rng),
@@ -248,9 +248,9 @@ class ModuleFactory:
             output.weight = table.weight
         return output
 
-    def output_linear(self, dim: int, number: int) -> Linear:
+    def output_linear(self, dim: int, num_outputs: int) -> Linear:
         """Return a linear layer from rows of width `dim` to the logits of pieces or labels."""
-        return Linear(dim, number, bias=self.config.output_bias, compute_dtype=self.compute_dtype)
+        return Linear(dim, num_outputs, bias=self.config.output_bias, compute_dtype=self.compute_dtype)
 
     def projection_or_identity(self, in_dim: int, out_dim: int) -> nn.Module:
         """A projection between widths, where they differ."""

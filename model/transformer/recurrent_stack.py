@@ -30,18 +30,18 @@ class RecurrentStackParts(ModuleFactory):
     def __init__(self, config: ModelConfig, compute_dtype: torch.dtype) -> None:
         super().__init__(config.model_copy(update={"positions": "none"}), compute_dtype)
 
-    def layer(self, stack: StackConfig, *, causal: bool = False, number: int | None = None) -> EncoderLayer:
+    def layer(self, stack: StackConfig, *, causal: bool = False, layer_index: int | None = None) -> EncoderLayer:
         """Return one recurrent layer.
 
         Args:
             stack: the settings of its stack.
             causal: whether a row sees none after it.
-            number: number of the layer in the stack, from 0.
+            layer_index: number of the layer in the stack, from 0.
         """
         wanted = self.config.recurrent
         cell, directions = CELLS[wanted.cell], 2 if wanted.bidirectional else 1
         cells = [cell(stack.dim, stack.dim // directions, compute_dtype=self.compute_dtype) for _ in range(directions)]
-        norm = NORMALIZATIONS[wanted.normalization if number else "none"](stack.dim, eps=self.config.norm_eps)
+        norm = NORMALIZATIONS[wanted.normalization if layer_index else "none"](stack.dim, eps=self.config.norm_eps)
         dropout = Dropout(self.config.dropout.residual, self.dropout_rng)
         every = StochasticDepth(0.0, self.dropout_rng)
         return EncoderLayer(RecurrentMixing(cells), None, lambda: PreNormWithoutResidual(norm, dropout, every))

@@ -10,7 +10,7 @@ from tfm.model.attention import explicit_attention, inner_attention
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.inner_attention import FusedAttention
 from tfm.model.attention.relative_positions import AttentionPositions
-from tfm.model.attention.scores import ScaledDot
+from tfm.model.attention.scores import ScaledDotScore
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, NormPlacement, PositionsName, StackConfig, WeightTying
 from tfm.model.layers.dropout import Dropout, DropoutRng
@@ -55,7 +55,7 @@ def test_fused_equals_explicit(
     real = torch.arange(6) < torch.tensor([6, 2, 5])[:, None]
     mask = Mask(allowed=real[:, None, None, :]) if isinstance(masked, str) else masked
     at, results = torch.arange(6), []
-    equation = ExplicitAttention(ScaledDot(), AttentionPositions(), Dropout(0, DropoutRng()))
+    equation = ExplicitAttention(ScaledDotScore(), AttentionPositions(), Dropout(0, DropoutRng()))
     for way in (FusedAttention(equation), equation):
         mixed = way(query, key, value, mask, torch.arange(num_queries), at)
         results.append([mixed, *torch.autograd.grad(mixed.square().sum(), [query, key, value])])

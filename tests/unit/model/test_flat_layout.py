@@ -15,7 +15,7 @@ from tfm.model.attention.inner_attention import (
     load_varlen_kernel,
 )
 from tfm.model.attention.relative_positions import AttentionPositions
-from tfm.model.attention.scores import ScaledDot
+from tfm.model.attention.scores import ScaledDotScore
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, PositionsName, StackConfig
 from tfm.model.layers.dropout import DropoutRng
@@ -137,14 +137,14 @@ def test_all_batches_of_so_many_rows_have_one_shape() -> None:
 def test_where_there_is_no_kernel_the_padded_ways_do_it() -> None:
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 2, 2, 5, 4, dtype=torch.float64)
-    mix = choose_inner_attention(ScaledDot(), AttentionPositions(), 0.0, DropoutRng(), torch.bfloat16)
+    mix = choose_inner_attention(ScaledDotScore(), AttentionPositions(), 0.0, DropoutRng(), torch.bfloat16)
     assert isinstance(mix, VarlenAttention)
     at = torch.arange(5)
     want = mix.otherwise(query, key, value, Mask(causal=True), at, at)
     assert torch.equal(mix(query, key, value, Mask(causal=True), at, at), want)
     asked = VarlenAttention(mix.otherwise, torch.bfloat16, one_by_one)  # padded batches never reach it
     assert torch.equal(asked(query, key, value, Mask(causal=True), at, at), want)
-    assert isinstance(choose_inner_attention(ScaledDot(), AttentionPositions(), 0.0, DropoutRng()), FusedAttention)
+    assert isinstance(choose_inner_attention(ScaledDotScore(), AttentionPositions(), 0.0, DropoutRng()), FusedAttention)
 
 
 @pytest.mark.parametrize("old", [True, False])

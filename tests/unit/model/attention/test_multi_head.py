@@ -13,7 +13,7 @@ from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.attention.multi_head import HeadShapes, SelfAttention, split_projections
 from tfm.model.attention.projections import make_projection
 from tfm.model.attention.relative_positions import AttentionPositions
-from tfm.model.attention.scores import SCORES, ScaledDot
+from tfm.model.attention.scores import SCORES, ScaledDotScore
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.layers.dropout import Dropout, DropoutRng
@@ -172,7 +172,7 @@ def test_each_projection_begins_as_wide_as_its_own_fan_out() -> None:
 def test_a_dropout_of_weights_is_of_each_head() -> None:
     """Heads that share keys have weights of their own, and those are dropped."""
     noise = DropoutRng()
-    way = ExplicitAttention(ScaledDot(), AttentionPositions(), Dropout(0.5, noise)).train()
+    way = ExplicitAttention(ScaledDotScore(), AttentionPositions(), Dropout(0.5, noise)).train()
     query, key, value = torch.zeros(1, 4, 6, 2), torch.zeros(1, 1, 6, 2), torch.ones(1, 1, 6, 1)
     mixed = way(query, key, value, Mask(), torch.arange(6), torch.arange(6))
     assert len({tuple(head.flatten().tolist()) for head in mixed[0]}) == 4

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.relative_positions import AttentionPositions
-from tfm.model.attention.scores import ScaledDot
+from tfm.model.attention.scores import ScaledDotScore
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.masks import Mask
 
@@ -52,7 +52,7 @@ def heads() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 def test_alibi_fused_equals_its_equation() -> None:
     query, key, value, positions = heads()
-    fused = choose_inner_attention(ScaledDot(), Alibi(), 0.0, DropoutRng())
+    fused = choose_inner_attention(ScaledDotScore(), Alibi(), 0.0, DropoutRng())
     assert isinstance(fused, FusedAttention)
     got = fused(query, key, value, Mask(causal=True), positions, positions)
     for head, slope in enumerate(Alibi.slopes):
@@ -66,7 +66,7 @@ def test_alibi_fused_equals_its_equation() -> None:
 def test_shaw_equals_its_equation() -> None:
     query, key, value, positions = heads()
     shaw = Shaw(4, reach=2)
-    mix = choose_inner_attention(ScaledDot(), shaw, 0.0, DropoutRng())
+    mix = choose_inner_attention(ScaledDotScore(), shaw, 0.0, DropoutRng())
     assert isinstance(mix, ExplicitAttention)
     got = mix(query, key, value, Mask(), positions, positions)
     for t in range(5):
@@ -81,7 +81,7 @@ def test_few_queries_without_gradients_give_the_same() -> None:
     query, key, value, positions = heads()
     for scheme in (Alibi(), AttentionPositions()):
         for mask in (Mask(), Mask(causal=True), Mask(allowed=torch.rand(2, 1, 5, 5) < 0.5 + torch.eye(5))):
-            fused = choose_inner_attention(ScaledDot(), scheme, 0.0, DropoutRng())
+            fused = choose_inner_attention(ScaledDotScore(), scheme, 0.0, DropoutRng())
             kernel = fused(query, key, value, mask, positions, positions)
             with torch.inference_mode():
                 written = fused(query, key, value, mask, positions, positions)
@@ -101,7 +101,7 @@ def test_a_trained_bias_gets_its_gradient_through_the_kernels() -> None:
 
     query, key, value, positions = heads()
     scheme, found = Trained(), []
-    fused = choose_inner_attention(ScaledDot(), scheme, 0.0, DropoutRng())
+    fused = choose_inner_attention(ScaledDotScore(), scheme, 0.0, DropoutRng())
     assert isinstance(fused, FusedAttention)
     for way in (fused, fused.equation):
         mixed = way(query, key, value, Mask(), positions, positions)

@@ -84,7 +84,7 @@ def test_each_scheme_adds_by_position_alone() -> None:
 @pytest.mark.parametrize("dim", [4, 7, 16])
 def test_exponents_from_one_end_at_a_ten_thousandth(dim: int) -> None:
     """p_i = sin(i / 10000^(2 * 1/d)), cos(the same), ..., cos(i / 10000^(2 * (d/2)/d))."""
-    table = sinusoids(dim, 50, first=1)
+    table = sinusoids(dim, 50, first_pair=1)
     for pos in (0, 1, 49):
         for pair in range(1, (dim + 1) // 2 + 1):
             angle = pos / 10_000 ** (2 * pair / dim)

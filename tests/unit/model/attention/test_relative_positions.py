@@ -15,7 +15,7 @@ from tfm.model.attention import relative_positions
 from tfm.model.attention.inner_attention import choose_inner_attention
 from tfm.model.attention.positions import POSITIONS, NoPositionEmbedding
 from tfm.model.attention.relative_positions import MAX_RELATIVE_DISTANCE, AttentionPositions, Rotary
-from tfm.model.attention.scores import ScaledDot
+from tfm.model.attention.scores import ScaledDotScore
 from tfm.model.config import RotaryConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.masks import Mask
@@ -68,7 +68,7 @@ def made(name: str) -> tuple[AttentionPositions, Tensor, Tensor, Tensor]:
 def mixed(scheme: AttentionPositions, heads: tuple[Tensor, Tensor, Tensor], at: Tensor) -> Tensor:
     query, key, value = heads
     turned_query, turned_key = scheme.rotate(query, at), scheme.rotate(key, at)
-    return choose_inner_attention(ScaledDot(), scheme, 0.0, DropoutRng())(
+    return choose_inner_attention(ScaledDotScore(), scheme, 0.0, DropoutRng())(
         turned_query, turned_key, value, Mask(), at, at
     )
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tfm.model.attention.explicit_attention import ExplicitAttention
 from tfm.model.attention.relative_positions import AttentionPositions
-from tfm.model.attention.scores import ScaledDot
+from tfm.model.attention.scores import ScaledDotScore
 from tfm.model.layers.dropout import POOL_SIZES, Dropout, DropoutRng
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.masks import Mask
@@ -103,7 +103,7 @@ def test_attention_weights_are_dropped_after_the_softmax() -> None:
     """(m * softmax(q k / sqrt(K))) v: what is left of a row's weights no longer adds up to 1."""
     noise = DropoutRng()
     query, key, value = (torch.randn(2, 3, 40, 4, dtype=torch.float64) for _ in range(3))
-    way = ExplicitAttention(ScaledDot(), AttentionPositions(), Dropout(0.3, noise)).train()
+    way = ExplicitAttention(ScaledDotScore(), AttentionPositions(), Dropout(0.3, noise)).train()
     masks, found = recorded(noise), way(query, key, value, Mask(), torch.arange(40), torch.arange(40))
     (mask,) = masks
     assert mask.shape == (2, 3, 40, 40)

@@ -30,7 +30,7 @@ def made(kind: str, causal: bool, dim: int = DIM) -> Any:
     torch.manual_seed(0)
     stack = StackConfig(layers=2, dim=dim, heads=1, feed_forward_dim=4)
     config = ModelConfig.model_validate({"encoder": stack, "decoder": stack, **KINDS[kind]})
-    layer: Any = ModuleFactory(config, F64).mixing(stack, causal=causal, number=1)
+    layer: Any = ModuleFactory(config, F64).mixing(stack, causal=causal, layer_index=1)
     for weight in layer.double().parameters():
         nn.init.normal_(weight)
     return layer
@@ -178,7 +178,7 @@ def test_slots_tell_what_a_row_comes_after() -> None:
     slots = CacheSlots(torch.tensor([[3, 4]]), torch.tensor([[2, 2]]), positions, Mask(allowed=descent[:, None]))
     wanted: dict[int, list[int] | None] = {0: [3, 4], 1: [2, 1], 2: [0, 0], 3: None}
     for distance, places in wanted.items():
-        slot, found = slots.ancestor_kv(distance)
+        slot, found = slots.ancestor_slots(distance)
         assert found.tolist() == [[places is not None] * 2]
         assert places is None or slot[0].tolist() == places
     cache = LayerKVCache.from_kv(torch.arange(5.0).view(1, 1, 5, 1), -torch.arange(10.0).view(1, 1, 5, 2))
