@@ -43,4 +43,4 @@ def systems(number: int, segments: int, *, references: bool = True, texts: Seque
 
 def campaign(kind: CampaignKind, judged: Sequence[System], **wanted: Any) -> Campaign:
     """A campaign of some systems."""
-    return make_campaign(CampaignSpec(**{"kind": kind, "segments": 12, "judges": 2, **wanted}), judged)
+    return make_campaign(CampaignSpec(**{"kind": kind, "num_segments": 12, "num_judges": 2, **wanted}), judged)

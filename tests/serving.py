@@ -18,7 +18,7 @@ from urllib.request import Request, urlopen
 from tests.cli.user import start
 from tfm.pipeline.serving.access import Access, Key
 from tfm.pipeline.serving.backend import Backend
-from tfm.pipeline.serving.catalog import Catalog, ServedModel
+from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel
 from tfm.pipeline.serving.detection import Detector
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
 from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, Loaded, ModelVersion, Part, Query
@@ -149,7 +149,7 @@ def make_bench(
     log = StringIO()
     dispatcher = Dispatcher(start_worker, num_workers, limits.sentences)
     access = Access(keys, limits.requests_per_minute)
-    backend = Backend(Catalog(models), dispatcher, limits, access, Log(True, with_texts, log), detector)
+    backend = Backend(ModelCatalog(models), dispatcher, limits, access, Log(True, with_texts, log), detector)
     return Bench(backend, workers, log)
 
 

@@ -89,8 +89,8 @@ def _tokenizer_path(model: Manifest) -> str:
 
 def check_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
     """Raise DataError where a model reads sources by another tokenizer than a dataset's; both were verified."""
-    ours = _describe_origin(model, "")
-    theirs = _describe_origin(dataset, "tokenizer/")
+    ours = _source_tokenizer_digest(model, "")
+    theirs = _source_tokenizer_digest(dataset, "tokenizer/")
     if ours != theirs:
         raise DataError(
             f"uses another tokenizer than {dataset.path} ({ours}, not {theirs}): make the dataset's with "
@@ -99,7 +99,7 @@ def check_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
         )
 
 
-def _describe_origin(manifest: Manifest, folder: str) -> str:
+def _source_tokenizer_digest(manifest: Manifest, folder: str) -> str:
     """The beginning of the sha256 of the source's tokenizer."""
     files = (manifest.files.get(folder + name) for name in ("source.json", "tokenizer.json"))
     return next((each.sha256[:DIGEST_DIGITS] for each in files if each is not None), "missing")

@@ -15,7 +15,7 @@ from tfm.pipeline.runtime.worker_process import (
     send_to_worker,
 )
 
-Asked = TypeVar("Asked")
+ItemT = TypeVar("ItemT")
 WORKER_KILLED_MESSAGE = (
     "a process was killed while it computed a chunk; the same command goes on; if memory ran out, lower OMP_NUM_THREADS"
 )
@@ -36,8 +36,8 @@ class LocalSession:
     at_start: Callable[[], None] = lambda: None
 
     def map_in_order(
-        self, compute: Callable[..., bytes], chunks: Iterable[tuple[Asked, Chunk]], *, num_gpus: float = 0
-    ) -> Iterator[tuple[Asked, bytes]]:
+        self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, Chunk]], *, num_gpus: float = 0
+    ) -> Iterator[tuple[ItemT, bytes]]:
         """Compute chunks and yield their results in order, as `ClusterSession.map_in_order` does.
 
         Args:
@@ -57,11 +57,11 @@ class LocalSession:
             yield from self._map_by_processes(compute, enumerate(chunks), stack)
 
     def _map_by_processes(
-        self, compute: Callable[..., bytes], coming: Iterator[tuple[int, tuple[Asked, Chunk]]], stack: ExitStack
-    ) -> Iterator[tuple[Asked, bytes]]:
+        self, compute: Callable[..., bytes], coming: Iterator[tuple[int, tuple[ItemT, Chunk]]], stack: ExitStack
+    ) -> Iterator[tuple[ItemT, bytes]]:
         idle: list[WorkerConnection] = []
         busy: dict[WorkerConnection, int] = {}
-        asked: dict[int, tuple[Asked, Chunk]] = {}
+        asked: dict[int, tuple[ItemT, Chunk]] = {}
         results: dict[int, bytes] = {}
         following, is_ended = 0, False
         while True:

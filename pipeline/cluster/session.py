@@ -24,7 +24,7 @@ CONNECT_SECONDS = 10.0
 MAX_RETRIES = 20
 """How often a chunk is computed again because its process or node was lost."""
 
-Asked = TypeVar("Asked")
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class ClusterSession:
     store: ChunkStore | None
 
     def map_in_order(
-        self, compute: Callable[..., bytes], chunks: Iterable[tuple[Asked, Chunk]], *, num_gpus: float = 0
-    ) -> Iterator[tuple[Asked, bytes]]:
+        self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, Chunk]], *, num_gpus: float = 0
+    ) -> Iterator[tuple[ItemT, bytes]]:
         """Compute chunks on the cluster, each in a process of one processor, and yield their results in order.
 
         A result is kept when it arrives, whatever is still missing before it. A chunk whose result is kept already is
@@ -69,7 +69,7 @@ class ClusterSession:
         """
         task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(compute)
         coming, most = enumerate(chunks), self._max_pending()
-        asked: dict[int, tuple[Asked, str]] = {}
+        asked: dict[int, tuple[ItemT, str]] = {}
         running: dict[Any, int] = {}
         results: dict[int, bytes] = {}
         for following in itertools.count():

@@ -29,7 +29,7 @@ from tfm.pipeline.training_config import ValidationScore
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-class Scorer:
+class ValidationScorer:
     """Scores the output of a model for the validation source against its target, as `tfm evaluate` scores tests.
 
     metrics: those that the references have. missing: by name, why the others cannot be computed.
@@ -59,7 +59,7 @@ class Scorer:
         return {name: metric(hypotheses, self.references, self.evaluation) for name, metric in scored.items()}
 
 
-class Translator(Scorer):
+class Translator(ValidationScorer):
     """Translates the validation source and scores the translations.
 
     Args:
@@ -118,7 +118,7 @@ class Translator(Scorer):
         return self.score(hypotheses)
 
 
-class LabelScorer(Scorer):
+class LabelScorer(ValidationScorer):
     """Labels the validation source and scores the labels; a line without predictions has none.
 
     Args:

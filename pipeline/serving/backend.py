@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.serving.access import Access
-from tfm.pipeline.serving.catalog import Catalog, ServedModel, published_fingerprint, read_served_model
+from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel, published_fingerprint, read_served_model
 from tfm.pipeline.serving.detection import Detector
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
@@ -33,7 +33,7 @@ class Backend:
         replace_unknown: whether unknown words are replaced by words of the source, where a model writes words.
     """
 
-    catalog: Catalog
+    catalog: ModelCatalog
     dispatcher: Dispatcher
     limits: Limits
     access: Access

@@ -55,7 +55,7 @@ class ServedModel:
         return len(sentence.encode()) <= room or len(self.tokenizer.encode(sentence)) <= room
 
 
-class Catalog:
+class ModelCatalog:
     """The models of a server, each by a name of its own.
 
     Args:
@@ -65,9 +65,9 @@ class Catalog:
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self.models = {each.name: each for each in models}
 
-    def replace(self, model: ServedModel) -> "Catalog":
+    def replace(self, model: ServedModel) -> "ModelCatalog":
         """Return the catalog in which a model has taken the place of the one of its name."""
-        return Catalog([*{**self.models, model.name: model}.values()])
+        return ModelCatalog([*{**self.models, model.name: model}.values()])
 
     @cached_property
     def translators(self) -> list[ServedModel]:
@@ -107,7 +107,7 @@ def _means(asked: str, own: str) -> bool:
     return asked == own or (own != UNKNOWN_LANGUAGE and to_iso_639_3(base) == to_iso_639_3(own) is not None)
 
 
-def read_catalog(folders: Sequence[Path], languages: Sequence[str] = ()) -> Catalog:
+def read_catalog(folders: Sequence[Path], languages: Sequence[str] = ()) -> ModelCatalog:
     """Read the models in some folders.
 
     Args:
@@ -125,7 +125,7 @@ def read_catalog(folders: Sequence[Path], languages: Sequence[str] = ()) -> Cata
         if model.name in {each.name for each in models}:
             raise RecipeError(f"{folder}: another model is called {model.name} too: rename one of the two folders")
         models.append(model)
-    catalog = Catalog(models)
+    catalog = ModelCatalog(models)
     for name, pair in named:
         if name not in catalog.models:
             raise RecipeError(

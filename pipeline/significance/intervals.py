@@ -26,11 +26,11 @@ IDENTICAL_DRAWS_REASON = "every draw of the segments gives the same"
 INFINITE_DRAWS_REASON = "some draws of the segments are infinite"
 TOO_FEW_DIFFERENCES_REASON = "the systems differ in {}, and it needs {}"
 ROUNDING_TOLERANCE = 1e-12  # of the scores: what varies by less does not vary
-Interval: TypeAlias = tuple[str | None, float | None, float | None]
+IntervalOrReason: TypeAlias = tuple[str | None, float | None, float | None]
 """The reason why there is no interval, or None; its ends, or None."""
 
 
-def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
+def score_interval(system: SegmentStatistics, drawn: Array) -> IntervalOrReason:
     """The interval of a score, of which there are draws: of a share `proportion_interval`, else percentiles."""
     if len(system) == 1:
         return ONE_SEGMENT_REASON, None, None
@@ -45,7 +45,7 @@ def score_interval(system: SegmentStatistics, drawn: Array) -> Interval:
     return _percentile_interval(len(system), drawn)
 
 
-def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, drawn: Array) -> Interval:
+def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, drawn: Array) -> IntervalOrReason:
     """Compute the interval of a system's score less the baseline's: for shares of the same segments Newcombe's.
 
     Args:
@@ -67,7 +67,7 @@ def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, 
     return _percentile_interval(len(system), drawn)
 
 
-def _proportion_difference_interval(baseline: SegmentStatistics, system: SegmentStatistics) -> Interval:
+def _proportion_difference_interval(baseline: SegmentStatistics, system: SegmentStatistics) -> IntervalOrReason:
     counted = system.rows[:, 1] > 0
     one, other = system.rows[counted, 0] > 0, baseline.rows[counted, 0] > 0
     if len(one) < MIN_SHARED_SUCCESSES:
@@ -78,7 +78,7 @@ def _proportion_difference_interval(baseline: SegmentStatistics, system: Segment
     return None, 100 * low, 100 * high
 
 
-def _percentile_interval(num_segments: int, drawn: Array) -> Interval:
+def _percentile_interval(num_segments: int, drawn: Array) -> IntervalOrReason:
     if num_segments < MIN_SEGMENTS:
         return TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), MIN_SEGMENTS), None, None
     if not np.isfinite(drawn).all():

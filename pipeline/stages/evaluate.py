@@ -146,7 +146,7 @@ def evaluate_tests(
         identifier = train_identifier(data.train, trained, *load_tokenizer_pair(data.tokenizer_folder))
         if scored == "valid":
             tests += [part for segments in tests for part in segments.split_by_direction()]
-        return [_name_languages(judge(segments, identifier=identifier), segments, trained) for segments in tests]
+        return [_with_direction(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
     looker = (
         read_evaluated_model(model, stage_plan.inputs["model"].fingerprint, chosen)
@@ -166,13 +166,13 @@ def _has_replaced_words(translations: Path) -> bool:
     return isinstance(decoding, dict) and bool(decoding.get("replace_unknown"))
 
 
-def _name_languages(found: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
+def _with_direction(evaluation: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
     """The evaluation of a test set with its languages, where they are the same in all rows."""
     pairs = {each.pair for each in segments.directions}
     if len(pairs) != 1:
-        return found
+        return evaluation
     (pair,) = pairs
-    return replace(found, direction=pair, zero_shot=pair not in {each.pair for each in trained})
+    return replace(evaluation, direction=pair, zero_shot=pair not in {each.pair for each in trained})
 
 
 def _load_model(model: Path, device: Device, known: Input) -> "LoadedModel":

@@ -49,7 +49,7 @@ class Objective(Protocol):
         """
 
 
-class Softmax:
+class FullSoftmaxObjective:
     """The softmax over all words."""
 
     has_perplexity, num_draws = True, 1
@@ -90,7 +90,7 @@ class Softmax:
         )
 
 
-class NegativeSampling:
+class NegativeSamplingObjective:
     """Telling a word from k noise words (Mikolov et al. 2013b, eq. 4)."""
 
     has_perplexity, num_draws = False, EVALUATION_DRAWS

@@ -23,7 +23,12 @@ from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.word_vectors import neighbour_pairs
 from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext, sum_counts
-from tfm.pipeline.tasks.word_vector_objectives import MakeKeys, NegativeSampling, Objective, Softmax
+from tfm.pipeline.tasks.word_vector_objectives import (
+    FullSoftmaxObjective,
+    MakeKeys,
+    NegativeSamplingObjective,
+    Objective,
+)
 from tfm.tokenizer.sampled import Keys, hash_numbers
 from tfm.tokenizer.special import SPECIAL_TOKENS
 
@@ -47,8 +52,8 @@ class WordVectorTask(PairTask):
     def from_context(cls, context: TaskContext) -> "WordVectorTask":
         """The task as a recipe has it: with the softmax or, where `negatives` says how many, with noise words."""
         config = context.model.word_vectors
-        softmax = Softmax(context.config.label_smoothing)
-        return cls(config, softmax if config.negatives is None else NegativeSampling(config.negatives))
+        softmax = FullSoftmaxObjective(context.config.label_smoothing)
+        return cls(config, softmax if config.negatives is None else NegativeSamplingObjective(config.negatives))
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.target_lengths + 1, split.target_lengths + 1
@@ -100,7 +105,7 @@ class WordVectorTask(PairTask):
         """Raise DataError also where there is no noise word to tell a word from."""
         super().check(data, model)
         known = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in iterate_chunks(data.train)))
-        if isinstance(self.objective, NegativeSampling) and len(known - set(range(len(SPECIAL_TOKENS)))) < 2:
+        if isinstance(self.objective, NegativeSamplingObjective) and len(known - set(range(len(SPECIAL_TOKENS)))) < 2:
             raise DataError(
                 "the training data has one word alone, and negative sampling tells a word from others: give more text, "
                 "or leave word_vectors.negatives out"

@@ -16,7 +16,9 @@ JUDGES = [panel.careful, panel.careful, panel.upside_down]
 
 def judged(folder: Path, kind: CampaignKind, segments: int = 20) -> tuple[Campaign, list[Path]]:
     """A campaign in a folder, and what three judges sent back, of whom the last took 1 for the best mark."""
-    campaign = make_campaign(CampaignSpec(kind, segments, len(JUDGES), each=2, seed=4), panel.systems(segments, 4))
+    campaign = make_campaign(
+        CampaignSpec(kind, segments, len(JUDGES), judges_per_text=2, seed=4), panel.systems(segments, 4)
+    )
     write_campaign(campaign, folder / "campaign.json")
     return campaign, panel.answer(campaign, JUDGES, folder, 4)
 

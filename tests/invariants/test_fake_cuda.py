@@ -52,7 +52,7 @@ WAITS_BESIDES = {
         "copy to the CPU in word_vectors.WordVectorTask._predictions.<locals>.keys_of_predictions",
         "copy to the CPU in word_vector_objectives.draw_noise_words",
         "copy to the CPU in word_vector_objectives.draw_noise_words.<locals>.<genexpr>",
-        "copy to the device in word_vector_objectives.NegativeSampling._noise_scores",
+        "copy to the device in word_vector_objectives.NegativeSamplingObjective._noise_scores",
     },
 }
 """Where an update waits but for its loss: where the size of what is computed depends on values."""

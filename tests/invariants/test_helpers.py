@@ -33,7 +33,7 @@ from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.span_corruption import SpanCorruption
 from tfm.pipeline.tasks.task import Loss
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.tasks.word_vector_objectives import NegativeSampling
+from tfm.pipeline.tasks.word_vector_objectives import NegativeSamplingObjective
 from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.helpers import (
     MAX_MODEL_WIDTH,
@@ -87,7 +87,7 @@ DRAWN: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "noise words": (
         {"architecture": "skip_gram", "task": "word_vectors", "embedding_dim": 8},
-        WordVectorTask(WORD_VECTORS, NegativeSampling(2)),
+        WordVectorTask(WORD_VECTORS, NegativeSamplingObjective(2)),
     ),
 }
 

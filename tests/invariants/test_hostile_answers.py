@@ -45,7 +45,9 @@ Judged = tuple[Campaign, list[Path]]
 @pytest.fixture(params=KINDS)
 def judged(request: pytest.FixtureRequest, tmp_path: Path) -> Judged:
     """A small campaign in a folder, and what two judges sent back."""
-    campaign = make_campaign(CampaignSpec(request.param, 3, 2, seed=4, checks=0.4, repeats=0), panel.systems(6, 4))
+    campaign = make_campaign(
+        CampaignSpec(request.param, 3, 2, seed=4, attention_check_share=0.4, repeat_share=0), panel.systems(6, 4)
+    )
     write_campaign(campaign, tmp_path / "campaign.json")
     return campaign, panel.answer(campaign, [panel.careful] * 2, tmp_path, 4)
 

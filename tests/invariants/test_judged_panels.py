@@ -57,7 +57,7 @@ JUDGES: dict[str, panel.Judge] = {
 def findings(
     folder: Path, kind: CampaignKind, judges: list[str], segments: int, each: int | None, seed: int
 ) -> Findings:
-    wanted = CampaignSpec(kind, segments=segments, judges=len(judges), each=each, seed=seed)
+    wanted = CampaignSpec(kind, num_segments=segments, num_judges=len(judges), judges_per_text=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, SYSTEMS))
     files = panel.answer(campaign, [JUDGES[name] for name in judges], folder, seed)
     return analyze_answers(campaign, read_answers(campaign, files))

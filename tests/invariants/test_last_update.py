@@ -18,7 +18,7 @@ from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.language_model import RunningText
 from tfm.pipeline.tasks.task import PairTask
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.tasks.word_vector_objectives import Softmax
+from tfm.pipeline.tasks.word_vector_objectives import FullSoftmaxObjective
 from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.assembly.num_updates import last_step
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Progress
@@ -123,7 +123,7 @@ def test_so_do_tasks_whose_epochs_are_others(accumulate: int) -> None:
     split = Split(TokenIdColumn.from_lists([[]] * 80), TokenIdColumn.from_lists(texts), np.ones(80))
     schedule = ScheduleConfig(name="linear", warmup_steps=2, final=0.0)
     config = TrainingConfig(accumulate=accumulate, max_epochs=9, schedule=schedule)
-    for task in (RunningText(7, CrossEntropy(0.0)), WordVectorTask(WordVectorsConfig(), Softmax(0.0))):
+    for task in (RunningText(7, CrossEntropy(0.0)), WordVectorTask(WordVectorsConfig(), FullSoftmaxObjective(0.0))):
         announced, rates = trained(config, task, split, 40, 2)
         assert len(rates) == announced
         assert rates[-1] == 0.0

@@ -53,7 +53,15 @@ def load(browser: Browser, file: Path) -> None:
 
 def fifty(kind: CampaignKind, texts: Sequence[str] = (), **wanted: Any) -> Campaign:
     """A campaign whose first judge is asked 50 items, checks and repeats among them."""
-    of = campaign(kind, systems(3, 60, texts=texts), segments=40, each=1, repeats=0.125, checks=0.125, **wanted)
+    of = campaign(
+        kind,
+        systems(3, 60, texts=texts),
+        num_segments=40,
+        judges_per_text=1,
+        repeat_share=0.125,
+        attention_check_share=0.125,
+        **wanted,
+    )
     assert len(of.judges[0].items) == 50
     return of
 
@@ -226,7 +234,7 @@ def test_what_is_answered_in_another_window_is_taken_over(browser: Browser, tmp_
 def test_errors_are_counted_in_code_points(
     browser: Browser, tmp_path: Path, text: str, marks: tuple[str, ...], words: str
 ) -> None:
-    of = campaign("esa", systems(1, 40, texts=[text]), seed=5, checks=0)
+    of = campaign("esa", systems(1, 40, texts=[text]), seed=5, attention_check_share=0)
     page = opened(browser, of, tmp_path)
     page.value("document.querySelector('[role=group] [role=button]').focus()")
     press(page, *marks)
@@ -243,7 +251,7 @@ def test_a_browser_that_finds_no_words_goes_by_spaces(browser: Browser, tmp_path
     text = "Ein 🐕, der  läuft"
     script = browser.ask("Page.addScriptToEvaluateOnNewDocument", source="delete Intl.Segmenter")
     try:
-        page = opened(browser, campaign("esa", systems(1, 40, texts=[text]), seed=9, checks=0), tmp_path)
+        page = opened(browser, campaign("esa", systems(1, 40, texts=[text]), seed=9, attention_check_share=0), tmp_path)
         assert page.texts("[role=group] [role=button]:not(.omission)") == ["Ein", "🐕,", "der", "läuft"]
         page.click("[role=group] [role=button]", 1)
         page.click("[role=group] [role=button]", 2)
@@ -255,7 +263,7 @@ def test_a_browser_that_finds_no_words_goes_by_spaces(browser: Browser, tmp_path
 
 def test_errors_are_marked_with_the_mouse_too(browser: Browser, tmp_path: Path) -> None:
     text = "Der Hund läuft schnell über das Feld"
-    page = opened(browser, campaign("esa", systems(1, 40, texts=[text]), seed=6, checks=0), tmp_path)
+    page = opened(browser, campaign("esa", systems(1, 40, texts=[text]), seed=6, attention_check_share=0), tmp_path)
     word = "[role=group] [role=button]"
     page.click(word, 1)
     page.click(word, 2)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Places = Sequence[int]
+TextIndices = Sequence[int]
 CHRF_ORDER, BLEU_ORDER, CHRF_BETA = 6, 4, 2
 
 
@@ -20,7 +20,7 @@ class PairUtility(Protocol):
     """The utility of some texts, given in the beginning, by others of them."""
 
     @abstractmethod
-    def __call__(self, hypothesis: int, references: Places) -> Floats:
+    def __call__(self, hypothesis: int, references: TextIndices) -> Floats:
         """Return (len(references),) the utility of a text by each of some references.
 
         Args:
@@ -36,7 +36,7 @@ class _CountedNgrams:
         self._counts = [_count_matrix([text[order] for text in counters]) for order in range(len(counters[0]))]
         self.totals = np.stack([counts.sum(1) for counts in self._counts])
 
-    def matches(self, hypothesis: int, references: Places) -> Floats:
+    def matches(self, hypothesis: int, references: TextIndices) -> Floats:
         """Return (orders, len(references)) the number of n-grams that a text shares with each reference."""
         rows = np.asarray(references)
         shared = (np.minimum(counts[hypothesis], counts[rows]).sum(1) for counts in self._counts)
@@ -61,7 +61,7 @@ class SegmentChrf:
 
         self._ngrams = _CountedNgrams([extract_all_char_ngrams(text, CHRF_ORDER) for text in texts])
 
-    def __call__(self, hypothesis: int, references: Places) -> Floats:
+    def __call__(self, hypothesis: int, references: TextIndices) -> Floats:
         """Return the chrF of a text by each of some references."""
         matches, totals = self._ngrams.matches(hypothesis, references), self._ngrams.totals.astype(np.float64)
         given, wanted = totals[:, [hypothesis]], totals[:, np.asarray(references)]
@@ -89,7 +89,7 @@ class SegmentBleu:
             [[extract_word_ngrams(tokens, order) for order in range(1, BLEU_ORDER + 1)] for tokens in words]
         )
 
-    def __call__(self, hypothesis: int, references: Places) -> Floats:
+    def __call__(self, hypothesis: int, references: TextIndices) -> Floats:
         """Return the BLEU of a text by each of some references."""
         matches, totals = self._ngrams.matches(hypothesis, references), self._ngrams.totals.astype(np.float64)
         given, length = totals[:, hypothesis], totals[0, np.asarray(references)]
@@ -108,7 +108,7 @@ class ExactMatch:
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
 
-    def __call__(self, hypothesis: int, references: Places) -> Floats:
+    def __call__(self, hypothesis: int, references: TextIndices) -> Floats:
         """Return 100 for each reference that is the text, and 0 for the others."""
         return np.array([100.0 * (self._texts[each] == self._texts[hypothesis]) for each in references])
 

@@ -30,23 +30,24 @@ MAX_DONOR_TEXTS = 50  # texts whose words an attention check may take
 class CampaignSpec:
     """The settings of a campaign.
 
-    segments: how many are drawn from the test set. each: how many judges see a text; None: all of them. repeats,
-    checks: beside what is asked once, the share that is asked again, and that of attention checks.
+    num_segments: how many are drawn from the test set. judges_per_text: how many judges see a text; None: all of them.
+    repeat_share, attention_check_share: beside what is asked once, the share that is asked again, and that of attention
+    checks.
     """
 
     kind: CampaignKind
-    segments: int
-    judges: int
-    each: int | None = None
-    repeats: float = 0.1
-    checks: float = 0.1
+    num_segments: int
+    num_judges: int
+    judges_per_text: int | None = None
+    repeat_share: float = 0.1
+    attention_check_share: float = 0.1
     seed: int = 1
     show_reference: bool = False
 
     def check(self, systems: Sequence[System]) -> None:
         """Raise RecipeError or DataError where these systems cannot be judged so."""
-        if self.judges > MAX_JUDGES:
-            raise RecipeError(f"--judges {self.judges}: a campaign has at most {MAX_JUDGES:,}")
+        if self.num_judges > MAX_JUDGES:
+            raise RecipeError(f"--judges {self.num_judges}: a campaign has at most {MAX_JUDGES:,}")
         if len(systems) > MAX_SYSTEMS:
             raise RecipeError(f"{len(systems)} systems: a campaign has at most {MAX_SYSTEMS}")
         test = segments_of(systems[0])
@@ -56,43 +57,44 @@ class CampaignSpec:
             raise RecipeError(
                 f"--kind best: {len(systems)} texts at once; at most {len(SYSTEM_LABELS)} can be held apart"
             )
-        if self.each is not None and self.each > self.judges:
+        if self.judges_per_text is not None and self.judges_per_text > self.num_judges:
             raise RecipeError(
-                f"--each {self.each}: so many judges cannot see a text, there are {self.judges}: --judges"
+                f"--each {self.judges_per_text}: so many judges cannot see a text, "
+                f"there are {self.num_judges}: --judges"
             )
-        if self.segments > len(test.hypotheses):
-            raise RecipeError(f"--segments {self.segments}: the test set {test.name} has {len(test.hypotheses):,}")
+        if self.num_segments > len(test.hypotheses):
+            raise RecipeError(f"--segments {self.num_segments}: the test set {test.name} has {len(test.hypotheses):,}")
         if test.sources is None:
             raise DataError(f"the test set {test.name} has no sources to judge by")
         if self.show_reference and not test.references:
             raise DataError(f"the test set {test.name} has no references to show")
 
 
-def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
-    """The campaign of some systems, each with the one test set to judge: a pure function of `wanted` and the texts."""
-    wanted.check(systems)
+def make_campaign(spec: CampaignSpec, systems: Sequence[System]) -> Campaign:
+    """The campaign of some systems, each with the one test set to judge: a pure function of `spec` and the texts."""
+    spec.check(systems)
     test = segments_of(systems[0])
     # each part has a generator of its own: more judges, or more checks, do not change which segments are drawn
-    lines = _seeded_random(wanted, "segments").sample(range(len(test.hypotheses)), wanted.segments)
+    lines = _seeded_random(spec, "segments").sample(range(len(test.hypotheses)), spec.num_segments)
     texts = _ItemBuilder(systems, lines)
     asked = [
-        list(_make_judge_items(wanted, texts, rounds, _seeded_random(wanted, f"judge {number}")))
-        for number, rounds in enumerate(_draw_rounds(wanted, len(systems)))
+        list(_make_judge_items(spec, texts, rounds, _seeded_random(spec, f"judge {number}")))
+        for number, rounds in enumerate(_draw_rounds(spec, len(systems)))
     ]
     names = _judge_names(sum(map(len, asked)))
     items, judges = [], []
     for number, drafts in enumerate(asked, 1):
         own = _number_items(drafts, names)
         items += own
-        shown = tuple(item.id for item in own if not _is_tie(wanted.kind, item))
+        shown = tuple(item.id for item in own if not _is_tie(spec.kind, item))
         if not shown:
             raise DataError(f"all texts of the segments drawn from {test.name} are the same: nothing can be preferred")
-        ties = tuple(item.id for item in own if _is_tie(wanted.kind, item))
+        ties = tuple(item.id for item in own if _is_tie(spec.kind, item))
         judges.append(Judge(name=f"judge-{number}", items=shown, ties=ties))
     return Campaign(
-        kind=wanted.kind,
-        seed=wanted.seed,
-        show_reference=wanted.show_reference,
+        kind=spec.kind,
+        seed=spec.seed,
+        show_reference=spec.show_reference,
         num_lines=len(test.hypotheses),
         systems=tuple(system.name for system in systems),
         items=tuple(items),
@@ -100,12 +102,14 @@ def make_campaign(wanted: CampaignSpec, systems: Sequence[System]) -> Campaign:
     )
 
 
-def _draw_rounds(wanted: CampaignSpec, num_systems: int) -> list[list[list[Assignment]]]:
+def _draw_rounds(spec: CampaignSpec, num_systems: int) -> list[list[list[Assignment]]]:
     """The items of each judge, in rounds that have every segment once."""
-    draw, size = _seeded_random(wanted, "shares"), (num_systems, wanted.segments)
-    if wanted.each is None:
-        return [full_assignment(wanted.kind, *size, draw) for _ in range(wanted.judges)]
-    return [[one_round] for one_round in balanced_assignment(wanted.kind, *size, wanted.judges, wanted.each, draw)]
+    draw, size = _seeded_random(spec, "shares"), (num_systems, spec.num_segments)
+    if spec.judges_per_text is None:
+        return [full_assignment(spec.kind, *size, draw) for _ in range(spec.num_judges)]
+    return [
+        [one_round] for one_round in balanced_assignment(spec.kind, *size, spec.num_judges, spec.judges_per_text, draw)
+    ]
 
 
 class _ItemBuilder:
@@ -158,39 +162,39 @@ class _ItemBuilder:
 
 
 def _make_judge_items(
-    wanted: CampaignSpec, texts: _ItemBuilder, rounds: Sequence[Sequence[Assignment]], rng: Random
+    spec: CampaignSpec, texts: _ItemBuilder, rounds: Sequence[Sequence[Assignment]], rng: Random
 ) -> Iterator[Item]:
     """The items of one judge, in the order shown, the ties that are not shown last; repeats name the place, from 0,
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
     """
-    order = rng.sample(range(wanted.segments), wanted.segments)
+    order = rng.sample(range(spec.num_segments), spec.num_segments)
     all_items = [texts.make_item(one_round[segment], rng) for one_round in rounds for segment in order]
-    firsts = [item for item in all_items if not _is_tie(wanted.kind, item)]
-    repeats = min(round(wanted.repeats * len(firsts)), len(firsts) // 2)
-    checks = _make_checks(wanted, texts, round(wanted.checks * len(firsts)), rng)
-    describe_origin: dict[int, int] = {}
+    firsts = [item for item in all_items if not _is_tie(spec.kind, item)]
+    repeats = min(round(spec.repeat_share * len(firsts)), len(firsts) // 2)
+    checks = _make_checks(spec, texts, round(spec.attention_check_share * len(firsts)), rng)
+    repeated_places: dict[int, int] = {}
     for place, (kind, number) in enumerate(interleave_items(len(firsts), repeats, len(checks), rng)):
         if kind == "first":
-            describe_origin[number] = place
+            repeated_places[number] = place
             yield firsts[number]
         elif kind == "repeat":
             again = [(each.system, each.text) for each in reversed(firsts[number].shown)]
-            yield texts.item(firsts[number].line - 1, again, repeat_of=str(describe_origin[number]))
+            yield texts.item(firsts[number].line - 1, again, repeat_of=str(repeated_places[number]))
         else:
             yield checks[number]
-    yield from (item for item in all_items if _is_tie(wanted.kind, item))
+    yield from (item for item in all_items if _is_tie(spec.kind, item))
 
 
-def _make_checks(wanted: CampaignSpec, texts: _ItemBuilder, number: int, rng: Random) -> list[Item]:
+def _make_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: int, rng: Random) -> list[Item]:
     """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
     found: list[Item] = []
     lines = [*rng.sample(texts.spare, len(texts.spare)), *rng.sample(texts.lines, len(texts.lines))]
-    for line in lines if number else ():
-        item = texts.check(wanted.kind, line, rng)
+    for line in lines if num_checks else ():
+        item = texts.check(spec.kind, line, rng)
         found += [] if item is None else [item]
-        if len(found) == number:
+        if len(found) == num_checks:
             return found
-    if number and not found:
+    if num_checks and not found:
         raise DataError("no text can be spoiled for an attention check: all are the same; --checks 0 goes without")
     return found
 
@@ -200,12 +204,12 @@ def _is_tie(kind: CampaignKind, item: Item) -> bool:
     return kind in ("pairwise", "best") and len({each.text for each in item.shown}) == 1
 
 
-def _seeded_random(wanted: CampaignSpec, part: str) -> Random:
-    return Random(f"{wanted.seed} {part}")
+def _seeded_random(spec: CampaignSpec, part: str) -> Random:
+    return Random(f"{spec.seed} {part}")
 
 
-def _judge_names(number: int) -> Iterator[str]:
-    width = max(4, len(str(number)))
+def _judge_names(num_items: int) -> Iterator[str]:
+    width = max(4, len(str(num_items)))
     return (f"i{each:0{width}d}" for each in count(1))
 
 

@@ -12,7 +12,7 @@ from scipy.stats import ttest_ind
 from tfm.pipeline.judging.statistics.minimums import MIN_DIFFERENCES, MIN_SEGMENTS, values_problem
 from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, mean_of, segment_means
 from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
-from tfm.pipeline.significance.intervals import Interval
+from tfm.pipeline.significance.intervals import IntervalOrReason
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.segment_statistics import mean_statistics as statistics_of
 
@@ -96,7 +96,7 @@ def unpaired_test(
     return DifferenceTest(first, second, False, difference, low, high, len(a), len(b), p, p, no_interval_reason=problem)
 
 
-def welch_interval(a: Sequence[float], b: Sequence[float], fewest: int) -> Interval:
+def welch_interval(a: Sequence[float], b: Sequence[float], fewest: int) -> IntervalOrReason:
     """Welch's interval (1947) of the difference of two means, of `fewest` values or more each; or why there is none."""
     problem = values_problem(a, fewest) or values_problem(b, fewest)
     if problem is not None:

@@ -191,11 +191,11 @@ def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | N
 
 def _own_pair(model: ServedModel, body: AttendBody) -> tuple[str, str] | None:
     """The languages of a model that a request names, by the model's codes; its first ones where it names none."""
-    from tfm.pipeline.serving.catalog import Catalog
+    from tfm.pipeline.serving.catalog import ModelCatalog
 
     if body.source is None or body.target is None:
         return next(iter(model.pairs), None)
-    found = Catalog([model]).find_pair(body.source, body.target)
+    found = ModelCatalog([model]).find_pair(body.source, body.target)
     return None if found is None else found[1:]
 
 

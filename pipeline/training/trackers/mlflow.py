@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfm.pipeline.training.trackers.tracker import Figures, TrackedRun, project_name, scalars
+from tfm.pipeline.training.trackers.tracker import Figures, TrackedRun, scalars, tracker_project_from_env
 
 MAX_METRICS = 1000
 MAX_PARAMS = 100
@@ -59,7 +59,7 @@ class MlflowTracker:
         """The identifier of the experiment, which is made where it does not exist."""
         from mlflow.exceptions import MlflowException
 
-        name = project_name("MLFLOW_EXPERIMENT_NAME")
+        name = tracker_project_from_env("MLFLOW_EXPERIMENT_NAME")
         if found := self._client.get_experiment_by_name(name):
             return str(found.experiment_id)
         is_local = "MLFLOW_TRACKING_URI" not in os.environ

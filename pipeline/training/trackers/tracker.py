@@ -58,6 +58,6 @@ def scalars(line: Figures) -> Iterator[tuple[str, float]]:
             yield f"{line['event']}/{key}", float(value)
 
 
-def project_name(variable: str) -> str:
+def tracker_project_from_env(env_var: str) -> str:
     """The name of the project that an environment variable gives; "tfm" where it gives none."""
-    return os.environ.get(variable) or DEFAULT_PROJECT
+    return os.environ.get(env_var) or DEFAULT_PROJECT

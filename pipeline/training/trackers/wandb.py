@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline.training.trackers.tracker import Figures, TrackedRun, project_name, scalars
+from tfm.pipeline.training.trackers.tracker import Figures, TrackedRun, scalars, tracker_project_from_env
 
 
 def wandb_place(home: Path) -> str:
@@ -16,7 +16,7 @@ def wandb_place(home: Path) -> str:
         home: the folder of all runs, which has the files of a run that is not sent.
     """
     server = os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai"
-    return f"{server}/{os.environ.get('WANDB_ENTITY', '')}/{project_name('WANDB_PROJECT')}"
+    return f"{server}/{os.environ.get('WANDB_ENTITY', '')}/{tracker_project_from_env('WANDB_PROJECT')}"
 
 
 class WandbTracker:
@@ -35,7 +35,7 @@ class WandbTracker:
 
         folder = Path(os.environ.get("WANDB_DIR") or run.home)
         self._run: Any = wandb.init(
-            project=project_name("WANDB_PROJECT"),
+            project=tracker_project_from_env("WANDB_PROJECT"),
             name=run.name,
             id=run_id,
             resume=None if run_id is None else "allow",

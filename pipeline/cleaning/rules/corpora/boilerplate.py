@@ -7,12 +7,12 @@ target, whichever has more.
 import numpy as np
 
 from tfm.pipeline.cleaning.rules.corpora.config import BoilerplateConfig
-from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, digits_apart, hash_texts
+from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_numbers, hash_texts
 from tfm.pipeline.cleaning.text_batch import PairBatch
 
 
 def boilerplate_keys(pairs: PairBatch, config: BoilerplateConfig) -> Keys:
     """(n, 2) a key of the source and one of the target of each pair."""
-    target = hash_texts(map(digits_apart, pairs.target.texts))
-    source = hash_texts(map(digits_apart, pairs.source.texts)) if pairs.has_source else target
+    target = hash_texts(map(fold_numbers, pairs.target.texts))
+    source = hash_texts(map(fold_numbers, pairs.source.texts)) if pairs.has_source else target
     return np.stack([source, target], 1)

@@ -32,7 +32,7 @@ def letters_alone(text: str) -> str:
     return str(NO_LETTER_PATTERN.sub("", text)).casefold()
 
 
-def digits_apart(text: str) -> str:
+def fold_numbers(text: str) -> str:
     """Return a text with 0 in place of each number, so that the lines of a list are one."""
     return str(DIGITS_PATTERN.sub("0", fold_spelling(text)))
 

@@ -35,7 +35,7 @@ def judged(
 ) -> Findings:
     """What a panel says of systems, by way of the files that its judges send back."""
     each = None if each is None else min(each, len(judges))
-    wanted = CampaignSpec(kind, segments=segments, judges=len(judges), each=each, seed=seed)
+    wanted = CampaignSpec(kind, num_segments=segments, num_judges=len(judges), judges_per_text=each, seed=seed)
     campaign = make_campaign(wanted, panel.systems(segments, seed, wrong))
     return analyze_answers(campaign, read_answers(campaign, panel.answer(campaign, judges, folder, seed)), without)
 
@@ -104,7 +104,7 @@ def test_equal_systems_are_seldom_told_apart(tmp_path: Path, kind: CampaignKind,
 
 @pytest.mark.parametrize("kind", ["esa", "pairwise"])
 def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: CampaignKind) -> None:
-    campaign = make_campaign(CampaignSpec(kind, segments=50, judges=2), panel.systems(50, 3, panel.WRONG))
+    campaign = make_campaign(CampaignSpec(kind, num_segments=50, num_judges=2), panel.systems(50, 3, panel.WRONG))
     files = panel.answer(campaign, [panel.careful, panel.clicking], tmp_path, seed=3)
     config = EvaluationConfig(metrics=("exact_match",))
     answers = [read_answers(campaign, files), read_answers(campaign, files[::-1])]
@@ -140,7 +140,9 @@ def stopped(campaign: Campaign, files: Sequence[Path], first: int) -> Findings:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_judge_who_stopped_early_is_counted_and_told(tmp_path: Path, kind: CampaignKind) -> None:
-    campaign = make_campaign(CampaignSpec(kind, segments=20, judges=3, each=2, seed=1), panel.systems(20, 1))
+    campaign = make_campaign(
+        CampaignSpec(kind, num_segments=20, num_judges=3, judges_per_text=2, seed=1), panel.systems(20, 1)
+    )
     found = stopped(campaign, panel.answer(campaign, [panel.careful] * 3, tmp_path, 1), 5)
     num = len(campaign.judges[0].items)
     assert [note for note in found.notes if note.startswith(f"judge-1 answered 5 of {num} items")]

@@ -53,7 +53,7 @@ def test_a_page_holds_what_its_judge_is_shown_and_no_more(kind: CampaignKind) ->
         for item in items
     ]
     assert not any(word in text for word in ("system 0", "system 1", "system 2", "damaged", "repeat_of"))
-    without = campaign(kind, systems(3, 40), checks=0)
+    without = campaign(kind, systems(3, 40), attention_check_share=0)
     assert "the right words" not in judge_page(without, without.judges[0]), (
         "references are shown only where it was asked for"
     )
@@ -61,8 +61,8 @@ def test_a_page_holds_what_its_judge_is_shown_and_no_more(kind: CampaignKind) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_text_leaves_its_place(kind: CampaignKind) -> None:
-    of = campaign(kind, systems(3, 60, texts=HOSTILE), segments=30, show_reference=True)
-    plain = campaign(kind, systems(3, 60), segments=30, show_reference=True)
+    of = campaign(kind, systems(3, 60, texts=HOSTILE), num_segments=30, show_reference=True)
+    plain = campaign(kind, systems(3, 60), num_segments=30, show_reference=True)
     found = Tags(judge_page(of, of.judges[0]))
     assert found.tags == Tags(judge_page(plain, plain.judges[0])).tags
     assert found.tags.count("script") == 1

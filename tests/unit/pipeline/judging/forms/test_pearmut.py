@@ -37,7 +37,7 @@ def log(file: Path, *entries: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_campaign_is_one_that_pearmut_opens(kind: CampaignKind) -> None:
     """What `_add_single_campaign` of its cli.py checks."""
-    of = campaign(kind, systems(3, 40, texts=HOSTILE), segments=20, show_reference=True)
+    of = campaign(kind, systems(3, 40, texts=HOSTILE), num_segments=20, show_reference=True)
     content = json.loads(format_pearmut(of))
     assert content["campaign_id"] == campaign_id(of)
     info = content["info"]
@@ -60,7 +60,7 @@ def test_a_campaign_is_one_that_pearmut_opens(kind: CampaignKind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_says_neither_systems_nor_checks_and_no_text_is_html(kind: CampaignKind) -> None:
-    text = format_pearmut(campaign(kind, systems(3, 60, texts=HOSTILE), segments=30))
+    text = format_pearmut(campaign(kind, systems(3, 60, texts=HOSTILE), num_segments=30))
     assert not any(word in text for word in ("system 0", "damaged", "repeat_of", "validation"))
     items = [item for task in json.loads(text)["data"] for (item,) in task]
     texts = [each for item in items for each in (item["src"], *item["tgt"].values())]
@@ -106,7 +106,7 @@ def test_what_the_dashboard_gives_is_read_as_well(tmp_path: Path) -> None:
 
 def test_error_spans_are_counted_in_utf_16_with_the_last_one_included(tmp_path: Path) -> None:
     text = "a 🐕 b 𝒳"  # characters 0 to 6; units: a0 _1 🐕2,3 _4 b5 _6 𝒳7,8
-    of = campaign("esa", systems(1, 40, texts=[text]), checks=0)
+    of = campaign("esa", systems(1, 40, texts=[text]), attention_check_share=0)
     spans = [(0, 0), (2, 3), (3, 5), (7, 7), (9, 9), (5, 9)]
     expected = [(0, 1), (2, 3), (2, 5), (6, 7), (7, 7), (4, 7)]
     items = of.judges[0].items[: len(spans)]

@@ -70,7 +70,14 @@ def test_ratings_are_read_with_any_separator(tmp_path: Path, delimiter: str) -> 
 
 def test_a_table_of_long_texts_is_read(tmp_path: Path) -> None:
     before = csv.field_size_limit()
-    of = campaign("likert", systems(1, 2, texts=["W" * (before + 1)]), segments=1, judges=1, repeats=0, checks=0)
+    of = campaign(
+        "likert",
+        systems(1, 2, texts=["W" * (before + 1)]),
+        num_segments=1,
+        num_judges=1,
+        repeat_share=0,
+        attention_check_share=0,
+    )
     file = tmp_path / "t.csv"
     file.write_text(make_spreadsheet(of, of.judges[0]).replace('"",""', '"4","5"'), encoding="utf-8")
     (answer,) = read_answers(of, [file])
@@ -80,7 +87,9 @@ def test_a_table_of_long_texts_is_read(tmp_path: Path) -> None:
 
 def test_errors_are_found_where_their_words_stand(tmp_path: Path) -> None:
     text = "-a 🐕 der Hund, der Hund | läuft"
-    of = campaign("esa", systems(1, 40, texts=[text]), repeats=0, checks=0, segments=1, judges=1)
+    of = campaign(
+        "esa", systems(1, 40, texts=[text]), repeat_share=0, attention_check_share=0, num_segments=1, num_judges=1
+    )
 
     def fill(row: dict[str, str], number: int) -> None:
         assert row["hypothesis"] == f"'{text}"
@@ -185,7 +194,7 @@ def test_what_is_no_table_is_refused(tmp_path: Path, data: bytes, said: str) -> 
 
 def test_no_text_is_a_formula(tmp_path: Path) -> None:
     judged = systems(1, 40, texts=HOSTILE)
-    of = campaign("likert", [replace(judged[0])], segments=40, checks=0)
+    of = campaign("likert", [replace(judged[0])], num_segments=40, attention_check_share=0)
     for row in rows_of(of):
         for cell in row.values():
             assert not re.match(r"[\s'\"]*[=+\-@＝＋－＠\t\r]", cell) or cell.startswith("'")
@@ -199,7 +208,9 @@ def test_no_part_of_a_text_is_a_formula_where_the_separator_is_another(tmp_path:
     assert [escape_formula(text) for text in texts] == [
         *("a;'=1+1", "a\t'=1", 'a;\'"=1"', "a\r'@x", "a; - b", "a,=1"),
     ]
-    of = campaign("esa", systems(1, 40, texts=["a;=1+1"]), repeats=0, checks=0, segments=1, judges=1)
+    of = campaign(
+        "esa", systems(1, 40, texts=["a;=1+1"]), repeat_share=0, attention_check_share=0, num_segments=1, num_judges=1
+    )
 
     def fill(row: dict[str, str], number: int) -> None:
         row[column(row, "score")], row[column(row, "minor errors")] = "1", row["hypothesis"]

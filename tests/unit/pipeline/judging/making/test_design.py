@@ -46,7 +46,7 @@ def test_each_judge_sees_each_segment_once_and_each_system_as_often(
     kind: CampaignKind, num_systems: int, segments: int, judges: int, each: int
 ) -> None:
     judged = systems(num_systems, segments + 9)
-    of = campaign(kind, judged, segments=segments, judges=judges, each=each, seed=num_systems)
+    of = campaign(kind, judged, num_segments=segments, num_judges=judges, judges_per_text=each, seed=num_systems)
     for judge in of.judges:
         items = firsts(of, judge.name)
         assert len({item.line for item in items}) == len(items) == segments
@@ -64,7 +64,9 @@ def test_each_judge_sees_each_segment_once_and_each_system_as_often(
 def test_without_each_every_judge_sees_all_and_a_source_is_far_from_itself(
     kind: CampaignKind, num_systems: int
 ) -> None:
-    of = campaign(kind, systems(num_systems, 40), segments=13, judges=2, checks=0, repeats=0)
+    of = campaign(
+        kind, systems(num_systems, 40), num_segments=13, num_judges=2, attention_check_share=0, repeat_share=0
+    )
     together = {"pairwise": 2, "best": num_systems}.get(kind, 1)
     wanted = Counter(
         (line, frozenset(names))
@@ -100,7 +102,7 @@ def test_several_judges_see_the_same_text_and_who_changes() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_are_those_of_the_systems_and_labels_are_drawn(kind: CampaignKind) -> None:
     judged = systems(3, 80)
-    of = campaign(kind, judged, segments=60, judges=2)
+    of = campaign(kind, judged, num_segments=60, num_judges=2)
     said = {(system.name, line): text for system in judged for line, text in enumerate(system.tests["t"].hypotheses, 1)}
     firsts_of_a = Counter[object]()
     for item in of.items:
@@ -116,7 +118,9 @@ def test_texts_are_those_of_the_systems_and_labels_are_drawn(kind: CampaignKind)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("repeats", "checks"), [(0.1, 0.1), (0.5, 0.5), (0, 0), (0.25, 0)])
 def test_the_stated_share_comes_twice_and_as_checks(kind: CampaignKind, repeats: float, checks: float) -> None:
-    of = campaign(kind, systems(3, 110), segments=40, judges=3, repeats=repeats, checks=checks)
+    of = campaign(
+        kind, systems(3, 110), num_segments=40, num_judges=3, repeat_share=repeats, attention_check_share=checks
+    )
     judged = {item.line for item in of.items if item.counts}
     for judge in of.judges:
         order = [of.items_by_id[name] for name in judge.items]
@@ -142,7 +146,7 @@ def test_the_order_is_a_pure_function_of_the_seed() -> None:
     one, same, other = (campaign("pairwise", judged, seed=seed) for seed in (1, 1, 2))
     assert one.fingerprint == same.fingerprint != other.fingerprint
     assert {item.line for item in one.items} != {item.line for item in other.items}
-    more = campaign("pairwise", judged, judges=5)
+    more = campaign("pairwise", judged, num_judges=5)
     drawn = [{item.line for item in of.items if item.counts} for of in (one, more)]
     assert drawn[0] == drawn[1], "more judges judge the same segments"
     orders = [[of_judge.line for of_judge in firsts(more, judge.name)] for judge in more.judges]
@@ -150,7 +154,7 @@ def test_the_order_is_a_pure_function_of_the_seed() -> None:
 
 
 def test_an_id_says_no_more_than_the_place() -> None:
-    of = campaign("best", systems(3, 60), judges=2)
+    of = campaign("best", systems(3, 60), num_judges=2)
     assert [name for judge in of.judges for name in (*judge.items, *judge.ties)] == [item.id for item in of.items]
     assert [item.id for item in of.items] == [f"i{number:04d}" for number in range(1, len(of.items) + 1)]
 
@@ -161,7 +165,7 @@ def test_texts_that_are_all_the_same_are_ties_and_are_not_shown(kind: CampaignKi
     first = judged[0].tests["t"]
     half = [*first.hypotheses[:20], *judged[1].tests["t"].hypotheses[20:]]
     judged[1] = replace(judged[1], tests={"t": replace(first, hypotheses=half)})
-    of = campaign(kind, judged, segments=30, judges=2)
+    of = campaign(kind, judged, num_segments=30, num_judges=2)
     for judge in of.judges:
         assert all(len({each.text for each in of.items_by_id[name].shown}) == 2 for name in judge.items)
         assert all(len({each.text for each in of.items_by_id[name].shown}) == 1 for name in judge.ties)
@@ -197,7 +201,7 @@ def test_a_text_that_cannot_be_spoiled_is_none() -> None:
 
 
 def test_checks_without_references_are_spoiled_outputs() -> None:
-    of = campaign("pairwise", systems(2, 60, references=False), segments=20, checks=0.5)
+    of = campaign("pairwise", systems(2, 60, references=False), num_segments=20, attention_check_share=0.5)
     said = {text for system in systems(2, 60) for text in system.tests["t"].hypotheses}
     for item in of.items:
         if item.check:
@@ -211,8 +215,8 @@ def test_checks_without_references_are_spoiled_outputs() -> None:
     [
         ("pairwise", 1, {}, "a preference needs two systems"),
         ("best", 10, {}, "10 texts at once; at most 9"),
-        ("likert", 1, {"segments": 21}, "--segments 21: the test set t has 20"),
-        ("pairwise", 2, {"each": 3}, "--each 3: so many judges cannot see a text, there are 2: --judges"),
+        ("likert", 1, {"num_segments": 21}, "--segments 21: the test set t has 20"),
+        ("pairwise", 2, {"judges_per_text": 3}, "--each 3: so many judges cannot see a text, there are 2: --judges"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(kind: CampaignKind, number: int, wanted: dict[str, int], said: str) -> None:
@@ -226,7 +230,7 @@ def test_a_test_set_without_what_is_shown_is_refused() -> None:
     same = systems(1, 20, texts=["always this"], references=False)
     with pytest.raises(DataError, match="--checks 0 goes without"):
         campaign("likert", same)
-    assert campaign("likert", same, checks=0).items
+    assert campaign("likert", same, attention_check_share=0).items
     both = systems(2, 20, texts=["always this"])
     with pytest.raises(DataError, match="nothing can be preferred"):
         campaign("pairwise", both)
@@ -235,7 +239,9 @@ def test_a_test_set_without_what_is_shown_is_refused() -> None:
 @pytest.mark.parametrize("segments", range(2, 9))
 def test_in_a_short_campaign_too_nothing_comes_twice_in_a_row(segments: int) -> None:
     for seed in range(20):
-        of = campaign("best", systems(2, 30), segments=segments, repeats=0.5, checks=0, seed=seed)
+        of = campaign(
+            "best", systems(2, 30), num_segments=segments, repeat_share=0.5, attention_check_share=0, seed=seed
+        )
         for judge in of.judges:
             lines = [of.items_by_id[name].line for name in judge.items]
             assert len(lines) == segments + segments // 2
