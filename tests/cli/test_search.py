@@ -233,6 +233,10 @@ def test_a_key_of_the_only_corpus_needs_no_number(recipe: Path) -> None:
             'search.space: "data.train.0.weight" and "data.train.weight" are one key of the recipe: remove one',
         ),
         (
+            '"clean.ratio" = { choices = ["none"] }\n"clean.ratio.max" = { values = [3, 9] }',
+            'search.space: "clean.ratio" is a table that has "clean.ratio.max", which sets it anyway: remove one',
+        ),
+        (
             '"training.optimizer.betas" = { choices = [[0.9, 0.98], [0.9, 0.99]] }',
             "betas.choices: 0: [0.9, 0.98] must be a number, a text, true or false; an item of a list is varied by",
         ),

@@ -1,5 +1,6 @@
 """The keys of a search's space: those that a recipe has and a search may vary, with values that a recipe takes."""
 
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,6 +70,12 @@ def check_keys(parameters: Sequence[Parameter], config: SearchConfig, file: Path
                 f'{file}: search.space: "{spelled[key]}" and "{each.key}" are one key of the recipe: remove one'
             )
         spelled[key] = each.key
+    for key, other in itertools.permutations(spelled, 2):
+        if other.startswith(f"{key}."):  # by which a table that is taken away would be there again
+            raise RecipeError(
+                f'{file}: search.space: "{spelled[key]}" is a table that has "{spelled[other]}", which sets it anyway: '
+                "remove one"
+            )
 
 
 def _check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: Recipe) -> str:
