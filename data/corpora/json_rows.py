@@ -12,7 +12,7 @@ from tfm.data.corpora.references import Row
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import ClassNames, class_name
+from tfm.data.formats.class_labels import ClassNames, class_name, holds_text, unused_names_problem
 from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
 
 READ_BLOCK_CHARACTERS = 1 << 20
@@ -172,32 +172,28 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_dict_from_pairs)
 
 def _make_row(row: object, corpus: CorpusConfig, path: Path, line_number: int, class_names: ClassNames) -> Row:
     source, *targets = column_names(corpus)
-    first = (
-        ""
-        if source is None
-        else cell_text(_cell_value(row, source, path, line_number), source, corpus, path, line_number)
-    )
+    first = ""
+    if source is not None:
+        value = _value_at(row, source, path, line_number)
+        first = cell_text(_cell(value, source, path, line_number), source, corpus, path, line_number)
     texts: list[str] = []
     for column in targets:
         if column is not None:
-            classes = corpus.classes or class_names.get(column, ())
-            texts += cell_references(
-                _cell_value(row, column, path, line_number, classes), column, corpus, path, line_number
-            )
+            value = _value_at(row, column, path, line_number)
+            if corpus.classes and holds_text(value):
+                raise DataError(unused_names_problem(column), file=path, line=line_number)
+            cell = _cell(value, column, path, line_number, corpus.classes or class_names.get(column, ()))
+            texts += cell_references(cell, column, corpus, path, line_number)
     return first, *texts
 
 
-def _cell_value(
-    row: object, column: str, path: Path, line: int, classes: Sequence[str] | None = None
-) -> str | list[str]:
-    """The text or texts at a key; null is an empty text.
+def _value_at(row: object, column: str, path: Path, line: int) -> object:
+    """The value at a key.
 
     Args:
         row: the object.
         column: the key; `a.b` is key b of the object at key a, and b may be one of `translation`, as on the Hub.
         path, line: the place, for messages.
-        classes: of a target: integers and truth values stand for classes that are called so, or have no names if there
-            are none of these. None: they are refused.
     """
     value: object = row
     nested = row.get("translation") if isinstance(row, dict) else None
@@ -208,6 +204,18 @@ def _cell_value(
             has = f"; it has {format_names(row)}" if isinstance(row, dict) else ""
             raise DataError(f"there is no {column!r}{has}", file=path, line=line)
         value = value[key]
+    return value
+
+
+def _cell(value: object, column: str, path: Path, line: int, classes: Sequence[str] | None = None) -> str | list[str]:
+    """The text or texts that a value stands for; null is an empty text.
+
+    Args:
+        value: the value.
+        column, path, line: the place, for messages.
+        classes: of a target: integers and truth values stand for classes that are called so, or have no names if there
+            are none of these. None: they are refused.
+    """
     if isinstance(value, list):
         return [_cell_text(each, column, path, line, classes) for each in value]
     return _cell_text(value, column, path, line, classes)

@@ -24,7 +24,7 @@ from tfm.data.credentials import redact_credentials
 from tfm.data.errors import DataError, format_count
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
-from tfm.data.formats.class_labels import ClassNames
+from tfm.data.formats.class_labels import ClassNames, unused_names_problem
 from tfm.data.formats.conll.columns import read_conll
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.formats.fasttext import read_labelled
@@ -53,6 +53,9 @@ __all__ = [
 Pairs: TypeAlias = Iterator[tuple[str, str]]
 Rows: TypeAlias = Iterator[Row]
 ContentFingerprint: TypeAlias = tuple[str, Path | None, str]
+
+KINDS_WITH_INTEGERS = ("jsonl", "parquet", "arrow")
+"""Kinds of files in which a label may be an integer; in the others all is text."""
 
 
 def read_pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
@@ -222,9 +225,11 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
         read = FILE_READERS[split.kind]
+        if corpus.classes and split.kind not in KINDS_WITH_INTEGERS:
+            raise DataError(unused_names_problem(corpus.target), file=path)
         if split.separator:
             read = partial(read_csv, separator=split.separator)
-        elif split.class_names and split.kind in ("jsonl", "parquet", "arrow"):
+        elif split.class_names and split.kind in KINDS_WITH_INTEGERS:
             read = partial(read, class_names=split.class_names)
         for file in split.files:
             yield from read(file, corpus)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tfm.data.corpora.references import Row
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import ClassNames, class_name, schema_class_names
+from tfm.data.formats.class_labels import ClassNames, class_name, schema_class_names, unused_names_problem
 from tfm.data.formats.row_sizes import decode_array, split_table
 from tfm.data.lines import join_lines
 
@@ -78,7 +78,7 @@ def read_tables(
         table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
         classes = {**(class_names or {}), **schema_class_names(table.schema)}
         columns = [
-            _table_column(table, name, path, is_target=place > 0)
+            _table_column(table, name, path, is_target=place > 0, has_names=bool(corpus.classes))
             for place, name in enumerate(column_names(corpus))
             if name is not None
         ]
@@ -117,7 +117,7 @@ def _make_row(
     return cell_text(cells[0], str(names[0]), corpus, path, line_number), *chain.from_iterable(texts)
 
 
-def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool) -> pa.ChunkedArray:
+def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool, has_names: bool) -> pa.ChunkedArray:
     """A column of texts, of classes, or of lists of them; `a.b.c`, and `c` within a column `translation` (as on the
     Hub), is a field of structs."""
     for _ in range(MAX_NESTING_DEPTH):
@@ -130,14 +130,14 @@ def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool) -> 
     if table.column_names.count(found) > 1:
         raise DataError(f"has column {name!r} twice: rename one of them", file=path)
     column = decode_array(table.column(found))
-    value_type = column.type.value_type if _is_list(column.type) else column.type
-    value_type = value_type.value_type if pa.types.is_dictionary(value_type) else value_type
+    value_type = _value_type(column.type)
     is_text = (
         pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or pa.types.is_string_view(value_type)
     )
-    is_class = pa.types.is_integer(value_type) or pa.types.is_boolean(value_type)
-    if not is_text and not (is_class and is_target):
+    if not is_text and not (_is_class(value_type) and is_target):
         raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
+    if is_text and is_target and has_names:
+        raise DataError(unused_names_problem(name), file=path)
     return column
 
 
@@ -145,9 +145,7 @@ def _column_values(
     column: pa.ChunkedArray, first_row: int, named: Callable[[Any, int], str]
 ) -> list[str] | list[list[str]]:
     """The cells of a column as texts. named: gives the name of a class by its value and row."""
-    of = column.type.value_type if _is_list(column.type) else column.type
-    of = of.value_type if pa.types.is_dictionary(of) else of
-    cell = _require_text if not (pa.types.is_integer(of) or pa.types.is_boolean(of)) else named
+    cell = named if _is_class(_value_type(column.type)) else _require_text
     rows = enumerate(column.to_pylist(), first_row)
     if _is_list(column.type):
         return [[cell(each, row) for each in value or ()] for row, value in rows]
@@ -160,6 +158,16 @@ def _require_text(value: str | None, row: int) -> str:
 
 def _cell_class_name(value: int | None, row: int, *, names: Sequence[str] | None, column: str, file: str) -> str:
     return class_name(value, names, column=column, file=file, row=row)
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values of a column, without lists and dictionaries."""
+    found = kind.value_type if _is_list(kind) else kind
+    return found.value_type if pa.types.is_dictionary(found) else found
+
+
+def _is_class(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -77,6 +77,16 @@ def class_name(value: int | None, names: Sequence[str] | None, *, column: str, f
     return names[value]
 
 
+def unused_names_problem(column: str) -> str:
+    """Return why names of classes that a recipe gives are without effect for a column that holds texts."""
+    return f"column {column!r} holds texts, which `classes` does not name, as it names integers: remove `classes`"
+
+
+def holds_text(value: object) -> bool:
+    """Return whether a cell is a text, or a list with one."""
+    return any(isinstance(item, str) for item in (value if isinstance(value, list) else [value]))
+
+
 def _names_of_feature(feature: object) -> tuple[str, ...] | None:
     """The names of a feature that is a class or a list of them."""
     if isinstance(feature, list) and len(feature) == 1:  # as older versions describe a list

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
-from tfm.data.formats.class_labels import class_name, feature_class_names
+from tfm.data.formats.class_labels import class_name, feature_class_names, holds_text, unused_names_problem
 from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.images.captioned_image import CaptionedImage
@@ -62,6 +62,9 @@ def read_image_column(
             for row in _records_of_table(table.select(wanted)):
                 number += 1
                 name = f"{path}, row {number}"
+                of_texts = next((each for each in columns if holds_text(row[each])), None) if classes else None
+                if of_texts is not None:
+                    raise DataError(f"row {number}: {unused_names_problem(of_texts)}", file=path)
                 texts = [
                     text for each in columns for text in _cell_texts(row[each], each, named.get(each), path, number)
                 ]

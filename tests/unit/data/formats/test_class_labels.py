@@ -161,3 +161,20 @@ def test_metadata_that_are_damaged_are_named(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(DataError, match=r"a\.parquet: not a Parquet file: is damaged"):
         read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet", "train.csv", "saved"])
+def test_names_for_classes_that_are_texts_are_refused(tmp_path: Path, name: str) -> None:
+    """They would be without effect."""
+    rows = [{"text": "good", "label": "new"}, {"text": "bad", "label": "old"}]
+    if name == "a.jsonl":
+        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    elif name == "a.parquet":
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    elif name == "train.csv":
+        (tmp_path / name).write_text("text,label\ngood,1\nbad,0\n", "utf-8")
+    else:
+        datasets.Dataset.from_list(rows).save_to_disk(str(tmp_path / name))
+    path = tmp_path if name == "train.csv" else tmp_path / name
+    with pytest.raises(DataError, match="column 'label' holds texts, which `classes` does not name"):
+        read(path, classes=NAMES)

@@ -65,6 +65,12 @@ def test_integers_are_classes(tmp_path: Path) -> None:
     assert [each.captions for each in found] == [("dog",), ("cat",)]
 
 
+def test_names_for_classes_that_are_texts_are_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path, {"image": CELLS, "label": ["a", "b"]}, label=TEXT)
+    with pytest.raises(DataError, match="row 1: column 'label' holds texts, which `classes` does not name"):
+        list(read_image_column(path, None, "image", ["label"], ("cat", "dog")))
+
+
 def test_images_may_lie_in_files(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png(9))
     path = saved(tmp_path, {"image": [{"bytes": None, "path": str(tmp_path / "a.png")}], "text": ["x"]}, text=TEXT)
