@@ -72,20 +72,20 @@ class MetricStatistics:
 
 
 def collect_metric_statistics(
-    metric: str, found: Comparison, runs: Sequence[RunSummary], systems: Mapping[str, System]
+    metric: str, comparison: Comparison, runs: Sequence[RunSummary], systems: Mapping[str, System]
 ) -> MetricStatistics:
     """Count the statistics of a metric of the main test set, of some runs; the first run is the baseline.
 
     Args:
         metric: the name of the metric.
-        found: the comparison of the runs.
+        comparison: the comparison of the runs.
         runs: the runs, of which those with the metric count.
         systems: the outputs of runs, by name.
     """
     name, base = f"test.{metric}", runs[0].name
     scored = [run for run in runs if name in run.figures and run.name in systems]
     has_base = any(run.name == base for run in scored)
-    beside = [run for run in scored if has_base and found.is_comparable(run, name)]
+    beside = [run for run in scored if has_base and comparison.is_comparable(run, name)]
     known, missing = _statistics_by_system(metric, beside, systems)
     missing += [] if has_base else [MetricNote(run.name, metric, NO_BASELINE_SCORE_REASON) for run in scored]
     compared, alone = {run.name for run in beside} if known else {base}, {}

@@ -95,7 +95,7 @@ class SignificanceResults:
 
 
 def run_significance_tests(
-    found: Comparison,
+    comparison: Comparison,
     metrics: Sequence[str],
     reporter: Reporter,
     *,
@@ -109,7 +109,7 @@ def run_significance_tests(
     tested over seeds and segments, if the baseline has several too.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         metrics: names of metrics.
         reporter: shows progress.
         each_run: test each run also where no row is a single one, which takes most of the time.
@@ -120,22 +120,24 @@ def run_significance_tests(
         RecipeError: SACREBLEU_SEED is wrong.
     """
     resampling_seed()  # a wrong one is wrong for all metrics
-    base = found.baseline.runs[0]
-    runs = [base, *(run for run in found.runs if run is not base)]
+    base = comparison.baseline.runs[0]
+    runs = [base, *(run for run in comparison.runs if run is not base)]
     if systems is None:
-        systems = {run.name: read_system(run.folder, run.name, found.test) for run in runs if run.folder is not None}
-    each_run = each_run or any(len(row.runs) == 1 for row in found.rows)
+        systems = {
+            run.name: read_system(run.folder, run.name, comparison.test) for run in runs if run.folder is not None
+        }
+    each_run = each_run or any(len(row.runs) == 1 for row in comparison.rows)
     remarks, without_interval = list[MetricNote](), list[MetricNote]()
     by_run: dict[str, dict[str, ScoreEstimate]] = {}
     by_row: dict[str, dict[str, ScoreEstimate]] = {}
     num_segments = 0
     with (reporter if metrics else NullReporter()).bar("testing", len(metrics) * len(runs), "scores") as bar:
         for metric in metrics:
-            counted = collect_metric_statistics(metric, found, runs, systems)
+            counted = collect_metric_statistics(metric, comparison, runs, systems)
             remarks += counted.missing
             if each_run:
                 by_run[metric] = _estimate_runs(counted, partial(bar.advance, 1, metric))
-            by_row[metric], without = _estimate_rows(found, metric, counted, by_run.get(metric, {}))
+            by_row[metric], without = _estimate_rows(comparison, metric, counted, by_run.get(metric, {}))
             remarks += [*without, *_contradiction_notes(metric, by_row[metric]), *_tie_notes(metric, by_row[metric])]
             without_interval += _no_interval_notes(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
@@ -168,18 +170,18 @@ def _estimate_runs(counted: MetricStatistics, on_done: Callable[[], None]) -> di
 
 
 def _estimate_rows(
-    found: Comparison, metric: str, counted: MetricStatistics, by_run: Mapping[str, ScoreEstimate]
+    comparison: Comparison, metric: str, counted: MetricStatistics, by_run: Mapping[str, ScoreEstimate]
 ) -> tuple[dict[str, ScoreEstimate], list[MetricNote]]:
     """The score of each row, and its test against the baseline where all its runs compare.
 
     A single run is tested as such, but against a baseline of several seeds not at all.
     """
-    known, base = counted.beside_baseline, found.baseline
-    measured = {row.name: by_run[row.runs[0].name] for row in found.rows if row.runs[0].name in by_run}
-    measured = {row.name: measured[row.name] for row in found.rows if row.name in measured and len(row.runs) == 1}
+    known, base = counted.beside_baseline, comparison.baseline
+    measured = {row.name: by_run[row.runs[0].name] for row in comparison.rows if row.runs[0].name in by_run}
+    measured = {row.name: measured[row.name] for row in comparison.rows if row.name in measured and len(row.runs) == 1}
     if len(base.runs) > 1:  # what was tested is the difference from one of its seeds
         measured = {name: replace(each, versus=None) for name, each in measured.items()}
-    rows = [base, *(row for row in found.rows if row is not base)]
+    rows = [base, *(row for row in comparison.rows if row is not base)]
     remarks = [MetricNote(row.name, metric, MISSING_SEEDS_REASON) for row in rows if row.runs_without(f"test.{metric}")]
     complete = [row for row in rows if all(run.name in known for run in row.runs)]
     others = [row.name for row in complete if row is not base]
@@ -201,7 +203,7 @@ def _estimate_rows(
         singles = {row.name for row in complete if len(row.runs) == 1 or len(base.runs) == 1}
         why = {name: ONE_SEED_REASON if name in singles or not few else TOO_FEW_SEGMENTS_REASON for name in others}
         remarks += [MetricNote(name, metric, why[name]) for name in others if measured[name].versus is None]
-    return _correct_p_values({row.name: measured[row.name] for row in found.rows if row.name in measured}), remarks
+    return _correct_p_values({row.name: measured[row.name] for row in comparison.rows if row.name in measured}), remarks
 
 
 def _correct_p_values(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:

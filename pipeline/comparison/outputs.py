@@ -141,11 +141,13 @@ def compare_outputs(
     return OutputComparison(found, systems, evaluation)
 
 
-def record_outputs(found: OutputComparison, outputs: Sequence[SystemOutput], reporter: Reporter) -> list[TestSetUsage]:
+def record_outputs(
+    comparison: OutputComparison, outputs: Sequence[SystemOutput], reporter: Reporter
+) -> list[TestSetUsage]:
     """Enter a look into the ledger beside each output; an output of a run has the ledger of the runs.
 
     Args:
-        found: the scored outputs.
+        comparison: the scored outputs.
         outputs: their names and paths.
         reporter: shows warnings.
 
@@ -153,8 +155,8 @@ def record_outputs(found: OutputComparison, outputs: Sequence[SystemOutput], rep
         The number of looks by now, by folder.
     """
     roots: dict[Path, list[LedgerEntry]] = {}
-    for run in found.comparison.runs:
-        system = found.systems[run.name]
+    for run in comparison.comparison.runs:
+        system = comparison.systems[run.name]
         path = next(each.path for each in outputs if each.name == run.name)
         if system.test_fingerprint is None or system.main is None:
             continue

@@ -60,7 +60,7 @@ def write_page(file: Path, page: str) -> None:
 
 
 def comparison_page(
-    found: Comparison,
+    comparison: Comparison,
     tested: SignificanceResults,
     metrics: Sequence[str],
     figures: Sequence[Column],
@@ -69,24 +69,27 @@ def comparison_page(
     """Return the page of a comparison that was tested by some metrics.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics of the main test set.
         figures: the main table.
         reporter: shows progress.
     """
     tables = {"Figures": figures}
-    if interval := score_columns(found, tested, metrics):
+    if interval := score_columns(comparison, tested, metrics):
         tables[f"Scores on {tested.test}: {format_count(tested.num_segments, 'segment')}"] = interval
-    if tests := difference_columns(found, tested, metrics):
-        tables[f"Is the difference from {found.baseline.name} real?"] = tests
-    rows = [found.baseline, *(row for row in found.rows if row is not found.baseline)]
+    if tests := difference_columns(comparison, tested, metrics):
+        tables[f"Is the difference from {comparison.baseline.name} real?"] = tests
+    rows = [comparison.baseline, *(row for row in comparison.rows if row is not comparison.baseline)]
     said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
-    where = find_differences(said, found.baseline.runs[0], reporter)
-    sentences = [*legend_sentences(found, tested, metrics, figures), *agreement_legend(found, tested, metrics)]
-    notes = [*map(str, tested.looked_at), *found.notes, *tested.notes]
-    notes += [] if where else [NO_OUTPUTS_MESSAGE.format(found.baseline.name)]
-    names = format_names((row.name for row in found.rows), max_chars=MAX_TITLE_LENGTH)
+    where = find_differences(said, comparison.baseline.runs[0], reporter)
+    sentences = [
+        *legend_sentences(comparison, tested, metrics, figures),
+        *agreement_legend(comparison, tested, metrics),
+    ]
+    notes = [*map(str, tested.looked_at), *comparison.notes, *tested.notes]
+    notes += [] if where else [NO_OUTPUTS_MESSAGE.format(comparison.baseline.name)]
+    names = format_names((row.name for row in comparison.rows), max_chars=MAX_TITLE_LENGTH)
     return render_page(f"Comparison of {names}", tables, sentences, where, notes)
 
 
@@ -94,7 +97,7 @@ def render_page(
     title: str,
     tables: Mapping[str, Sequence[Column]],
     sentences: Sequence[str],
-    found: Sequence[Differences],
+    differences: Sequence[Differences],
     notes: Sequence[str],
 ) -> str:
     """Write the page; all text is escaped.
@@ -103,7 +106,7 @@ def render_page(
         title: of the page.
         tables: those of a comparison, by their headings.
         sentences: the meaning of their marks, without full stop.
-        found: the differences between systems on each test set.
+        differences: the differences between systems on each test set.
         notes: figures that do not compare, and why.
 
     Returns:
@@ -113,16 +116,16 @@ def render_page(
     for name, columns in tables.items():
         parts += [f"<h2>{escape_html(name)}</h2>", _columns_html(name, columns)]
     parts += [html_list(sentences), "<h2>Notes</h2>" if notes else "", html_list(notes)]
-    for each in found:
+    for each in differences:
         parts += test_set_section(each)
     return frame_page(title, "\n".join(part for part in parts if part), style=PAGE_STYLE)
 
 
-def score_columns(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
+def score_columns(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
     """Return the columns of a table with a row for each score of the main test set that is known by segment, by metric.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics.
 
@@ -130,9 +133,9 @@ def score_columns(found: Comparison, tested: SignificanceResults, metrics: Seque
         The columns; none where no score is known by segment.
     """
     rows = [
-        (metric_heading(found, metric), make_number_formatter(found, metric), row_name(row), measured)
+        (metric_heading(comparison, metric), make_number_formatter(comparison, metric), row_name(row), measured)
         for metric in metrics
-        for row in found.rows
+        for row in comparison.rows
         if (measured := tested.rows.get(metric, {}).get(row.name)) is not None
     ]
     columns = [

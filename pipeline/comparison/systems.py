@@ -127,25 +127,26 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     return System(name, tests, figures, main, test_fingerprint, evaluation, notes)
 
 
-def text_mismatch(one: Segments, other: Segments) -> str | None:
+def text_mismatch(segments: Segments, others: Segments) -> str | None:
     """Return the reason why two systems cannot be compared on a test set; None where both were given the same texts.
 
     The reason begins with the name of the test set.
     """
-    if len(one.hypotheses) != len(other.hypotheses):
-        return f"{one.name}: {format_count(len(one.hypotheses), 'segment')}, not {len(other.hypotheses):,}"
-    if len(one.references) != len(other.references):
-        return f"{one.name}: {format_count(len(one.references), 'reference')} a segment, not {len(other.references)}"
-    columns = [("reference", *pair) for pair in zip(one.references, other.references, strict=True)]
-    if one.image_contents is not None and other.image_contents is not None:
-        if one.image_contents != other.image_contents:
-            return f"{one.name}: its images are others"
-    elif one.sources is not None and other.sources is not None:
-        columns.append(("source", one.sources, other.sources))
+    if len(segments.hypotheses) != len(others.hypotheses):
+        return f"{segments.name}: {format_count(len(segments.hypotheses), 'segment')}, not {len(others.hypotheses):,}"
+    if len(segments.references) != len(others.references):
+        count = format_count(len(segments.references), "reference")
+        return f"{segments.name}: {count} a segment, not {len(others.references)}"
+    columns = [("reference", *pair) for pair in zip(segments.references, others.references, strict=True)]
+    if segments.image_contents is not None and others.image_contents is not None:
+        if segments.image_contents != others.image_contents:
+            return f"{segments.name}: its images are others"
+    elif segments.sources is not None and others.sources is not None:
+        columns.append(("source", segments.sources, others.sources))
     for kind, mine, theirs in columns:
         for line, (text, another) in enumerate(zip(mine, theirs, strict=True), 1):
             if text != another:
-                return f"{one.name}: the {kind} of line {line} is another text"
+                return f"{segments.name}: the {kind} of line {line} is another text"
     return None
 
 

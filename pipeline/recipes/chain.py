@@ -78,111 +78,111 @@ def clean_folder(recipe: Recipe, run: RunPaths) -> Path | None:
     return None if recipe.clean is None else run.clean
 
 
-def _run_clean(order: StageJob) -> None:
+def _run_clean(job: StageJob) -> None:
     from tfm.pipeline.stages.clean import clean
 
-    recipe = order.recipe
+    recipe = job.recipe
     assert recipe.clean is not None  # so says `stages_of_recipe`
     clean(
         recipe.clean,
         recipe.data,
-        order.out,
-        command=order.command,
-        reporter=order.reporter,
+        job.out,
+        command=job.command,
+        reporter=job.reporter,
         device=recipe.training.device,
     )
 
 
-def _run_tokenize(order: StageJob) -> None:
+def _run_tokenize(job: StageJob) -> None:
     from tfm.pipeline.stages.tokenize import tokenize
 
-    recipe, clean = order.recipe, clean_folder(order.recipe, order.run)
-    tokenize(recipe.tokenizer, recipe.data, order.out, clean=clean, command=order.command, reporter=order.reporter)
+    recipe, clean = job.recipe, clean_folder(job.recipe, job.run)
+    tokenize(recipe.tokenizer, recipe.data, job.out, clean=clean, command=job.command, reporter=job.reporter)
 
 
-def _run_preprocess(order: StageJob) -> None:
+def _run_preprocess(job: StageJob) -> None:
     from tfm.pipeline.stages.preprocess import preprocess
 
     preprocess(
-        order.recipe.data,
-        order.run.tokenizer,
-        order.out,
-        clean=clean_folder(order.recipe, order.run),
-        command=order.command,
-        reporter=order.reporter,
-        cluster=order.cluster,
+        job.recipe.data,
+        job.run.tokenizer,
+        job.out,
+        clean=clean_folder(job.recipe, job.run),
+        command=job.command,
+        reporter=job.reporter,
+        cluster=job.cluster,
     )
 
 
-def _run_train(order: StageJob) -> None:
+def _run_train(job: StageJob) -> None:
     from tfm.pipeline.stages.train import train
 
     train(
-        order.recipe.training,
-        order.recipe.model,
-        order.recipe.decoding,
-        order.run.dataset,
-        order.out,
-        seed=order.recipe.seed,
-        evaluation=order.recipe.evaluation,
-        command=order.command,
-        reporter=order.reporter,
+        job.recipe.training,
+        job.recipe.model,
+        job.recipe.decoding,
+        job.run.dataset,
+        job.out,
+        seed=job.recipe.seed,
+        evaluation=job.recipe.evaluation,
+        command=job.command,
+        reporter=job.reporter,
     )
 
 
-def _run_translate(order: StageJob) -> None:
+def _run_translate(job: StageJob) -> None:
     from tfm.pipeline.stages.translate import translate_tests
 
     translate_tests(
-        order.run.model,
-        order.run.dataset,
-        order.recipe.decoding,
-        order.out,
-        seed=order.recipe.seed,
-        command=order.command,
-        reporter=order.reporter,
-        device=order.recipe.training.device,
-        scored=order.run.scored,
-        cluster=order.cluster,
+        job.run.model,
+        job.run.dataset,
+        job.recipe.decoding,
+        job.out,
+        seed=job.recipe.seed,
+        command=job.command,
+        reporter=job.reporter,
+        device=job.recipe.training.device,
+        scored=job.run.scored,
+        cluster=job.cluster,
     )
 
 
-def _run_evaluate(order: StageJob) -> None:
+def _run_evaluate(job: StageJob) -> None:
     from tfm.pipeline.stages.evaluate import evaluate_tests
 
     evaluate_tests(
-        order.run.model,
-        order.run.dataset,
-        order.run.translations if "translate" in stages_of_recipe(order.recipe) else None,
-        order.run.training,
-        order.recipe.evaluation,
-        order.out,
-        seed=order.recipe.seed,
-        command=order.command,
-        reporter=order.reporter,
-        device=order.recipe.training.device,
-        scored=order.run.scored,
+        job.run.model,
+        job.run.dataset,
+        job.run.translations if "translate" in stages_of_recipe(job.recipe) else None,
+        job.run.training,
+        job.recipe.evaluation,
+        job.out,
+        seed=job.recipe.seed,
+        command=job.command,
+        reporter=job.reporter,
+        device=job.recipe.training.device,
+        scored=job.run.scored,
     )
-    if names := order.recipe.training.trackers:
+    if names := job.recipe.training.trackers:
         from tfm.pipeline.training.trackers.services import track_scores  # here, as few recipes name one
 
-        run = TrackedRun(order.run.folder, {}, {})
-        track_scores(names, run, open_artifact(order.out, "evaluate"), order.reporter)
+        run = TrackedRun(job.run.folder, {}, {})
+        track_scores(names, run, open_artifact(job.out, "evaluate"), job.reporter)
 
 
-def _run_synthesize(order: StageJob) -> None:
+def _run_synthesize(job: StageJob) -> None:
     from tfm.pipeline.stages.synthesize import synthesize
 
-    recipe = order.recipe
+    recipe = job.recipe
     assert recipe.synthesis is not None  # so says `stages_of_recipe`
     synthesize(
         recipe.synthesis,
-        order.run.model,
-        order.out,
-        command=order.command,
-        reporter=order.reporter,
+        job.run.model,
+        job.out,
+        command=job.command,
+        reporter=job.reporter,
         device=recipe.training.device,
-        cluster=order.cluster,
+        cluster=job.cluster,
     )
 
 

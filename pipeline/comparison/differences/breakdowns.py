@@ -50,7 +50,7 @@ class Breakdown:
     rows: Sequence[BreakdownRow]
 
 
-def merge_columns(found: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
+def merge_columns(breakdown: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
     """A column for each group of columns: the mean of those that have a value."""
 
     def mean_of_present(values: Sequence[float | None]) -> float | None:
@@ -58,9 +58,10 @@ def merge_columns(found: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdow
         return fsum(there) / len(there) if there else None
 
     rows = [
-        replace(row, values=[mean_of_present([row.values[i] for i in group]) for group in groups]) for row in found.rows
+        replace(row, values=[mean_of_present([row.values[i] for i in group]) for group in groups])
+        for row in breakdown.rows
     ]
-    return replace(found, rows=rows)
+    return replace(breakdown, rows=rows)
 
 
 def breakdown_by_source_length(
@@ -69,7 +70,8 @@ def breakdown_by_source_length(
     without: Collection[str] = (),
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Breakdown]:
-    """Score systems by length of the source, or of the reference where there is no source, in the unit of `by_length`.
+    """Score systems by length of the source, or of the reference where there is no source, in the unit of
+    `breakdown_by_length`.
 
     Scores are BLEU (of effective order) and chrF or, of labels, their accuracy.
 
@@ -135,11 +137,11 @@ def breakdown_by_label(systems: Sequence[Segments], config: EvaluationConfig) ->
     return Breakdown("F1 by label", "label", "in the references", rows)
 
 
-def largest_differences(found: Breakdown, most: int) -> Breakdown:
+def largest_differences(breakdown: Breakdown, most: int) -> Breakdown:
     """Return the `most` rows in which a system is farthest from the first, these first; equal ones as they were."""
 
     def spread_of_row(row: BreakdownRow) -> float:
         first = row.values[0] or 0.0
         return max(abs((each or 0.0) - first) for each in row.values)
 
-    return replace(found, rows=sorted(found.rows, key=spread_of_row, reverse=True)[:most])
+    return replace(breakdown, rows=sorted(breakdown.rows, key=spread_of_row, reverse=True)[:most])

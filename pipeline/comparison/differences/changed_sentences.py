@@ -124,24 +124,24 @@ def _count_correct_labels(hypothesis: str, references: Sequence[str], config: Ev
     return 100 * line_accuracy(hypothesis, references[0], config)
 
 
-def changed_word_spans(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
+def changed_word_spans(first_text: str, second_text: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Split both texts into spans, marked where they differ: words and signs that difflib leaves unmatched.
 
     Only the beginnings of texts of more than MAX_DIFF_WORDS are matched.
     """
-    ours, theirs = (list(_WORD_PATTERN.finditer(text))[:MAX_DIFF_WORDS] for text in (one, other))
+    ours, theirs = (list(_WORD_PATTERN.finditer(text))[:MAX_DIFF_WORDS] for text in (first_text, second_text))
     matcher = SequenceMatcher(None, [each[0] for each in ours], [each[0] for each in theirs], autojunk=False)
     left_over = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     mine = {i for _, begin, end, _, _ in left_over for i in range(begin, end)}
     yours = {i for _, _, _, begin, end in left_over for i in range(begin, end)}
-    return _mark_spans(one, ours, mine), _mark_spans(other, theirs, yours)
+    return _mark_spans(first_text, ours, mine), _mark_spans(second_text, theirs, yours)
 
 
-def changed_label_spans(one: str, other: str) -> tuple[list[TextSpan], list[TextSpan]]:
+def changed_label_spans(first_text: str, second_text: str) -> tuple[list[TextSpan], list[TextSpan]]:
     """Split both lines of labels into spans, marked where the label at the same place is another."""
-    ours, theirs = (list(_LABEL_PATTERN.finditer(text)) for text in (one, other))
+    ours, theirs = (list(_LABEL_PATTERN.finditer(text)) for text in (first_text, second_text))
     differ = {i for i, (a, b) in enumerate(zip_longest(ours, theirs)) if a is None or b is None or a[0] != b[0]}
-    return _mark_spans(one, ours, differ), _mark_spans(other, theirs, differ)
+    return _mark_spans(first_text, ours, differ), _mark_spans(second_text, theirs, differ)
 
 
 def _mark_spans(text: str, words: "Sequence[regex.Match[str]]", marked: set[int]) -> list[TextSpan]:

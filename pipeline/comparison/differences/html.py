@@ -13,34 +13,38 @@ EMPTY_CELL = "–"
 NUMBER_CLASS_ATTRIBUTE = ' class="number"'
 
 
-def test_set_section(found: Differences) -> list[str]:
+def test_set_section(differences: Differences) -> list[str]:
     """The section of a test set: its tables, and its sentences that changed most."""
-    title = "Where they differ" if len(found.columns) > 1 else "In detail"
-    parts = [f"<h2>{title}: {bidi_isolate(found.test)}</h2>", html_list(found.notes)]
-    for table in (*found.tables, *found.words[:1]):
-        parts += [f"<h3>{escape_html(table.title)}</h3>", _breakdown_table(table, found.columns)]
-    if found.words:
+    title = "Where they differ" if len(differences.columns) > 1 else "In detail"
+    parts = [f"<h2>{title}: {bidi_isolate(differences.test)}</h2>", html_list(differences.notes)]
+    for table in (*differences.tables, *differences.words[:1]):
+        parts += [f"<h3>{escape_html(table.title)}</h3>", _breakdown_table(table, differences.columns)]
+    if differences.words:
         more = [
-            f"<h3>{escape_html(table.title)}</h3>{_breakdown_table(table, found.columns)}" for table in found.words[1:]
+            f"<h3>{escape_html(table.title)}</h3>{_breakdown_table(table, differences.columns)}"
+            for table in differences.words[1:]
         ]
         parts.append(f"<details><summary>Precision and recall of words</summary>{''.join(more)}</details>")
-    for name, changed in found.changes.items():
-        parts += _changes_section(found, name, changed)
+    for name, changed in differences.changes.items():
+        parts += _changes_section(differences, name, changed)
     return parts
 
 
-def _breakdown_table(found: Breakdown, columns: Sequence[str]) -> str:
+def _breakdown_table(breakdown: Breakdown, columns: Sequence[str]) -> str:
     """The baseline's figure and, of each other system, its own, the difference, and a bar of that."""
-    counted = any(row.count is not None for row in found.rows)
-    heads = [heading_cell(found.rows_are), *([heading_cell(found.counts_are, True)] if counted else [])]
+    counted = any(row.count is not None for row in breakdown.rows)
+    heads = [heading_cell(breakdown.rows_are), *([heading_cell(breakdown.counts_are, True)] if counted else [])]
     heads.append(f'<th class="number">{bidi_isolate(columns[0])}</th>')
     for name in columns[1:]:
         heads += [f'<th class="number">{bidi_isolate(name)}</th>', heading_cell("difference", True), "<th></th>"]
     scale = max(
-        [MIN_BAR_SCALE, *(abs(each) for row in found.rows for each in _differences_from_first(row) if each is not None)]
+        [
+            MIN_BAR_SCALE,
+            *(abs(each) for row in breakdown.rows for each in _differences_from_first(row) if each is not None),
+        ]
     )
     rows = []
-    for row in found.rows:
+    for row in breakdown.rows:
         cells = [
             table_cell(row.name, False),
             *([table_cell("" if row.count is None else f"{row.count:,}")] if counted else []),
@@ -53,7 +57,7 @@ def _breakdown_table(found: Breakdown, columns: Sequence[str]) -> str:
                 _difference_bar(apart, scale),
             ]
         rows.append(cells)
-    return scrollable_table(found.title, heads, rows)
+    return scrollable_table(breakdown.title, heads, rows)
 
 
 def _differences_from_first(row: BreakdownRow) -> list[float | None]:
@@ -74,9 +78,9 @@ def _difference_bar(apart: float | None, scale: float) -> str:
     return f'<td><div class="track"><div class="{side}" style="width: {50 * abs(apart) / scale:.1f}%"></div></div></td>'
 
 
-def _changes_section(found: Differences, name: str, changed: SentenceChanges) -> list[str]:
+def _changes_section(differences: Differences, name: str, changed: SentenceChanges) -> list[str]:
     """The numbers of segments that are better and worse, and the segments that changed most."""
-    base = found.columns[0]
+    base = differences.columns[0]
     parts = [
         f"<h3>Sentences: {bidi_isolate(base)} and {bidi_isolate(name)}</h3>",
         f'<p class="note">Segments by {changed.by}: better in {bidi_isolate(name)} {changed.better:,}, '
@@ -128,21 +132,21 @@ def scrollable_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[st
     )
 
 
-def heading_cell(text: str, number: bool = False) -> str:
+def heading_cell(text: str, is_number: bool = False) -> str:
     """The heading of a column."""
-    return f"<th{NUMBER_CLASS_ATTRIBUTE if number else ''}>{escape_html(text)}</th>"
+    return f"<th{NUMBER_CLASS_ATTRIBUTE if is_number else ''}>{escape_html(text)}</th>"
 
 
-def table_cell(text: str, number: bool = True, best: bool = False) -> str:
+def table_cell(text: str, is_number: bool = True, best: bool = False) -> str:
     """Return the cell of a number, to the right, or of a text.
 
     Args:
         text: the number or text.
-        number: whether it is a number.
+        is_number: whether it is a number.
         best: whether it is the best of its column, which is bold.
     """
-    shown = escape_html(text) if number else bidi_isolate(text)
-    return f"<td{NUMBER_CLASS_ATTRIBUTE if number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
+    shown = escape_html(text) if is_number else bidi_isolate(text)
+    return f"<td{NUMBER_CLASS_ATTRIBUTE if is_number else ''}>{f'<strong>{shown}</strong>' if best else shown}</td>"
 
 
 def bidi_isolate(text: str) -> str:

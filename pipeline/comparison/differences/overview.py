@@ -121,12 +121,12 @@ def _training_words(
 def _compare_on_test(
     rows: Mapping[str, Sequence[System]],
     test: str,
-    first: System,
+    baseline: System,
     training: TrainingWords | None,
     notes: Sequence[str],
     reporter: Reporter,
 ) -> Differences:
-    base, config, told = first.tests[test], first.evaluation, list(notes)
+    base, config, told = baseline.tests[test], baseline.evaluation, list(notes)
     kept: dict[str, list[Segments]] = {}
     for name, systems in rows.items():
         told += [] if systems else [NO_TEST_TRANSLATIONS_MESSAGE.format(name)]

@@ -17,14 +17,14 @@ from tfm.pipeline.significance.paired_tests import PairedDifference
 from tfm.pipeline.significance.seeds import SeedDifference
 
 
-def comparison_as_json(found: Comparison, tested: SignificanceResults) -> dict[str, Any]:
+def comparison_as_json(comparison: Comparison, tested: SignificanceResults) -> dict[str, Any]:
     """Return the comparison as JSON, without the curves.
 
     Figures of the main test set have an interval where segments are known, and `versus` where they were tested: of runs
     against the first run of the baseline, of rows against the baseline.
     """
     return {
-        "baseline": found.baseline.name,
+        "baseline": comparison.baseline.name,
         "test": {"name": tested.test, "segments": tested.num_segments},
         "tests": settings_of_tests(),
         "looked_at": [
@@ -37,13 +37,13 @@ def comparison_as_json(found: Comparison, tested: SignificanceResults) -> dict[s
             }
             for each in tested.looked_at
         ],
-        "runs": [_run_json(found, tested, run) for run in found.runs],
-        "rows": [_row_json(found, tested, row) for row in found.rows],
-        "notes": [*found.notes, *tested.notes, *tested.without_interval],
+        "runs": [_run_json(comparison, tested, run) for run in comparison.runs],
+        "rows": [_row_json(comparison, tested, row) for row in comparison.rows],
+        "notes": [*comparison.notes, *tested.notes, *tested.without_interval],
     }
 
 
-def _run_json(found: Comparison, tested: SignificanceResults, run: RunSummary) -> dict[str, Any]:
+def _run_json(comparison: Comparison, tested: SignificanceResults, run: RunSummary) -> dict[str, Any]:
     return {
         "name": run.name,
         "model": str(run.model.path),
@@ -51,33 +51,33 @@ def _run_json(found: Comparison, tested: SignificanceResults, run: RunSummary) -
         "architecture": run.architecture,
         "task": run.task,
         "seed": run.model.seed,
-        "differs": to_jsonable(found.differs[run.name]),
+        "differs": to_jsonable(comparison.differs[run.name]),
         "figures": {
             name: {
                 "value": to_jsonable(figure.score),
                 "signature": figure.signature,
-                "comparable": found.is_comparable(run, name),
-                **_tests_json(found, name, run.name, tested.runs),
+                "comparable": comparison.is_comparable(run, name),
+                **_tests_json(comparison, name, run.name, tested.runs),
             }
             for name, figure in run.figures.items()
         },
     }
 
 
-def _row_json(found: Comparison, tested: SignificanceResults, row: ComparisonRow) -> dict[str, Any]:
+def _row_json(comparison: Comparison, tested: SignificanceResults, row: ComparisonRow) -> dict[str, Any]:
     names = dict.fromkeys(name for run in row.runs for name in run.figures)
     return {
         "name": row.name,
         "runs": [run.name for run in row.runs],
         "seeds": row.seeds,
-        "differs": to_jsonable(found.row_differences(row)),
+        "differs": to_jsonable(comparison.row_differences(row)),
         "figures": {
             name: {
                 "mean": to_jsonable(row.mean(name)),
                 "deviation": row.deviation(name),
                 "num_runs": len(row.values(name)),
-                "comparable": found.is_row_comparable(row, name),
-                **_tests_json(found, name, row.name, tested.rows),
+                "comparable": comparison.is_row_comparable(row, name),
+                **_tests_json(comparison, name, row.name, tested.rows),
             }
             for name in names
         },
@@ -85,7 +85,7 @@ def _row_json(found: Comparison, tested: SignificanceResults, row: ComparisonRow
 
 
 def _tests_json(
-    found: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, ScoreEstimate]]
+    comparison: Comparison, figure: str, name: str, tests: Mapping[str, Mapping[str, ScoreEstimate]]
 ) -> dict[str, Any]:
     """The 95 % interval (low, high) and the test of a figure, if any; spread: the number after ± in a table."""
     part, _, metric = figure.partition(".")
@@ -99,7 +99,7 @@ def _tests_json(
     }
     if measured.versus is None:
         return interval
-    people = human_agreement(metric, metric_signature(found, metric), measured.versus.difference)
+    people = human_agreement(metric, metric_signature(comparison, metric), measured.versus.difference)
     return {**interval, "versus": _difference_json(measured.versus, people)}
 
 

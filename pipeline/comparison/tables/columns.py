@@ -62,20 +62,20 @@ class Column:
     numeric: bool = True
 
 
-def all_metrics(found: Comparison) -> list[str]:
+def all_metrics(comparison: Comparison) -> list[str]:
     """The metrics of the main test set that any run has."""
-    names = dict.fromkeys(name for run in found.runs for name in run.figures)
+    names = dict.fromkeys(name for run in comparison.runs for name in run.figures)
     return [name.removeprefix("test.") for name in names if name.startswith("test.")]
 
 
-def match_metric_names(texts: Sequence[str], found: Comparison) -> list[str]:
+def match_metric_names(texts: Sequence[str], comparison: Comparison) -> list[str]:
     """The metrics of the main test set that are meant; where none is named, those of the tasks that runs have.
 
     Raises RecipeError for one that no run has.
     """
-    known = all_metrics(found)
+    known = all_metrics(comparison)
     if not texts:
-        return [name for name in (figure.removeprefix("test.") for figure in found.main_figures) if name in known]
+        return [name for name in (figure.removeprefix("test.") for figure in comparison.main_figures) if name in known]
     names = list(dict.fromkeys(text.removeprefix("test.") for text in texts))
     for name in names:
         if name not in known:
@@ -84,17 +84,17 @@ def match_metric_names(texts: Sequence[str], found: Comparison) -> list[str]:
 
 
 def comparison_columns(
-    found: Comparison, tested: SignificanceResults, metrics: Sequence[str], *, duration: NumberFormatter
+    comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str], *, duration: NumberFormatter
 ) -> list[Column]:
     """Return the columns of a row for each run, or for several seeds of it, without insignificant columns.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics of the main test set.
         duration: shows a number of seconds.
     """
-    rows = found.rows
+    rows = comparison.rows
     columns = [
         Column("run", [Cell(row_name(row)) for row in rows], numeric=False),
         Column("architecture", [Cell(row.runs[0].architecture) for row in rows], numeric=False),
@@ -111,45 +111,47 @@ def comparison_columns(
         "valid.accuracy": ("valid accuracy", lambda share: f"{100 * share:.1f} %"),
         "valid.bleu": ("valid BLEU", "{:.2f}".format),
     }
-    names = dict.fromkeys(name for run in found.runs for name in run.figures)
+    names = dict.fromkeys(name for run in comparison.runs for name in run.figures)
     further = [name for name in names if name.startswith("valid.") and name not in costs]
     costs |= {name: (f"valid {metric_label(name.removeprefix('valid.'))}", "{:.2f}".format) for name in further}
-    columns += [Column(heading, figure_cells(found, tested, name, shown)) for name, (heading, shown) in costs.items()]
-    columns += score_columns(found, tested, metrics)
-    differs = [Cell(_describe_settings(found, row)) for row in rows]
-    columns.append(Column(f"differs from {found.baseline.name}", differs, numeric=False))
+    columns += [
+        Column(heading, figure_cells(comparison, tested, name, shown)) for name, (heading, shown) in costs.items()
+    ]
+    columns += score_columns(comparison, tested, metrics)
+    differs = [Cell(_describe_settings(comparison, row)) for row in rows]
+    columns.append(Column(f"differs from {comparison.baseline.name}", differs, numeric=False))
     return [column for column in columns if any(cell.text not in ("", EMPTY_CELL) for cell in column.cells)]
 
 
-def score_columns(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
+def score_columns(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
     """Return a column for each metric of the main test set.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics.
     """
     return [
         Column(
-            metric_heading(found, metric),
-            figure_cells(found, tested, f"test.{metric}", make_number_formatter(found, metric)),
+            metric_heading(comparison, metric),
+            figure_cells(comparison, tested, f"test.{metric}", make_number_formatter(comparison, metric)),
         )
         for metric in metrics
     ]
 
 
-def make_number_formatter(found: Comparison, metric: str, sign: str = "") -> NumberFormatter:
+def make_number_formatter(comparison: Comparison, metric: str, sign: str = "") -> NumberFormatter:
     """Choose the digits of a metric's scores: two; four for those that are no percentages and all small.
 
     Args:
-        found: the comparison with the scores.
+        comparison: the comparison with the scores.
         metric: the name of the metric.
         sign: "+" to show the sign of positive numbers too.
 
     Returns:
         A function from a number to text.
     """
-    values = [abs(value) for row in found.rows for value in row.values(f"test.{metric}")]
+    values = [abs(value) for row in comparison.rows for value in row.values(f"test.{metric}")]
     is_large = metric in METRICS or max(values, default=0) >= MAX_DECIMAL_VALUE
     digits = 2 if is_large and metric not in FOUR_DIGIT_METRICS else 4
 
@@ -161,35 +163,35 @@ def make_number_formatter(found: Comparison, metric: str, sign: str = "") -> Num
     return format_number
 
 
-def metric_heading(found: Comparison, metric: str) -> str:
+def metric_heading(comparison: Comparison, metric: str) -> str:
     """The name of a metric of the main test set."""
-    return metric_label(metric, metric_signature(found, metric))
+    return metric_label(metric, metric_signature(comparison, metric))
 
 
-def metric_signature(found: Comparison, metric: str) -> str:
+def metric_signature(comparison: Comparison, metric: str) -> str:
     """The signature of a metric of the main test set, of the first run that has it."""
-    figures = (run.figures.get(f"test.{metric}") for run in (*found.baseline.runs, *found.runs))
+    figures = (run.figures.get(f"test.{metric}") for run in (*comparison.baseline.runs, *comparison.runs))
     return next((figure.signature for figure in figures if figure is not None), "")
 
 
-def figure_cells(found: Comparison, tested: SignificanceResults, name: str, shown: NumberFormatter) -> list[Cell]:
+def figure_cells(comparison: Comparison, tested: SignificanceResults, name: str, shown: NumberFormatter) -> list[Cell]:
     """Return the cells of a figure, one for each row.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         name: of the figure, such as test.bleu.
         shown: shows a number.
     """
-    cells = [_score_cell(found, tested, row, name, shown) for row in found.rows]
+    cells = [_score_cell(comparison, tested, row, name, shown) for row in comparison.rows]
     means = [
-        row.mean(name) if found.is_row_comparable(row, name) and not row.runs_without(name) else None
-        for row in found.rows
+        row.mean(name) if comparison.is_row_comparable(row, name) and not row.runs_without(name) else None
+        for row in comparison.rows
     ]
     known = [mean for mean in means if mean is not None]
     if len(known) < 2 or name.partition(".")[0] not in METRICS_WITH_STDEV or name.partition(".")[2] in SUMMARY_METRICS:
         return cells
-    best = (min if is_lower_better(name, found.runs) else max)(known)
+    best = (min if is_lower_better(name, comparison.runs) else max)(known)
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
 
 
@@ -210,7 +212,7 @@ def row_name(row: ComparisonRow) -> str:
 
 
 def _score_cell(
-    found: Comparison, tested: SignificanceResults, row: ComparisonRow, name: str, shown: NumberFormatter
+    comparison: Comparison, tested: SignificanceResults, row: ComparisonRow, name: str, shown: NumberFormatter
 ) -> Cell:
     mean = row.mean(name)
     if mean is None:
@@ -224,7 +226,7 @@ def _score_cell(
         _format_number(mean, shown),
         "" if spread is None or not math.isfinite(spread) else _format_number(spread, shown),
         measured is not None and measured.versus is not None and measured.versus.is_significant,
-        found.is_row_comparable(row, name),
+        comparison.is_row_comparable(row, name),
     )
 
 
@@ -232,10 +234,10 @@ def _format_number(value: float, shown: NumberFormatter) -> str:
     return "∞" if value == math.inf else shown(value)
 
 
-def _describe_settings(found: Comparison, row: ComparisonRow) -> str:
+def _describe_settings(comparison: Comparison, row: ComparisonRow) -> str:
     return ", ".join(
         f"{key} = {_format_value(value)}"
-        for key, value in found.row_differences(row).items()
+        for key, value in comparison.row_differences(row).items()
         if key not in KEYS_WITH_OWN_COLUMN
     )
 
@@ -245,11 +247,11 @@ def _format_value(value: object) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def difference_columns(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
+def difference_columns(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
     """Return the columns of a table with a row for each test against the baseline, by row and metric.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics.
 
@@ -257,15 +259,15 @@ def difference_columns(found: Comparison, tested: SignificanceResults, metrics: 
         The columns; none where nothing was tested.
     """
     lines = []
-    for row in found.rows:
+    for row in comparison.rows:
         for metric in metrics:
             measured = tested.rows.get(metric, {}).get(row.name)
             if measured is not None and measured.versus is not None:
                 lines.append((row, metric, measured.versus))
-    signed = [(make_number_formatter(found, metric, sign="+"), each) for _, metric, each in lines]
+    signed = [(make_number_formatter(comparison, metric, sign="+"), each) for _, metric, each in lines]
     columns = [
         Column("run", [Cell(row_name(row)) for row, _, _ in lines], numeric=False),
-        Column("metric", [Cell(metric_heading(found, metric)) for _, metric, _ in lines], numeric=False),
+        Column("metric", [Cell(metric_heading(comparison, metric)) for _, metric, _ in lines], numeric=False),
         Column(
             "difference", [Cell(shown(each.difference), is_significant=each.is_significant) for shown, each in signed]
         ),
@@ -273,7 +275,9 @@ def difference_columns(found: Comparison, tested: SignificanceResults, metrics: 
     ]
     p_values = [_p_values(each) for _, _, each in lines]
     columns += [Column(kind, [Cell(_format_p_value(each.get(kind))) for each in p_values]) for kind in P_VALUE_COLUMNS]
-    people = [human_agreement(metric, metric_signature(found, metric), each.difference) for _, metric, each in lines]
+    people = [
+        human_agreement(metric, metric_signature(comparison, metric), each.difference) for _, metric, each in lines
+    ]
     columns.append(Column("people agree", [Cell(EMPTY_CELL if each is None else str(each)) for each in people]))
     shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
     return [column for column in columns if column in shown_always or any(c.text != EMPTY_CELL for c in column.cells)]

@@ -38,29 +38,29 @@ Other scripts stay as they are: they need a font that has them.
 LATEX_MARKS = {SIGNIFICANT_MARK: "$^{*}$", NOT_COMPARABLE_MARK: r"$^{\dagger}$"}
 
 
-def comparison_latex(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> str:
+def comparison_latex(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> str:
     """Return a LaTeX table of metrics of the main test set, the best of each in bold, with signatures in comments.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics.
     """
-    columns = score_columns(found, tested, metrics)
+    columns = score_columns(comparison, tested, metrics)
     table = [
         " & ".join(["", *(escape_latex(column.heading) for column in columns)]).lstrip(),
         *(
             " & ".join([escape_latex(row_name(row)), *(_cell_latex(column.cells[place]) for column in columns)])
-            for place, row in enumerate(found.rows)
+            for place, row in enumerate(comparison.rows)
         ),
     ]
     about = f"Scores on {tested.test}" if tested.test else "Scores"
     size = f" ({format_count(tested.num_segments, 'segment')})" if tested.num_segments else ""
-    sentences = [f"{about}{size}, the best in bold", *legend_sentences(found, tested, metrics, columns)]
+    sentences = [f"{about}{size}, the best in bold", *legend_sentences(comparison, tested, metrics, columns)]
     return "\n".join(
         [
             "% \\usepackage{booktabs}",
-            *(f"% {metric}: {escape_unprintable(metric_signature(found, metric))}" for metric in metrics),
+            *(f"% {metric}: {escape_unprintable(metric_signature(comparison, metric))}" for metric in metrics),
             f"% tests: {'|'.join(f'{name}:{value}' for name, value in settings_of_tests().items())}",
             r"\begin{table}",
             r"  \centering",

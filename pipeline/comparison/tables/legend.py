@@ -19,34 +19,34 @@ HUMAN_AGREEMENT_LEGEND = (
 
 
 def legend_sentences(
-    found: Comparison, tested: SignificanceResults, metrics: Sequence[str], columns: Sequence[Column]
+    comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str], columns: Sequence[Column]
 ) -> list[str]:
     """Return a sentence, without full stop, for each kind of mark in some columns, and for scores without interval.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics.
         columns: of the table.
     """
     marks = [
-        *_spread_sentences(found, columns),
-        *_test_sentences(found, tested, metrics),
-        *_incomparable_notes(found, columns),
+        *_spread_sentences(comparison, columns),
+        *_test_sentences(comparison, tested, metrics),
+        *_incomparable_notes(comparison, columns),
     ]
     return [*marks, *tested.without_interval]
 
 
-def agreement_legend(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[str]:
+def agreement_legend(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[str]:
     """Return the sentence for the chance that people agree, where that is shown.
 
     Args:
-        found: the comparison.
+        comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics.
     """
     shown = (
-        human_agreement(metric, metric_signature(found, metric), each.versus.difference)
+        human_agreement(metric, metric_signature(comparison, metric), each.versus.difference)
         for metric in metrics
         for each in _row_estimates(tested, metric)
         if each.versus is not None
@@ -58,15 +58,17 @@ def _row_estimates(tested: SignificanceResults, metric: str) -> list[ScoreEstima
     return list(tested.rows.get(metric, {}).values())
 
 
-def _spread_sentences(found: Comparison, columns: Sequence[Column]) -> list[str]:
+def _spread_sentences(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
     """The meaning of ±, of one run and of several seeds."""
-    shown = [len(row.runs) for place, row in enumerate(found.rows) if any(each.cells[place].spread for each in columns)]
+    shown = [
+        len(row.runs) for place, row in enumerate(comparison.rows) if any(each.cells[place].spread for each in columns)
+    ]
     interval = f"half of its 95 % interval over segments (bootstrap, {RESAMPLES:,} resamples; of shares Wilson's)"
     sentences = [f"± of one run: {interval}"] if 1 in shown else []
     return [*sentences, *(["± of several seeds: their standard deviation"] if max(shown, default=1) > 1 else [])]
 
 
-def _test_sentences(found: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[str]:
+def _test_sentences(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[str]:
     """The tests, in words: runs over segments, rows of several seeds over both."""
     sentences = []
     for kind, by in (
@@ -88,10 +90,10 @@ def _test_sentences(found: Comparison, tested: SignificanceResults, metrics: Seq
         of_a_metric = " of a metric" if len(sizes) > 1 else ""
         corrected = f", after Holm's correction over {' or '.join(map(str, sizes))} tests{of_a_metric}"
         corrected = corrected if sizes[-1] > 1 else ""
-        sentences.append(f"{begin} from {found.baseline.name} with p < {SIGNIFICANCE_LEVEL:g} by {by}{corrected}")
+        sentences.append(f"{begin} from {comparison.baseline.name} with p < {SIGNIFICANCE_LEVEL:g} by {by}{corrected}")
     return sentences
 
 
-def _incomparable_notes(found: Comparison, columns: Sequence[Column]) -> list[str]:
+def _incomparable_notes(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
     marked = any(not cell.comparable for column in columns for cell in column.cells)
-    return [f"{NOT_COMPARABLE_MARK}: not comparable with {found.baseline.name}"] if marked else []
+    return [f"{NOT_COMPARABLE_MARK}: not comparable with {comparison.baseline.name}"] if marked else []
