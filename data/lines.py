@@ -105,7 +105,7 @@ def join_lines(text: str) -> str:
 
 
 def chunk_rows(rows: Iterable[Row], max_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
-    """The rows in lists of `most_rows` and, where texts are so long, of MAX_CHUNK_CHARACTERS at most or of one row.
+    """The rows in lists of `max_rows` and, where texts are so long, of MAX_CHUNK_CHARACTERS at most or of one row.
 
     `ready`: says whether the next row can be had without waiting for it; where it cannot, a list ends.
     """

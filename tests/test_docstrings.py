@@ -1,4 +1,6 @@
-"""Docstrings say what a thing is or does: no sentence begins with a word that needs the rest of it to be understood."""
+"""Docstrings say what a thing is or does: no sentence begins with a word that needs the rest of it to be understood,
+and names in them are names of the code.
+"""
 
 import ast
 import re
@@ -10,6 +12,22 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("cli", "data", "model", "pipeline", "tokenizer")
 UNCLEAR = ("Of", "What", "Where", "Within", "Those", "Whoever")
+NAME = r"[A-Za-z_]\w*(?:\.\w+)*"
+MARKED_NAME = rf"`({NAME})(?:\(\))?`"
+CONSTANT = r"(?<![\w`<{.-])[A-Z]{3,}(?:_[A-Z]{2,})+(?!\w)"
+OTHER_PROGRAMS = {
+    *("approved", "classification_report", "corpus.tc", "creationid", "de_DE", "do_spin", "index.sense", "lexnames"),
+    *(
+        "letters_only",
+        "lzma.LZMAFile",
+        "nohup",
+        "remove_duplicates",
+        "sacrebleu.sentence_bleu",
+        "Tokenizer.to_json",
+        "__de__",
+    ),
+}
+"""Names in docstrings that are other programs' or formats'."""
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -35,3 +53,25 @@ def test_no_sentence_of_a_docstring_begins_with_a_clause(package: str) -> None:
         if (match := unclear.search(text)) is not None
     ]
     assert found == []
+
+
+def code_words(source: str, tree: ast.Module) -> Iterator[str]:
+    """The words of a module without its docstrings."""
+    lines = source.splitlines()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
+    yield from re.findall(r"\w+", "\n".join(lines))
+
+
+def test_names_in_docstrings_are_names_of_the_code() -> None:
+    known, named = set[str](), list[tuple[str, str]]()
+    for file in (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))):
+        source = file.read_text("utf-8")
+        tree = ast.parse(source)
+        known |= {*file.with_suffix("").parts, file.name, *code_words(source, tree)}
+        for line, text in docstrings(tree):
+            names = re.findall(MARKED_NAME, text) + re.findall(CONSTANT, text)
+            named += [(f"{file.relative_to(ROOT)}:{line}", name) for name in names if name not in OTHER_PROGRAMS]
+    assert [(where, name) for where, name in named if not known.issuperset(name.split("."))] == []

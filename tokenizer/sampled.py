@@ -204,7 +204,7 @@ class UnigramSampling:
     def _clear_cache(self) -> None:
         """A state is a place in a distinct word, after its first letters; its edges are the pieces that may end there.
 
-        `_until` has the probabilities of a state's edges added up, on top of the state's number.
+        `_cumulative` has the probabilities of a state's edges added up, on top of the state's number.
         """
         self._ends: dict[str, int] = {}  # the state at the end of each word
         self._num_states = 0

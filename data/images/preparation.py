@@ -63,7 +63,7 @@ class ImageTransform:
 
 
 def read_image_transform(folder: Path, shown: Path | None = None) -> ImageTransform:
-    """Read the file that `Preparation.write` wrote into a folder. Raises DataError where it is something else."""
+    """Read the file that `ImageTransform.write` wrote into a folder. Raises DataError where it is something else."""
     place = (shown or folder) / IMAGES_FILE
     about = read_json(folder / IMAGES_FILE, shown=place)
     try:
@@ -73,7 +73,7 @@ def read_image_transform(folder: Path, shown: Path | None = None) -> ImageTransf
 
 
 def image_transform_from_json(about: Mapping[str, Any]) -> ImageTransform:
-    """Invert `Preparation.as_json`. Raises ValueError where the object is something else."""
+    """Invert `ImageTransform.as_json`. Raises ValueError where the object is something else."""
     shape = ImageSize(*(_read_integer(about, name) for name in ("height", "width", "channels")))
     sums, squares = (_read_integers(about, name, shape.channels) for name in ("sums", "squares"))
     statistics = ChannelStatistics(_read_integer(about, "pixels"), sums, squares)

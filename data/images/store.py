@@ -194,5 +194,5 @@ def _write_header(stream: BufferedWriter, shape: ImageSize, count: int) -> int:
 
 
 def _are_valid_image_rows(rows: Ints, count: int) -> bool:
-    """Whether each row has one of `num_images` images."""
+    """Whether each row has one of `count` images."""
     return len(rows) == 0 or bool(rows.min() >= 0 and rows.max() < count)

@@ -1,8 +1,8 @@
 """The table of the parts that the compiled loops know, and whether a model is made of these alone.
 
-Every part of a network is a module. A class that has no row in `PARTS` is unknown to each loop, as is a subclass of one
-that has: the plain modules, which know every part, then compute it. The network in numpy is built from a configuration
-and has its own list (`numpy_inference/weights.py`); docs/decoding/loops.md shows what all four know.
+Every part of a network is a module. A class that has no row in `LAYER_ELIGIBILITY` is unknown to each loop, as is a
+subclass of one that has: the plain modules, which know every part, then compute it. The network in numpy is built from
+a configuration and has its own list (`numpy_inference/weights.py`); docs/decoding/loops.md shows what all four know.
 """
 
 from collections.abc import Callable, Iterable, Mapping

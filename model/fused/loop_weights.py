@@ -22,7 +22,7 @@ def load_layer_types() -> Any:
 
 
 def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_length: int) -> Any:
-    """Return the `Stack` of an embedding and its layers.
+    """Return the `StackWeights` of an embedding and its layers.
 
     Args:
         embedding: the embedding.
@@ -58,12 +58,12 @@ def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_l
 
 
 def stack_linears(linears: Iterable[Any]) -> Any:
-    """Return the `Linears` of a linear layer in each layer."""
+    """Return the `LinearWeights` of a linear layer in each layer."""
     return load_layer_types().LinearWeights(*stack_weights(linears))
 
 
 def stack_norms(norms: Iterable[Any]) -> Any:
-    """Return the `Norms` of a norm in each layer."""
+    """Return the `NormWeights` of a norm in each layer."""
     return load_layer_types().NormWeights(*stack_weights(norms))
 
 

@@ -42,7 +42,7 @@ def stop_signals() -> list[signal.Signals]:
 
 @contextmanager
 def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[StopRequest]:
-    """Let SIGTERM, Ctrl-C and a closed terminal only set the `Stop` given while the body runs.
+    """Let SIGTERM, Ctrl-C and a closed terminal only set the `StopRequest` given while the body runs.
 
     A second signal ends the process at once. echo: seconds in which a second signal is taken for the first one passed
     on again, as by a launcher that shares its terminal with its workers. talk: whether to say that the first one was

@@ -22,7 +22,7 @@ from tfm.pipeline.decoding.search.top_k import largest_values
 
 
 class Sampling:
-    """Sampler of the next piece of each sentence. `keys`: one a sentence, see `key_of`."""
+    """Sampler of the next piece of each sentence. `keys`: one a sentence, see `sampling_key`."""
 
     def __init__(self, config: DecodingConfig, keys: Sequence[int]) -> None:
         self._config, self._keys = config, np.array(keys, dtype=np.uint64)

@@ -58,7 +58,7 @@ def kendall_of_draws(counts: Array, x: Array, y: Array) -> Array:
     """tau-b of draws (D) of values x, y (N), which each draw holds as often as `counts` (D, N) says; nan: not defined.
 
     With signs s_ij = sign(x_i − x_j) and t_ij of y: Σ c_i c_j s_ij t_ij / √(Σ c_i c_j s_ij² Σ c_i c_j t_ij²); of more
-    than MAX_PAIRWISE values, whose squares take long, one draw after another.
+    than MAX_PAIRWISE_UNITS values, whose squares take long, one draw after another.
     """
     if len(x) > MAX_PAIRWISE_UNITS:
         drawn = (np.repeat(np.arange(len(x)), each.astype(int)) for each in counts)

@@ -76,7 +76,7 @@ def estimate_interval(
 
     of_draws: the figure (D,) of draws that hold each unit as often as an array (D, units) says; nan: not defined, left
     out. apart: by reason, which units differ, each time one flag a unit. No interval of fewer than MIN_SEGMENTS, nor
-    where fewer than MIN_APART differ, or all draws give the same.
+    where fewer than MIN_DIFFERENCES differ, or all draws give the same.
     """
     segments = list(dict.fromkeys(segment for segment, _ in units))
     problem = UNDEFINED_REASON if value is None else count_problem(len(segments), MIN_SEGMENTS)
@@ -119,8 +119,8 @@ def segment_means(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
 def mean_of(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> MeanRating:
     """The mean of one value a segment, and of `fewest` segments or more Student's t interval: mean ± t(n − 1) s / √n.
 
-    It is about other segments, judged by the same judges. None where fewer than MIN_APART segments differ from the
-    commonest value.
+    It is about other segments, judged by the same judges. None where fewer than MIN_DIFFERENCES segments differ from
+    the commonest value.
     """
     num = len(values)
     mean = math.fsum(values) / num
