@@ -299,7 +299,7 @@ def test_translations_are_drawn_forced_and_forbidden(stages: Stages, tmp_path: P
     for bad, code, reason in (
         (("--forced", forced, "--beam", "1"), 2, "need beam search"),
         (("--forced", write_lines(tmp_path / "few", ["five"])), 65, "fewer lines of forced words"),
-        (("--strategy", "smaple"), 2, "it may be 'search' or 'sample'"),
+        (("--strategy", "smaple"), 2, "it may be 'search', 'sample' or 'mbr'"),
     ):
         done = tfm(*words, *bad, stdin=text)
         assert done.code == code
