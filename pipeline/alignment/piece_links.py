@@ -130,9 +130,9 @@ def read_piece_links(file: Path, split: Split, tokenizers: tuple[Tokenizer, Toke
     return found
 
 
-def _length_error(file: Path, has: int, wanted: int) -> DataError:
+def _length_error(file: Path, actual: int, expected: int) -> DataError:
     return DataError(
-        f"has {format_count(has, 'line')}, but the dataset has {format_count(wanted, 'training pair')}: give a line "
-        "for each, as `tfm align MODEL DATASET` writes them",
+        f"has {format_count(actual, 'line')}, but the dataset has {format_count(expected, 'training pair')}: "
+        "give a line for each, as `tfm align MODEL DATASET` writes them",
         file=file,
     )

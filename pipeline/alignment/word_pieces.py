@@ -54,13 +54,13 @@ class PieceWords:
         count = len(text.split())
         return places if word + 1 == count else self._words_by_decoding(ids, count)
 
-    def _surface(self, number: int) -> str:
-        found = self._surfaces.get(number)
+    def _surface(self, token_id: int) -> str:
+        found = self._surfaces.get(token_id)
         if found is None:
-            special = number < len(SPECIAL_TOKENS) or number in self._languages
-            found = "" if special else self._tokenizer.surface(number)
-            found = self._unknown if number == UNK_ID else found
-            self._surfaces[number] = found
+            special = token_id < len(SPECIAL_TOKENS) or token_id in self._languages
+            found = "" if special else self._tokenizer.surface(token_id)
+            found = self._unknown if token_id == UNK_ID else found
+            self._surfaces[token_id] = found
         return found
 
     def _words_by_decoding(self, ids: Sequence[int], count: int) -> list[int]:

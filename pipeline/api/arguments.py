@@ -71,12 +71,12 @@ def flatten_phrases(forced: Iterable[Sequence[str]]) -> list[str]:
     return ["\t".join(phrases) for phrases in found]
 
 
-def check_whole_number(number: object, what: str, least: int) -> int:
+def check_whole_number(value: object, name: str, least: int) -> int:
     """Return an int of any kind, numpy's too, as an int.
 
     Args:
-        number: the argument.
-        what: its name, for messages.
+        value: the argument.
+        name: its name, for messages.
         least: the least number that is allowed.
 
     Raises:
@@ -84,11 +84,11 @@ def check_whole_number(number: object, what: str, least: int) -> int:
         RecipeError: the number is too small.
     """
     try:
-        found = index(number)  # type: ignore[arg-type]
+        found = index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{what} is {type(number).__name__}: give a whole number") from None
+        raise TypeError(f"{name} is {type(value).__name__}: give a whole number") from None
     if found < least:
-        raise RecipeError(f"{what} ({found}) must be at least {least}")
+        raise RecipeError(f"{name} ({found}) must be at least {least}")
     return found
 
 

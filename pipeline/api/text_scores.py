@@ -39,9 +39,9 @@ class TextScores:
         return self.figures["perplexity"].score
 
     @classmethod
-    def from_likelihoods(cls, figures: Mapping[str, Score], found: Likelihoods) -> "TextScores":
+    def from_likelihoods(cls, figures: Mapping[str, Score], likelihoods: Likelihoods) -> "TextScores":
         wanted = ("perplexity", "word_perplexity", "bits_per_character")
-        return cls(found.log_probs, found.pieces, {name: figures[name] for name in wanted})
+        return cls(likelihoods.log_probs, likelihoods.pieces, {name: figures[name] for name in wanted})
 
 
 def score_texts(

@@ -60,14 +60,14 @@ def raise_cannot_write(path: Path) -> Iterator[None]:
         raise
 
 
-def atomic_swap(one: Path, other: Path) -> bool:
+def atomic_swap(path: Path, other_path: Path) -> bool:
     """Let two names of one file system give each other's file or folder, in one step that no kill divides.
 
     False where this system or file system cannot do that (NFS; Linux before 3.15), and nothing was changed.
     """
     import ctypes  # most commands publish nothing
 
-    libc, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(one), os.fsencode(other))
+    libc, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(path), os.fsencode(other_path))
     try:
         if sys.platform == "darwin":
             failed = libc.renamex_np(*names, _RENAME_EXCHANGE)
@@ -77,7 +77,7 @@ def atomic_swap(one: Path, other: Path) -> bool:
         return False
     code = ctypes.get_errno()
     if failed and code not in SWAP_UNSUPPORTED_ERRNOS:
-        raise OSError(code, os.strerror(code), os.fspath(one), None, os.fspath(other))
+        raise OSError(code, os.strerror(code), os.fspath(path), None, os.fspath(other_path))
     return not failed
 
 

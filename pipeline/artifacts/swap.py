@@ -84,14 +84,14 @@ def is_version_link(path: Path) -> bool:
     return _is_version(path, os.readlink(path))
 
 
-def leftover_versions(place: Path) -> list[Path]:
+def leftover_versions(folder: Path) -> list[Path]:
     """Versions that were replaced, and drafts of processes that were killed; none that a link beside them gives."""
-    names = os.listdir(place.parent)
-    hidden = [place.parent / name for name in names if _is_version(place, name)]
-    others = [place.parent / name for name in names if not _is_version(place, name)] if hidden else []
+    names = os.listdir(folder.parent)
+    hidden = [folder.parent / name for name in names if _is_version(folder, name)]
+    others = [folder.parent / name for name in names if not _is_version(folder, name)] if hidden else []
     links = [path for path in others if path.is_symlink()]
     given = {os.path.realpath(path) for path in links} | {
-        os.path.join(place.parent, os.readlink(path)) for path in links
+        os.path.join(folder.parent, os.readlink(path)) for path in links
     }
     return [path for path in hidden if str(path) not in given]
 
@@ -101,7 +101,7 @@ def leftovers_of(path: Path) -> list[Path]:
     return leftover_versions(resolve_folder(path)) if path.parent.is_dir() else []
 
 
-def remove_leftovers(place: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove a version; of a link itself, not its target."""
-    for path in leftover_versions(place):
-        remove_path_below(place.parent, path)
+    for path in leftover_versions(folder):
+        remove_path_below(folder.parent, path)

@@ -192,27 +192,27 @@ def _trace_sentences(
 
 
 def _add_trace(
-    found: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[AttentionKind, int | None], "HeadSums"]
+    trace: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[AttentionKind, int | None], "HeadSums"]
 ) -> None:
     """Add the attention in a sentence; that of attention spread evenly is taken from each kind's first layer."""
-    for each in found.attentions:
-        axes, weights = found.axes[each.kind], each.weights.astype(np.float64)
+    for each in trace.attentions:
+        axes, weights = trace.axes[each.kind], each.weights.astype(np.float64)
         of_keys = None if tags is None else tags_of_keys(axes, tags)
         sums[each.kind, each.layer].add(weights, axes, of_keys)
         if each.layer == 1:
             sums[each.kind, None].add(uniform_attention(weights), axes, of_keys)
 
 
-def _add_syntax(found: AttentionTrace, sentence: TaggedSentence, words: Sequence[int], syntax: SyntaxSums) -> None:
+def _add_syntax(trace: AttentionTrace, sentence: TaggedSentence, words: Sequence[int], syntax: SyntaxSums) -> None:
     """Add the number of times that the heads of a sentence find its dependencies."""
-    kinds = source_attention_kinds(found.axes)
+    kinds = source_attention_kinds(trace.axes)
     if not kinds:
         return
     syntax.add_sentence(sentence)
-    for each in found.attentions:
+    for each in trace.attentions:
         if each.kind in kinds:
             weights = each.weights.astype(np.float64)
-            attention = word_attention(weights, found.axes[each.kind], words, len(sentence.tags))
+            attention = word_attention(weights, trace.axes[each.kind], words, len(sentence.tags))
             syntax.add_heads(sentence, each.kind, each.layer, attention)
 
 

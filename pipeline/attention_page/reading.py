@@ -272,22 +272,22 @@ def _target_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]
     return tuple(make_token(loaded.target_tokenizer, each) for each in ids)
 
 
-def make_token(tokenizer: Tokenizer, number: int, place: int | None = None) -> Token:
+def make_token(tokenizer: Tokenizer, token_id: int, position: int | None = None) -> Token:
     """Return a piece with its spaces made visible, and all else that does not show spelled out.
 
     Args:
         tokenizer: of the piece.
-        number: the id of the piece.
-        place: the place of the token, if it has one.
+        token_id: the id of the piece.
+        position: the place of the token, if it has one.
     """
-    if number < len(SPECIAL_TOKENS):
-        return Token(tokenizer.piece(number), number in (BOS_ID, EOS_ID), place)
-    text = tokenizer.surface(number)
+    if token_id < len(SPECIAL_TOKENS):
+        return Token(tokenizer.piece(token_id), token_id in (BOS_ID, EOS_ID), position)
+    text = tokenizer.surface(token_id)
     if not text or "\N{REPLACEMENT CHARACTER}" in text:  # bytes that are no character by themselves
-        text = tokenizer.piece(number)
+        text = tokenizer.piece(token_id)
     bare = text.strip()
     separates = bool(bare) and all(unicodedata.category(each)[0] == "P" for each in bare)
-    return Token(escape_unprintable(text.replace(" ", SPACE_SYMBOL)), separates, place)
+    return Token(escape_unprintable(text.replace(" ", SPACE_SYMBOL)), separates, position)
 
 
 def _word_notes(word: str, tokens: Sequence[Token]) -> tuple[str, ...]:

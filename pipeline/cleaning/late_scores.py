@@ -28,13 +28,13 @@ Block = tuple[Bools, list[Pair]]
 
 
 def score_late(
-    rule: Rule, wanted: Bools, read: PairReader, folder: Path, plan: object, *, device: str, reporter: Reporter
+    rule: Rule, is_needed: Bools, read: PairReader, folder: Path, plan: object, *, device: str, reporter: Reporter
 ) -> Floats:
     """(n,) the scores of pairs by a late rule, NaN for those that are not wanted; resumes what a killed process began.
 
     Args:
         rule: the rule.
-        wanted: (n,) which pairs.
+        is_needed: (n,) which pairs.
         read: the pairs.
         folder: of the work so far; a folder in it is this rule's.
         plan: all that determines the scores.
@@ -44,17 +44,17 @@ def score_late(
     Raises:
         DataError: a model or a command fails.
     """
-    rows = hashlib.sha256(np.packbits(wanted).tobytes()).hexdigest()
+    rows = hashlib.sha256(np.packbits(is_needed).tobytes()).hexdigest()
     work = WorkFolder(folder / f"{rule.name}.late", [plan, rule.name, rows], {"scores": 1})
     try:
-        with reporter.bar(rule.name, len(wanted), "pairs", done=work.rows) as bar:
+        with reporter.bar(rule.name, len(is_needed), "pairs", done=work.rows) as bar:
 
             def save(scores: Floats) -> None:
                 work.append({"scores": scores}, {})
                 work.save()
                 bar.advance(len(scores))
 
-            blocks = _iterate_blocks(wanted, read, work.rows)
+            blocks = _iterate_blocks(is_needed, read, work.rows)
             if isinstance(rule.config, ExternalScorer):
                 _score_externally(rule.config, blocks, save)
             else:
@@ -67,26 +67,26 @@ def score_late(
         work.close()
 
 
-def _iterate_blocks(wanted: Bools, read: PairReader, done: int) -> Iterator[Block]:
+def _iterate_blocks(is_needed: Bools, read: PairReader, done: int) -> Iterator[Block]:
     """The pairs behind the first `done`, which are a multiple of ROWS_PER_SAVE, in blocks of so many."""
     block: list[Pair] = []
     row = begin = done
     for chunk in read(done):
         for source, target in zip(chunk.sources, chunk.targets, strict=True):
-            if wanted[row]:
+            if is_needed[row]:
                 block.append((source if chunk.has_source else None, target))
             row += 1
             if row % ROWS_PER_SAVE == 0:
-                yield wanted[begin:row], block
+                yield is_needed[begin:row], block
                 block, begin = [], row
     if row > begin:
-        yield wanted[begin:row], block
+        yield is_needed[begin:row], block
 
 
-def _fill(wanted: Bools, scores: Iterable[float]) -> Floats:
+def _fill(is_needed: Bools, scores: Iterable[float]) -> Floats:
     """(b,) the scores of the pairs that are wanted, NaN for the others."""
-    filled = np.full(len(wanted), np.nan)
-    filled[wanted] = np.fromiter(scores, np.float64, int(wanted.sum()))
+    filled = np.full(len(is_needed), np.nan)
+    filled[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
     return filled
 
 

@@ -58,27 +58,27 @@ class ScoreTable:
         self.names = [name for rule in rules for name in rule.columns]
         self._work, self._late = work, decisions.scores
 
-    def read(self, name: str, first: int, count: int) -> Floats:
+    def read(self, name: str, start: int, count: int) -> Floats:
         """(count,) the scores of a column, of pairs from one on."""
         late = self._late.get(name)
-        return self._work.scores(name, first, count) if late is None else late[first : first + count]
+        return self._work.scores(name, start, count) if late is None else late[start : start + count]
 
     def select_row_scores(self, number: int, row: int) -> dict[str, float | None]:
         """The scores of a pair by one rule."""
         return {name: _rounded(float(self.read(name, row, 1)[0])) for name in self.rules[number].columns}
 
-    def select_dropped_scores(self, fates: Fates, first: int) -> dict[int, dict[str, float | None]]:
+    def select_dropped_scores(self, fates: Fates, start: int) -> dict[int, dict[str, float | None]]:
         """The scores of dropped pairs by the rule that dropped each, by number.
 
         Args:
             fates: (n,) of some pairs: 0, or the number of a rule from 1.
-            first: number of the first of them.
+            start: number of the first of them.
         """
         found: dict[int, dict[str, float | None]] = {}
         for number in np.unique(fates[fates > 0]).tolist():
             rows = np.flatnonzero(fates == number)
             names = self.rules[number - 1].columns
-            scores = zip(*(self.read(name, first, len(fates))[rows].tolist() for name in names), strict=True)
+            scores = zip(*(self.read(name, start, len(fates))[rows].tolist() for name in names), strict=True)
             for row, some in zip(rows.tolist(), scores, strict=True):
                 found[row] = dict(zip(names, map(_rounded, some), strict=True))
         return dict(sorted(found.items()))

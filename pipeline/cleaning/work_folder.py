@@ -75,10 +75,10 @@ class WorkFolder:
         text = json.dumps({"plan": self._fingerprint, "rows": self.rows, "changes": self._changes})
         write_text_atomically(self.folder / PROGRESS_FILE, text)
 
-    def scores(self, name: str, first: int = 0, count: int | None = None) -> NDArray[np.float64]:
+    def scores(self, name: str, start: int = 0, count: int | None = None) -> NDArray[np.float64]:
         """(n,) the scores of a column; of `count` pairs from one on, where that is given."""
-        count = self.rows - first if count is None else count
-        return np.fromfile(self._column_file(name), np.float64, count, offset=first * NUMBER_BYTES)
+        count = self.rows - start if count is None else count
+        return np.fromfile(self._column_file(name), np.float64, count, offset=start * NUMBER_BYTES)
 
     def keys(self, name: str, number: int) -> NDArray[np.uint64]:
         """(n,) one of the keys of each pair."""

@@ -52,9 +52,9 @@ def pull(name: str, out: Path, *, revision: str | None, reporter: Reporter) -> M
     return manifest
 
 
-def _fetch(name: str, file: str, place: Path, revision: str | None) -> None:
-    """Fetch a file of the model into `place`/model."""
+def _fetch(name: str, file: str, path: Path, revision: str | None) -> None:
+    """Fetch a file of the model into `path`/model."""
     from huggingface_hub import hf_hub_download
 
     with raise_hub_errors(name, revision):
-        hf_hub_download(name, f"{MODEL_FOLDER}/{file}", revision=revision, local_dir=place)
+        hf_hub_download(name, f"{MODEL_FOLDER}/{file}", revision=revision, local_dir=path)

@@ -31,20 +31,20 @@ def requires_distinct_texts(config: DecodingConfig) -> bool:
 
 
 def distinct_texts(
-    found: Sequence[Sequence[T]],
+    results: Sequence[Sequence[T]],
     config: DecodingConfig,
     search: Callable[[list[int], DecodingConfig], Sequence[Sequence[T]]],
 ) -> list[list[T]]:
     """The best `config.n_best` texts of each row, each once, best first.
 
     Args:
-        found: the hypotheses of each row that the search as configured has found, best first.
+        results: the hypotheses of each row that the search as configured has found, best first.
         config: that search.
         search: finds the hypotheses of some rows by another configuration.
     """
-    kept, wider = [_drop_repeats(hypotheses) for hypotheses in found], config
+    kept, wider = [_drop_repeats(hypotheses) for hypotheses in results], config
     for _ in range(MAX_SEARCH_ROUNDS):
-        short = [row for row, texts in enumerate(kept) if 0 < len(texts) < min(config.n_best, len(found[row]))]
+        short = [row for row, texts in enumerate(kept) if 0 < len(texts) < min(config.n_best, len(results[row]))]
         if not short:
             break
         wider = wider.model_copy(update={"beam": 2 * wider.beam, "n_best": 2 * wider.beam})

@@ -82,9 +82,9 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: Unit) -> list[l
     ]
 
 
-def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, number: int, count: int) -> list[Candidate]:
+def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int, count: int) -> list[Candidate]:
     """The likeliest words in place of one run of masks, by a beam."""
-    places, begins, tokenizer = masked.runs[number], masked.begins[number], loaded.source_tokenizer
+    places, begins, tokenizer = masked.runs[run_index], masked.begins[run_index], loaded.source_tokenizer
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     for turn, place in enumerate(places):
         readings = [_replace_pieces(masked.ids, places, pieces) for pieces, _ in beam]
@@ -136,7 +136,7 @@ def _word_segmentations(tokenizer: Tokenizer, begins: bool) -> Tensor:
     return spelled & _allowed_pieces(tokenizer) & (starts if begins else ~starts)
 
 
-def _piece_text(tokenizer: Tokenizer, number: int) -> str:
+def _piece_text(tokenizer: Tokenizer, token_id: int) -> str:
     """The text of a piece; of bytes that are no character by themselves, their name in the vocabulary."""
-    text = tokenizer.surface(number)
-    return text if text and "\N{REPLACEMENT CHARACTER}" not in text else tokenizer.piece(number)
+    text = tokenizer.surface(token_id)
+    return text if text and "\N{REPLACEMENT CHARACTER}" not in text else tokenizer.piece(token_id)

@@ -185,20 +185,20 @@ class SimilarPair:
     cosine: float
 
 
-def similar_pairs(found: Sequence[HiddenStates], unit: Unit, count: int) -> list[SimilarPair]:
+def similar_pairs(states: Sequence[HiddenStates], unit: Unit, count: int) -> list[SimilarPair]:
     """Find the pairs with the largest cosine: of texts; of one word, or piece, in two texts; or within one text.
 
     Args:
-        found: the hidden states of texts.
+        states: the hidden states of texts.
         unit: what has a vector.
         count: the most pairs.
     """
-    tokens = [(number, token) for number, each in enumerate(found, 1) for token in each.tokens]
-    vectors = np.concatenate([each.vectors for each in found]).astype(np.float64)
+    tokens = [(number, token) for number, each in enumerate(states, 1) for token in each.tokens]
+    vectors = np.concatenate([each.vectors for each in states]).astype(np.float64)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     pairs = []
     for (one, (number, token)), (other, (number_too, token_too)) in combinations(enumerate(tokens), 2):
         same_token_elsewhere = number != number_too and token == token_too
-        if unit == "text" or len(found) == 1 or same_token_elsewhere:
+        if unit == "text" or len(states) == 1 or same_token_elsewhere:
             pairs.append(SimilarPair(token, token_too, number, number_too, float(vectors[one] @ vectors[other])))
     return sorted(pairs, key=lambda each: -each.cosine)[:count]

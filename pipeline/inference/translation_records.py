@@ -49,9 +49,9 @@ def translations_as_json(source: str, translations: Sequence[Translation]) -> di
     return {"source": source, "translations": [asdict(translation) for translation in translations]}
 
 
-def reference_file_name(test: str, number: int) -> str:
+def reference_file_name(test: str, index: int) -> str:
     """The file of a test set's references; they are numbered from 1."""
-    return f"{test}.reference.txt" if number == 1 else f"{test}.reference.{number}.txt"
+    return f"{test}.reference.txt" if index == 1 else f"{test}.reference.{index}.txt"
 
 
 def write_translations(

@@ -171,14 +171,14 @@ def quote_value(value: object) -> str:
     return f"{value!r:.60}"
 
 
-def check_names(given: Mapping[str, object], wanted: Mapping[str, object] | Sequence[str], what: str) -> None:
+def check_names(given: Mapping[str, object], expected: Mapping[str, object] | Sequence[str], what: str) -> None:
     """Raise ValueError where `given` lacks one of the names, or has another."""
-    for name in wanted:
+    for name in expected:
         if name not in given:
             raise ValueError(f"{what} {name} is missing")
     for name in given:
-        if name not in wanted:
-            raise ValueError(f"{what} {quote_value(name)} is not one of {', '.join(wanted)}")
+        if name not in expected:
+            raise ValueError(f"{what} {quote_value(name)} is not one of {', '.join(expected)}")
 
 
 def _check_number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:

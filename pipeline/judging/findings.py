@@ -297,9 +297,9 @@ def _direction_sign(scale: str) -> int:
     return -1 if scale in LOWER_IS_BETTER else 1
 
 
-def _strength_warnings(found: ChoiceFindings, given: Sequence[Preference]) -> list[str]:
+def _strength_warnings(findings: ChoiceFindings, given: Sequence[Preference]) -> list[str]:
     """Notes on strengths that the data do not determine, since no or every comparison of some systems went one way."""
-    systems = [each.strength.system for each in found.systems]
+    systems = [each.strength.system for each in findings.systems]
     counts = win_counts(given, systems)[1].sum(0)
     apart, bounded = connected_groups(counts, systems, "weak"), connected_groups(counts, systems, "strong")
     if len(apart) > 1:

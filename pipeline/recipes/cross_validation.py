@@ -94,16 +94,16 @@ def no_mean_reason(figure: str, signatures: Mapping[str, str]) -> str | None:
     return f"{figure} has no mean, as it is {apart}{remedy}"
 
 
-def leave_fold_out(recipe: Recipe, number: int, num_folds: int) -> Recipe:
+def leave_fold_out(recipe: Recipe, fold: int, num_folds: int) -> Recipe:
     """Return a recipe, called NAME-fold-NUMBER, that trains without a fold of its training data and validates on it.
 
     Args:
         recipe: the recipe.
-        number: number of the fold, from 1.
+        fold: number of the fold, from 1.
         num_folds: number of folds.
     """
-    data = recipe.data.model_copy(update={"fold": FoldConfig(number=number, of=num_folds)})
-    return recipe.model_copy(update={"name": f"{recipe.name}-fold-{number}", "data": data})
+    data = recipe.data.model_copy(update={"fold": FoldConfig(number=fold, of=num_folds)})
+    return recipe.model_copy(update={"name": f"{recipe.name}-fold-{fold}", "data": data})
 
 
 def load_folds(

@@ -297,10 +297,10 @@ def _validation_scores(manifest: Manifest) -> Evaluation:
         return add_means(evaluations_from_json(read_json(manifest.folder / "scores.json", shown=shown)))
 
 
-def add_means(found: Sequence[Evaluation]) -> Evaluation:
+def add_means(evaluations: Sequence[Evaluation]) -> Evaluation:
     """The evaluation of a validation split; of several directions its scores are the means over them, where each
     direction has one, beside those that have no mean."""
-    whole, *parts = found
+    whole, *parts = evaluations
     if not parts:
         return whole
     named = {"-".join(each.direction): each for each in parts if each.direction is not None}

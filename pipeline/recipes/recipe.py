@@ -306,14 +306,14 @@ def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]
         yield from _unusable_numbers(each, (*key, str(name)))
 
 
-def _number_problem(name: str, number: int | float, field: FieldInfo | None) -> str:
+def _number_problem(name: str, value: int | float, field: FieldInfo | None) -> str:
     """The problem with a number that no key takes; TOML reads the language codes nan and inf as numbers."""
-    if isinstance(number, int):
-        return f"{name} must be a number below 2^63, and is {format_value(number)}"
+    if isinstance(value, int):
+        return f"{name} must be a number below 2^63, and is {format_value(value)}"
     if field is not None and str in (field.annotation, *get_args(field.annotation)):
         return (
-            f"{name} = {number} is a number in TOML; a text stands in quotation marks: "
-            f'{name} = "{number}" in a recipe, --set \'{name}="{number}"\' on the command line'
+            f"{name} = {value} is a number in TOML; a text stands in quotation marks: "
+            f'{name} = "{value}" in a recipe, --set \'{name}="{value}"\' on the command line'
         )
     return f"{name} must be a finite number"
 

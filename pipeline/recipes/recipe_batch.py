@@ -103,8 +103,8 @@ def run_recipes(
             reporter.line(f"== {recipe.name} ({number} of {len(recipes)})")
         place = RunPaths(run_folder(recipe, root))
 
-        def copy_from_siblings(stage: str, recipe: Recipe = recipe, place: RunPaths = place) -> None:
-            if earlier and (plan := plan_stage(recipe, stage, place)) is not None:
+        def copy_from_siblings(stage: str, recipe: Recipe = recipe, paths: RunPaths = place) -> None:
+            if earlier and (plan := plan_stage(recipe, stage, paths)) is not None:
                 copy_from_sibling(plan, [run.folder / plan.folder.name for run in earlier], command, reporter)
 
         try:
@@ -195,27 +195,27 @@ def error_text(error: TfmError | OSError) -> str:
     return str(error)
 
 
-def plan_stage(recipe: Recipe, stage: str, place: RunPaths) -> Plan | None:
+def plan_stage(recipe: Recipe, stage: str, paths: RunPaths) -> Plan | None:
     """Return the plan of a stage whose result runs may share, where its inputs are there; else None.
 
     Args:
         recipe: the recipe.
         stage: name of the stage.
-        place: the paths of the run.
+        paths: the paths of the run.
     """
-    clean_data = chain.clean_folder(recipe, place)
+    clean_data = chain.clean_folder(recipe, paths)
     if stage == "clean" and recipe.clean is not None:
         from tfm.pipeline.stages import clean
 
-        return clean.plan_clean(recipe.clean, recipe.data, place.clean)
+        return clean.plan_clean(recipe.clean, recipe.data, paths.clean)
     if stage == "tokenize":
         from tfm.pipeline.stages import tokenize
 
-        return tokenize.plan_tokenizer(recipe.tokenizer, recipe.data, place.tokenizer, clean_data)
+        return tokenize.plan_tokenizer(recipe.tokenizer, recipe.data, paths.tokenizer, clean_data)
     if stage == "preprocess":
         from tfm.pipeline.stages import preprocess
 
-        return preprocess.plan_dataset(recipe.data, place.tokenizer, place.dataset, clean_data)
+        return preprocess.plan_dataset(recipe.data, paths.tokenizer, paths.dataset, clean_data)
     return None
 
 

@@ -104,30 +104,30 @@ def _artifact_folders(folder: Path) -> Iterator[Path]:
             yield folder / name
 
 
-def _describe_artifact(path: Path, found: Manifest | str, made: dict[str, Manifest]) -> RunPart:
+def _describe_artifact(path: Path, manifest: Manifest | str, made: dict[str, Manifest]) -> RunPart:
     num_bytes, at_work = count_bytes(Path(os.path.realpath(path))), current_writer(path)
-    if isinstance(found, str):
-        return RunPart(path.name, DAMAGED_STATUS, f"damaged: {found}", num_bytes, writer=at_work)
+    if isinstance(manifest, str):
+        return RunPart(path.name, DAMAGED_STATUS, f"damaged: {manifest}", num_bytes, writer=at_work)
     others = [
         label
-        for label, each in found.inputs.items()
+        for label, each in manifest.inputs.items()
         if label in made and made[label].fingerprint != each.fingerprint and label != path.name
     ]
     state = f"whole, but made from another {' and '.join(others)} than is here" if others else "whole"
     return RunPart(
         path.name,
-        found.stage,
+        manifest.stage,
         state,
         num_bytes,
-        found.made["created"],
-        found.fingerprint,
+        manifest.made["created"],
+        manifest.fingerprint,
         writer=at_work,
-        commands=list(commands_of(found.config)),
+        commands=list(commands_of(manifest.config)),
     )
 
 
-def _describe_training(place: Path) -> RunPart:
-    names = (path.name.removeprefix("step-") for path in (place / "checkpoints").glob("step-*"))
+def _describe_training(folder: Path) -> RunPart:
+    names = (path.name.removeprefix("step-") for path in (folder / "checkpoints").glob("step-*"))
     steps = sorted(int(name) for name in names if name.isdecimal())
-    aside = "set aside; remove it where it is not needed" if place.name != "training" else "work in progress"
-    return RunPart(place.name, "training", aside, count_bytes(place), steps=steps, writer=current_writer(place))
+    aside = "set aside; remove it where it is not needed" if folder.name != "training" else "work in progress"
+    return RunPart(folder.name, "training", aside, count_bytes(folder), steps=steps, writer=current_writer(folder))

@@ -47,9 +47,9 @@ def _parse_list(line: str) -> NBestList:
     return NBestList(source, translations)
 
 
-def _parse_translation(found: Any) -> Translation:
-    text, count = found["text"], found["num_tokens"]
-    score, log_prob = float(found["score"]), float(found["log_prob"])
+def _parse_translation(record: Any) -> Translation:
+    text, count = record["text"], record["num_tokens"]
+    score, log_prob = float(record["score"]), float(record["log_prob"])
     if not isinstance(text, str) or type(count) is not int or not 0 <= count < 2**31:
         raise ValueError("`text` and `num_tokens` are a text and a whole number")
     if not math.isfinite(score) or not math.isfinite(log_prob):
@@ -57,11 +57,11 @@ def _parse_translation(found: Any) -> Translation:
     return Translation(text, score, log_prob, count)
 
 
-def list_as_json(found: NBestList, features: dict[str, list[float]], scores: list[float]) -> str:
+def list_as_json(nbest: NBestList, features: dict[str, list[float]], scores: list[float]) -> str:
     """Return a list with the features and the score of each translation, as a line.
 
     Args:
-        found: the list, in the order that it has now.
+        nbest: the list, in the order that it has now.
         features: by name, of each translation.
         scores: of each translation.
     """
@@ -71,6 +71,6 @@ def list_as_json(found: NBestList, features: dict[str, list[float]], scores: lis
             "score": scores[place],
             "features": {name: values[place] for name, values in features.items()},
         }
-        for place, each in enumerate(found.translations)
+        for place, each in enumerate(nbest.translations)
     ]
-    return json.dumps({"source": found.source, "translations": translations}, ensure_ascii=False)
+    return json.dumps({"source": nbest.source, "translations": translations}, ensure_ascii=False)

@@ -52,10 +52,10 @@ def describe_cpuinfo(lines: Iterable[str]) -> dict[str, str | None]:
     return _run_lscpu(found.get("model name") or " ".join(numbers), flags)
 
 
-def describe_sysctl(found: Mapping[str, str]) -> dict[str, str | None]:
+def describe_sysctl(values: Mapping[str, str]) -> dict[str, str | None]:
     """Description of the processor by macOS."""
-    flags = [MACOS_FEATURES[name] for name, value in found.items() if value == "1" and name in MACOS_FEATURES]
-    return _run_lscpu(found.get("machdep.cpu.brand_string", ""), flags)
+    flags = [MACOS_FEATURES[name] for name, value in values.items() if value == "1" and name in MACOS_FEATURES]
+    return _run_lscpu(values.get("machdep.cpu.brand_string", ""), flags)
 
 
 def _run_lscpu(name: str, flags: Iterable[str]) -> dict[str, str | None]:

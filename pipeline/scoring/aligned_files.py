@@ -63,8 +63,8 @@ def texts_of(made: Manifest) -> dict[str, list[str]]:
     return read_aligned_files({name: made.folder / f"{name}.txt" for name in names})
 
 
-def _reference_name(number: int) -> str:
-    return "reference" if number == 1 else f"reference.{number}"
+def _reference_name(index: int) -> str:
+    return "reference" if index == 1 else f"reference.{index}"
 
 
 def scored_splits(data: "Dataset", scored: EvalSplit) -> "dict[str, Split]":

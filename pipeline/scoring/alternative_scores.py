@@ -228,9 +228,9 @@ def item_as_json(of: ScoredItem) -> dict[str, Any]:
     return {**of.item.row, "log_probs": list(of.log_probs), "pieces": list(of.pieces), **alone}
 
 
-def score_rows(found: Mapping[str, Any]) -> list[tuple[object, ...]]:
+def score_rows(scores: Mapping[str, Any]) -> list[tuple[object, ...]]:
     """The table of a set, from its JSON: a row for each rule, then one for each category."""
-    parts: list[tuple[str | None, Mapping[str, Any]]] = [(None, found), *found["categories"].items()]
+    parts: list[tuple[str | None, Mapping[str, Any]]] = [(None, scores), *scores["categories"].items()]
     return [
         (
             RULE_LABELS[rule] if category is None else f"{RULE_LABELS[rule]}: {category}",

@@ -99,9 +99,11 @@ def _normalize_text(text: str) -> bytes:
     return " ".join(text.split()).encode("utf-8", "surrogatepass")
 
 
-def are_same_texts(one: str | None, other: str | None) -> bool:
+def are_same_texts(digest: str | None, other_digest: str | None) -> bool:
     """Whether two fingerprints are of the same lines, in whatever order where both have that part."""
-    return one == other or bool({*(one or "").split(JOINT_RUN_MARK)} & {*(other or "").split(JOINT_RUN_MARK)} - {""})
+    return digest == other_digest or bool(
+        {*(digest or "").split(JOINT_RUN_MARK)} & {*(other_digest or "").split(JOINT_RUN_MARK)} - {""}
+    )
 
 
 def split_fingerprint(split: "Split") -> str:

@@ -47,13 +47,13 @@ def summary_statistics(sources: Sequence[str], texts: Sequence[str]) -> SummaryS
     )
 
 
-def summary_scores(names: Sequence[str], found: SummaryStatistics) -> tuple[dict[str, Score], dict[str, str]]:
+def summary_scores(names: Sequence[str], statistics: SummaryStatistics) -> tuple[dict[str, Score], dict[str, str]]:
     """The figures that are named as scores, and the reasons why others are missing."""
     values = {
-        "length": (found.length, f"unit:word|{_TOKENIZATION_SIGNATURE}|stat:mean"),
-        "compression": (found.compression, f"unit:word|{_TOKENIZATION_SIGNATURE}|stat:mean-source/hypothesis"),
+        "length": (statistics.length, f"unit:word|{_TOKENIZATION_SIGNATURE}|stat:mean"),
+        "compression": (statistics.compression, f"unit:word|{_TOKENIZATION_SIGNATURE}|stat:mean-source/hypothesis"),
         "novelty": (
-            found.novelty[NOVELTY_ORDER],
+            statistics.novelty[NOVELTY_ORDER],
             f"n:{NOVELTY_ORDER}|{_TOKENIZATION_SIGNATURE}|stat:not-in-source/ngrams*100",
         ),
     }

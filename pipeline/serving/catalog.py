@@ -186,9 +186,9 @@ def _task_problem(task: object) -> str | None:
     return None
 
 
-def _language_pairs(own: Sequence[str], has_source_language: bool, place: Path) -> tuple[tuple[str, str], ...]:
+def _language_pairs(own: Sequence[str], has_source_language: bool, folder: Path) -> tuple[tuple[str, str], ...]:
     """The languages that a model translates between, as far as it or its run tells."""
-    source, target = _run_languages(place)
+    source, target = _run_languages(folder)
     if has_source_language:
         return tuple((one, other) for one in own for other in own if one != other)
     if own:
@@ -196,10 +196,10 @@ def _language_pairs(own: Sequence[str], has_source_language: bool, place: Path) 
     return ((source, target),)
 
 
-def _run_languages(place: Path) -> tuple[str, str]:
+def _run_languages(folder: Path) -> tuple[str, str]:
     """The languages of a run's corpus, by what its dataset was made of."""
     unknown = UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE
-    dataset = place.parent / "dataset"
+    dataset = folder.parent / "dataset"
     try:
         about = read_manifest(dataset, dataset).config.get("data")
     except (DataError, OSError):

@@ -34,12 +34,12 @@ class Log:
         self._write({"level": "warning", "message": text}, f"warning: {text}")
 
     def request(
-        self, number: str, method: str, path: str, status: int, seconds: float, caller: str, texts: list[str] | None
+        self, request_id: str, method: str, path: str, status: int, seconds: float, caller: str, texts: list[str] | None
     ) -> None:
         """Write a line about a request that was answered.
 
         Args:
-            number: of the request, as its response has it.
+            request_id: of the request, as its response has it.
             method: of HTTP.
             path: without the query.
             status: of HTTP.
@@ -49,14 +49,14 @@ class Log:
         """
         fields: dict[str, object] = {
             "level": "info",
-            "request": number,
+            "request": request_id,
             "method": method,
             "path": path,
             "status": status,
             "seconds": round(seconds, 4),
             "caller": caller,
         }
-        line = f"{caller} {method} {path} {status} {seconds:.3f} s {number}"
+        line = f"{caller} {method} {path} {status} {seconds:.3f} s {request_id}"
         if self.with_texts and texts:
             cut = [text[:MAX_TEXT_CHARS] for text in texts]
             fields["texts"], line = cut, f"{line} {json.dumps(cut, ensure_ascii=False)}"

@@ -169,9 +169,9 @@ def _score_sets(
     return {"kind": kind, "sets": found}, lines
 
 
-def _show_scores(found: Mapping[str, Any], reporter: Reporter) -> None:
-    for each in found["sets"]:
-        title = f"{each['name']}: {each['count']:,} {TITLES[found['kind']]}"
+def _show_scores(scores: Mapping[str, Any], reporter: Reporter) -> None:
+    for each in scores["sets"]:
+        title = f"{each['name']}: {each['count']:,} {TITLES[scores['kind']]}"
         reporter.table(title, COLUMNS, score_rows(each))
         for rule, why in each["missing"].items():
             reporter.line(f"  {rule} is left out: {why}")

@@ -61,7 +61,7 @@ def plan_model(
     *,
     seed: int,
     evaluation: EvaluationConfig,
-    first: Manifest | None = None,
+    pretrained: Manifest | None = None,
 ) -> Plan:
     """Return the plan of `train`.
 
@@ -73,16 +73,16 @@ def plan_model(
         out: the folder of the run; the model lies in `out`/model.
         seed: the seed of the run.
         evaluation: the [evaluation] part of a recipe.
-        first: the manifest of the model that it starts from, verified; None for none.
+        pretrained: the manifest of the model that it starts from, verified; None for none.
 
     Raises:
         DataError: the model to start from has another tokenizer.
     """
     data = open_artifact(dataset, "preprocess")
     inputs = {"dataset": data.as_input()}
-    if first is not None:
-        check_pretrained_fits(first, model, data, config.lora)
-        inputs["init_from"] = first.as_input()
+    if pretrained is not None:
+        check_pretrained_fits(pretrained, model, data, config.lora)
+        inputs["init_from"] = pretrained.as_input()
     inputs |= vector_inputs(model)
     guide = config.guided_alignment
     inputs |= links_input(None if guide is None else guide.links)
@@ -90,7 +90,7 @@ def plan_model(
         "training": _training_settings(config),
         "model": model.model_dump(mode="json", exclude=_keys_without_effect(model)),
     }
-    if first is not None and keeps_statistics(first, data, config.image_statistics):
+    if pretrained is not None and keeps_statistics(pretrained, data, config.image_statistics):
         parts["image_statistics"] = config.image_statistics
     abilities = ABILITIES[model.task]
     metrics = config.select_validation_scores(labels=abilities.labels is not None)
@@ -199,7 +199,7 @@ def train(
         first = open_artifact(Path(str(config.init_from)), "train")
         model = config_from_pretrained(first, model)
         check_adapter_fits(first, model, config.lora)
-    stage_plan = plan_model(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, first=first)
+    stage_plan = plan_model(config, model, decoding, dataset, out, seed=seed, evaluation=evaluation, pretrained=first)
     if is_fresh(stage_plan, talk):
         return
     from tfm.pipeline.training.session import train_and_publish

@@ -92,19 +92,19 @@ class RunningText(LanguageModel):
         """
         length, size = len(self._token_stream(split)), max(budget // self.block, 1)
 
-        def begin(number: int) -> tuple[np.random.Generator, int]:
-            rng = np.random.default_rng([seed, number, _WINDOW_RNG_STREAM])
+        def begin(epoch: int) -> tuple[np.random.Generator, int]:
+            rng = np.random.default_rng([seed, epoch, _WINDOW_RNG_STREAM])
             return rng, int(rng.integers(min(self.block, length - self.block + 1)))
 
-        def epoch(number: int) -> Sequence[Rows]:
-            rng, first = begin(number)
+        def epoch(index: int) -> Sequence[Rows]:
+            rng, first = begin(index)
             shards = Shards((length - first) // self.block, split.shard_rows)
             if split.is_sharded and len(shards) > 1:
-                return self._sharded_batches(shards, first, size, seed, number)
+                return self._sharded_batches(shards, first, size, seed, index)
             return EqualBatches(rng.permutation(np.arange(first, length - self.block + 1, self.block)), size)
 
-        def num_batches(number: int) -> int:
-            shards = Shards((length - begin(number)[1]) // self.block, split.shard_rows)
+        def num_batches(epoch: int) -> int:
+            shards = Shards((length - begin(epoch)[1]) // self.block, split.shard_rows)
             if split.is_sharded:
                 return sum(-(-shards.size(shard) // size) for shard in range(len(shards)))
             return -(-shards.num_rows // size)

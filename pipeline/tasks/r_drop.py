@@ -93,8 +93,8 @@ def _logit_gradients(log_p: list[Tensor], smoothing: float, alpha: float) -> tup
 
 def two_pass_loss(
     output: OutputLayer,
-    first: Tensor,
-    second: Tensor,
+    first_hidden: Tensor,
+    second_hidden: Tensor,
     targets: Tensor,
     *,
     smoothing: float,
@@ -105,8 +105,8 @@ def two_pass_loss(
 
     Args:
         output: the output layer.
-        first: (N, E), its input in the first pass.
-        second: (N, E), its input in the second pass.
+        first_hidden: (N, E), its input in the first pass.
+        second_hidden: (N, E), its input in the second pass.
         targets: (N,).
         smoothing: eps of label smoothing.
         alpha: the factor of L_KL.
@@ -118,9 +118,9 @@ def two_pass_loss(
     if isinstance(output, AdaptiveSoftmax) and output.cutoffs:
         raise ValueError("R-Drop asks an adaptive softmax for all that it leaves out: it needs the full softmax")
     layer = output.words if isinstance(output, AdaptiveSoftmax) else output
-    (weight, first), (_, second) = (logits_factors(layer, each) for each in (first, second))
+    (weight, first_hidden), (_, second_hidden) = (logits_factors(layer, each) for each in (first_hidden, second_hidden))
     if counts is not None:
-        first, second = (each * counts[:, None] for each in (first, second))
-    dtype = layer.compute_dtype if layer.compute_dtype in LOW_PRECISION_DTYPES else first.dtype
-    given = first, second, weight, targets, smoothing, alpha, dtype, counts
+        first_hidden, second_hidden = (each * counts[:, None] for each in (first_hidden, second_hidden))
+    dtype = layer.compute_dtype if layer.compute_dtype in LOW_PRECISION_DTYPES else first_hidden.dtype
+    given = first_hidden, second_hidden, weight, targets, smoothing, alpha, dtype, counts
     return _TwoCrossEntropies.apply(*given)  # type: ignore[no-untyped-call,no-any-return]

@@ -211,20 +211,18 @@ class PairTask:
         lengths = self.lengths(split)
         split = replace(split, weights=split.weights[:] * (self.num_predictions(split) > 0))
 
-        def epoch(number: int) -> Sequence[Rows]:
-            found = make_batches(
-                *lengths, budget=budget, seed=seed, epoch=number, weights=split.weights_in_epoch(number)
-            )
+        def epoch(index: int) -> Sequence[Rows]:
+            found = make_batches(*lengths, budget=budget, seed=seed, epoch=index, weights=split.weights_in_epoch(index))
             if not found:
-                raise empty_epoch_error(number)
+                raise empty_epoch_error(index)
             return found
 
         size = make_batch_counter(np.maximum(*lengths), budget=budget, seed=seed, weights_of=split.weights_in_epoch)
 
-        def num_batches(number: int) -> int:
-            found = size(number)
+        def num_batches(epoch: int) -> int:
+            found = size(epoch)
             if not found:
-                raise empty_epoch_error(number)
+                raise empty_epoch_error(epoch)
             return found
 
         return Epochs(epoch, num_batches, int(np.maximum(*lengths).sum()))

@@ -102,9 +102,9 @@ def shard_batches(
         repeats: For each place how often its rows occurred before in the update; none: never.
     """
 
-    def make_shard(place: int, rows: Rows, number: int) -> BatchShard:
-        some = None if repeats is None else repeats[place][number::count]
-        return BatchShard(place, rows[number::count], number, count, some)
+    def make_shard(batch_index: int, rows: Rows, rank: int) -> BatchShard:
+        some = None if repeats is None else repeats[batch_index][rank::count]
+        return BatchShard(batch_index, rows[rank::count], rank, count, some)
 
     return [
         [make_shard(place, rows, number) for place, rows in batches if len(rows) > number] for number in range(count)

@@ -50,14 +50,16 @@ def encoder_config(given: ModelConfig) -> ModelConfig:
     return given.model_copy(update={"architecture": "encoder_only", "decoder": StackConfig(), **without})
 
 
-def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
+def config_from_pretrained(pretrained: Manifest, model: ModelConfig) -> ModelConfig:
     """The config of a model that starts from another, which was verified: keys that the recipe names, else its.
 
     Raises RecipeError where the recipe names another shape, or no task where the other model learned another.
     """
-    given = read_model_config(first)
+    given = read_model_config(pretrained)
     if given.task != model.task and "task" not in model.model_fields_set:
-        raise RecipeError(f"{first.path} learned {given.task}: set model.task, to that or to what it is to learn now")
+        raise RecipeError(
+            f"{pretrained.path} learned {given.task}: set model.task, to that or to what it is to learn now"
+        )
     own = {*RECIPE_KEYS, *(TASK_KEYS if given.task != model.task else ())}
     if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
         given, own = encoder_config(given), {*own, "decoder", "tie"}
@@ -66,7 +68,7 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
     for key, value in flatten_keys(model.model_dump(exclude_unset=True)):
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
             raise RecipeError(
-                f"model.{key} = {value!r} is not that of {first.path}, from which training starts "
+                f"model.{key} = {value!r} is not that of {pretrained.path}, from which training starts "
                 f"({there.get(key, 'it has none')!r}): remove it, and the value of that model is used"
             )
     own |= may_differ & model.model_fields_set
@@ -74,7 +76,7 @@ def config_from_pretrained(first: Manifest, model: ModelConfig) -> ModelConfig:
     try:
         return ModelConfig.model_validate(taken)
     except ValidationError as error:
-        raise RecipeError(f"with the shape of {first.path}: {error.errors()[0]['msg']}") from error
+        raise RecipeError(f"with the shape of {pretrained.path}: {error.errors()[0]['msg']}") from error
 
 
 def check_starting_model(init_from: str, model: ModelConfig, images: ImagesConfig | None) -> None:
@@ -99,7 +101,7 @@ def check_starting_model(init_from: str, model: ModelConfig, images: ImagesConfi
 
 
 def check_pretrained_fits(
-    first: Manifest, model: ModelConfig, dataset: Manifest, lora: LoraConfig | None = None
+    pretrained: Manifest, model: ModelConfig, dataset: Manifest, lora: LoraConfig | None = None
 ) -> None:
     """Check that a model to start from reads by the dataset's tokenizer, or that the dataset's is the model's own with
     more pieces.
@@ -107,7 +109,7 @@ def check_pretrained_fits(
     Images may have other means and deviations, which `training.image_statistics` is about, but no other shape.
 
     Args:
-        first: the manifest of the model to start from, verified.
+        pretrained: the manifest of the model to start from, verified.
         model: the [model] part of a recipe.
         dataset: the manifest of the dataset, verified.
         lora: the [training.lora] part of a recipe; None for none.
@@ -116,23 +118,23 @@ def check_pretrained_fits(
         DataError: the tokenizers differ.
         RecipeError: the tokenizer has more pieces, and the model cannot have more.
     """
-    given = read_model_config(first)
+    given = read_model_config(pretrained)
     whole = loads_all_weights(given, model)
-    check_image_shape(first, dataset)
+    check_image_shape(pretrained, dataset)
     if not whole and model.vision is not None:
         return
     try:
         if whole:
-            check_tokenizer(first, dataset)
+            check_tokenizer(pretrained, dataset)
         else:
-            check_source_tokenizer(first, dataset)
+            check_source_tokenizer(pretrained, dataset)
     except DataError:
-        if not has_extended_vocab(first, dataset, whole=whole):
+        if not has_extended_vocab(pretrained, dataset, whole=whole):
             raise
         if given.has_adaptive_tails:
             raise RecipeError(
-                f"{first.path} has an adaptive softmax, whose clusters go by the order of its pieces: it gets no more "
-                "of them (tokenizer.grow)"
+                f"{pretrained.path} has an adaptive softmax, whose clusters go by the order of its pieces: it gets no "
+                "more of them (tokenizer.grow)"
             ) from None
         if lora is not None:
             raise RecipeError(
@@ -141,60 +143,60 @@ def check_pretrained_fits(
             ) from None
 
 
-def keeps_statistics(first: Manifest, dataset: Manifest, asked: str) -> bool:
+def keeps_statistics(pretrained: Manifest, dataset: Manifest, asked: str) -> bool:
     """Return whether images are normalized by the means and deviations of the model to start from.
 
     Args:
-        first: the manifest of the model to start from.
+        pretrained: the manifest of the model to start from.
         dataset: the manifest of the dataset.
         asked: training.image_statistics.
 
     Raises:
         RecipeError: the setting is not the default, and there are no images.
     """
-    has_images = have_images(first, dataset)
+    has_images = have_images(pretrained, dataset)
     if asked != "model" and not has_images:
         raise RecipeError(
-            f'training.image_statistics = "{asked}" is for models of images, and {first.path} reads none, or the '
+            f'training.image_statistics = "{asked}" is for models of images, and {pretrained.path} reads none, or the '
             "dataset has none: remove it"
         )
     return has_images and asked == "model"
 
 
-def has_extended_vocab(first: Manifest, dataset: Manifest, *, whole: bool) -> bool:
+def has_extended_vocab(pretrained: Manifest, dataset: Manifest, *, whole: bool) -> bool:
     """Return whether a dataset's tokenizers are those of a model, at least one of them with more pieces.
 
     Args:
-        first: the manifest of the model.
+        pretrained: the manifest of the model.
         dataset: the manifest of the dataset.
         whole: whether both sides count; else the source alone.
     """
-    before, after = load_tokenizer_pair(first.folder), load_tokenizer_pair(dataset.folder / TOKENIZER_FOLDER)
+    before, after = load_tokenizer_pair(pretrained.folder), load_tokenizer_pair(dataset.folder / TOKENIZER_FOLDER)
     if whole and len({*before}) != len({*after}):
         return False
     sides = [*zip(before, after, strict=True)][: 2 if whole else 1]
     return all(is_extension(new, old) or new.document == old.document for old, new in sides)
 
 
-def check_adapter_fits(first: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
+def check_adapter_fits(pretrained: Manifest, model: ModelConfig, lora: LoraConfig | None) -> None:
     """Raise RecipeError where adapters alone would be trained, and a head beside them would stay random.
 
     Args:
-        first: the manifest of the model to start from.
+        pretrained: the manifest of the model to start from.
         model: the [model] part of a recipe.
         lora: the [training.lora] part of a recipe; None for none.
     """
-    if lora is not None and not loads_all_weights(read_model_config(first), model):
+    if lora is not None and not loads_all_weights(read_model_config(pretrained), model):
         raise RecipeError(
-            f"training.lora trains adapters alone, and {first.path} lacks weights of a model for {model.task}: "
+            f"training.lora trains adapters alone, and {pretrained.path} lacks weights of a model for {model.task}: "
             "train all weights for it first"
         )
 
 
-def read_model_config(first: Manifest) -> ModelConfig:
+def read_model_config(pretrained: Manifest) -> ModelConfig:
     """The config of a model that was verified. Raises DataError where it is none."""
-    place = first.path / "config.json"
+    place = pretrained.path / "config.json"
     try:
-        return ModelConfig.model_validate(read_json(first.folder / "config.json", shown=place))
+        return ModelConfig.model_validate(read_json(pretrained.folder / "config.json", shown=place))
     except ValidationError as error:
         raise DataError(f"not a model: {validation_problem(error)}", file=place) from error

@@ -57,30 +57,30 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
 
 
 def load_pretrained(
-    state: TrainState, model: ModelConfig, first: Path, tokenizers: tuple[Tokenizer, Tokenizer], reporter: Reporter
+    state: TrainState, model: ModelConfig, pretrained: Path, tokenizers: tuple[Tokenizer, Tokenizer], reporter: Reporter
 ) -> None:
     """Give a new training the weights of a published model: all, or of another task's all but its head.
 
     Args:
         state: changed in place.
         model: the [model] part of a recipe.
-        first: the folder of the published model.
+        pretrained: the folder of the published model.
         tokenizers: of source and target, those of that model or extended ones; a row of a new piece is the mean of the
             rows of the pieces whose place it takes.
         reporter: receives messages.
     """
-    loaded, (own, adapters) = load_model(first, "cpu"), split_adapters(state.model.state_dict())
+    loaded, (own, adapters) = load_model(pretrained, "cpu"), split_adapters(state.model.state_dict())
     body, theirs = remove_ties(own), remove_ties(loaded.model.state_dict())
     whole = loads_all_weights(loaded.config, model)
     if not whole:
         body, theirs = encoder_weights(body), encoder_weights(theirs)
     num_new = resize_embeddings(theirs, body, loaded, tokenizers, model, whole=whole)
     shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
-    check_fit(shapes, found, first)
+    check_fit(shapes, found, pretrained)
     with torch.no_grad():
         for name, tensor in body.items():
             tensor.copy_(theirs[name])
-    what = f"all weights of {first}" if whole else f"the encoder of {first}"
+    what = f"all weights of {pretrained}" if whole else f"the encoder of {pretrained}"
     anew = "" if whole else "; its head is drawn anew"
     reporter.line(f"training: begins with {what} ({loaded.config.task}){anew}")
     if num_new:

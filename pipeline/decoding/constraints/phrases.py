@@ -153,8 +153,8 @@ def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tu
     return tuple(rest if follows else alone), tuple(alone)
 
 
-def _contains_pieces(pieces: Pieces, other: Pieces) -> bool:
-    return any(pieces[place : place + len(other)] == other for place in range(len(pieces)))
+def _contains_pieces(pieces: Pieces, phrase: Pieces) -> bool:
+    return any(pieces[place : place + len(phrase)] == phrase for place in range(len(pieces)))
 
 
 def _quote_phrase(phrase: str) -> str:

@@ -23,9 +23,9 @@ def corrupt_text(text: str, others: Sequence[str], rng: Random) -> str | None:
     return None
 
 
-def _replace_words(text: str, other: str, rng: Random) -> str:
+def _replace_words(text: str, other_text: str, rng: Random) -> str:
     by_words = len(text.split()) > 1
-    words, new = (text.split(), other.split()) if by_words else (list(text), list(other))
+    words, new = (text.split(), other_text.split()) if by_words else (list(text), list(other_text))
     count = math.ceil(CORRUPTED_SHARE * len(words))
     begin = rng.randint(0, len(words) - count)
     from_there = rng.randint(0, max(0, len(new) - count))

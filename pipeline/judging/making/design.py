@@ -38,14 +38,14 @@ def full_assignment(kind: CampaignKind, num_systems: int, num_segments: int, rng
 
 
 def balanced_assignment(
-    kind: CampaignKind, num_systems: int, num_segments: int, num_judges: int, each: int, rng: Random
+    kind: CampaignKind, num_systems: int, num_segments: int, num_judges: int, judges_per_text: int, rng: Random
 ) -> list[list[Assignment]]:
-    """The items of every judge if `each` of them see a text: each of the N segments once, in their order.
+    """The items of every judge if `judges_per_text` of them see a text: each of the N segments once, in their order.
 
     Segments go in blocks in which a judge meets every set of systems shown together once, a Latin square (Fisher
-    1935) whose columns are the segments of the block: judges are drawn anew for each block into groups of `each`, who
-    see the same, and every further group sees the systems moved on by one. In a block that is not whole, and so in
-    all, the counts of any two systems differ by one at most for every judge.
+    1935) whose columns are the segments of the block: judges are drawn anew for each block into groups of
+    `judges_per_text`, who see the same, and every further group sees the systems moved on by one. In a block that is
+    not whole, and so in all, the counts of any two systems differ by one at most for every judge.
     """
     together = groups_shown_together(kind, num_systems)
     asked: list[list[Assignment]] = [[] for _ in range(num_judges)]
@@ -53,7 +53,7 @@ def balanced_assignment(
         judges = rng.sample(range(num_judges), num_judges)
         names = rng.sample(range(num_systems), num_systems)
         for place, judge in enumerate(judges):
-            moved = place // each
+            moved = place // judges_per_text
             for segment, systems in zip(range(begin, num_segments), together, strict=False):
                 shown = tuple(names[(system + moved) % num_systems] for system in systems)
                 asked[judge].append(Assignment(segment, shown))

@@ -28,7 +28,7 @@ def evaluations_as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     return content if not means else {**content, "means": means}
 
 
-def evaluation_entry(found: Evaluation) -> dict[str, Any]:
+def evaluation_entry(evaluation: Evaluation) -> dict[str, Any]:
     """One evaluation as scores.json has it."""
     lengths = [
         {
@@ -38,26 +38,34 @@ def evaluation_entry(found: Evaluation) -> dict[str, Any]:
             "metrics": _metrics_json(group.scores),
             **({} if group.unit == "words" else {"unit": group.unit}),
         }
-        for group in found.lengths
+        for group in evaluation.lengths
     ]
-    languages = {} if found.direction is None else {"direction": [*found.direction], "zero_shot": found.zero_shot}
+    languages = (
+        {}
+        if evaluation.direction is None
+        else {"direction": [*evaluation.direction], "zero_shot": evaluation.zero_shot}
+    )
     return {
-        "split": found.name,
+        "split": evaluation.name,
         **languages,
-        "texts": found.texts,
-        "metrics": _metrics_json(found.scores),
-        "missing": dict(found.missing),
-        "num_segments": found.num_segments,
-        "labels": None if found.labels is None else asdict(found.labels),
-        **({} if found.entities is None else {"entities": asdict(found.entities)}),
-        **({"summaries": {side: asdict(each) for side, each in found.summaries.items()}} if found.summaries else {}),
-        **({"errors": {name: asdict(each) for name, each in found.errors.items()}} if found.errors else {}),
-        "length_of": found.length_of,
+        "texts": evaluation.texts,
+        "metrics": _metrics_json(evaluation.scores),
+        "missing": dict(evaluation.missing),
+        "num_segments": evaluation.num_segments,
+        "labels": None if evaluation.labels is None else asdict(evaluation.labels),
+        **({} if evaluation.entities is None else {"entities": asdict(evaluation.entities)}),
+        **(
+            {"summaries": {side: asdict(each) for side, each in evaluation.summaries.items()}}
+            if evaluation.summaries
+            else {}
+        ),
+        **({"errors": {name: asdict(each) for name, each in evaluation.errors.items()}} if evaluation.errors else {}),
+        "length_of": evaluation.length_of,
         "lengths": lengths,
         "samples": {
-            "worst": [_sample_json(sample) for sample in found.worst],
-            "random": [_sample_json(sample) for sample in found.random],
-            "shown": [_sample_json(sample) for sample in found.shown],
+            "worst": [_sample_json(sample) for sample in evaluation.worst],
+            "random": [_sample_json(sample) for sample in evaluation.random],
+            "shown": [_sample_json(sample) for sample in evaluation.shown],
         },
     }
 

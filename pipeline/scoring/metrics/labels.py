@@ -74,16 +74,20 @@ def label_scores(
     return LabelScores(by_label, confusion)
 
 
-def label_score(right: int, given: int, wanted: int) -> LabelScore:
+def label_score(num_correct: int, num_predicted: int, num_gold: int) -> LabelScore:
     """Compute precision, recall and F1 = 2 TP / (2 TP + FP + FN) in 0..100; 0 / 0 is 0.
 
     Args:
-        right: TP.
-        given: TP + FP.
-        wanted: TP + FN.
+        num_correct: TP.
+        num_predicted: TP + FP.
+        num_gold: TP + FN.
     """
-    precision, recall, f1 = right / max(given, 1), right / max(wanted, 1), 2 * right / max(given + wanted, 1)
-    return LabelScore(100 * precision, 100 * recall, 100 * f1, wanted)
+    precision, recall, f1 = (
+        num_correct / max(num_predicted, 1),
+        num_correct / max(num_gold, 1),
+        2 * num_correct / max(num_predicted + num_gold, 1),
+    )
+    return LabelScore(100 * precision, 100 * recall, 100 * f1, num_gold)
 
 
 def accuracy(hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig) -> Score:

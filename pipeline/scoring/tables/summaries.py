@@ -8,9 +8,9 @@ from tfm.pipeline.scoring.tables.labels import Table
 EMPTY_CELL = "–"
 
 
-def summary_tables(found: Mapping[str, SummaryStatistics]) -> list[Table]:
+def summary_tables(statistics: Mapping[str, SummaryStatistics]) -> list[Table]:
     """Length, compression and novelty of each side, by its name; nothing where there is none."""
-    if not found:
+    if not statistics:
         return []
     novel = [f"new {order}-grams %" for order in NGRAM_ORDERS]
     rows = [
@@ -21,6 +21,6 @@ def summary_tables(found: Mapping[str, SummaryStatistics]) -> list[Table]:
                 for value in (each.length, each.compression, *each.novelty.values())
             ),
         ]
-        for side, each in found.items()
+        for side, each in statistics.items()
     ]
     return [("summaries", ("texts", "words", "compression", *novel), rows)]

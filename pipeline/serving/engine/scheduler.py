@@ -79,24 +79,24 @@ class Scheduler:
             return Loaded(key, str(error) or type(error).__name__)
         return Loaded(key)
 
-    def _begin(self, number: int, query: Query) -> list[Reply]:
+    def _begin(self, query_id: int, query: Query) -> list[Reply]:
         network = self._networks.get(query.model)
         if network is None:
-            return [Answer(number, problem=NOT_LOADED_MESSAGE, is_fault=True)]
+            return [Answer(query_id, problem=NOT_LOADED_MESSAGE, is_fault=True)]
         try:
             work = network.work(query)
         except TfmError as error:
-            return [Answer(number, problem=str(error))]
+            return [Answer(query_id, problem=str(error))]
         except Exception as error:
-            return [_fault(number, error)]
+            return [_fault(query_id, error)]
         if isinstance(work, Sentence):
             group = query.model, work.beam
-            self._search_of(group, network).add(number, work.source)
-            self._sentences[number] = group, work
+            self._search_of(group, network).add(query_id, work.source)
+            self._sentences[query_id] = group, work
         elif isinstance(work, Iterator):
-            self._streams[number] = query.model, work
+            self._streams[query_id] = query.model, work
         else:
-            self._computations.append((number, query.model, work))
+            self._computations.append((query_id, query.model, work))
         return []
 
     def _search_of(self, group: tuple[str, int], network: Network) -> "ContinuousBeamSearch":
@@ -129,30 +129,30 @@ class Scheduler:
                 replies.append(Answer(key, sentence.answer(hypothesis)))
         return replies
 
-    def _next_part(self, number: int) -> list[Reply]:
+    def _next_part(self, query_id: int) -> list[Reply]:
         """The next part of a text; the last one is the answer."""
-        _, parts = self._streams[number]
+        _, parts = self._streams[query_id]
         try:
             part = next(parts)
         except TfmError as error:
-            reply: Reply = Answer(number, problem=str(error))
+            reply: Reply = Answer(query_id, problem=str(error))
         except Exception as error:
-            reply = _fault(number, error)
+            reply = _fault(query_id, error)
         else:
             if part is None:
                 return []
             if isinstance(part, str):
-                return [Part(number, part)]
-            reply = Answer(number, part)
-        del self._streams[number]
+                return [Part(query_id, part)]
+            reply = Answer(query_id, part)
+        del self._streams[query_id]
         return [reply]
 
-    def _cancel(self, number: int) -> None:
-        if number in self._sentences:
-            group, _ = self._sentences.pop(number)
-            self._searches[group].remove(number)
-        self._streams.pop(number, None)
-        self._computations = deque(each for each in self._computations if each[0] != number)
+    def _cancel(self, query_id: int) -> None:
+        if query_id in self._sentences:
+            group, _ = self._sentences.pop(query_id)
+            self._searches[group].remove(query_id)
+        self._streams.pop(query_id, None)
+        self._computations = deque(each for each in self._computations if each[0] != query_id)
 
     def _forget_unwanted(self) -> None:
         """Free the memory of versions that nothing is asked of any more."""
@@ -164,16 +164,16 @@ class Scheduler:
         self._unwanted &= busy
 
 
-def _answer(number: int, compute: Callable[[], Any]) -> Answer:
+def _answer(query_id: int, compute: Callable[[], Any]) -> Answer:
     """The answer that a computation gives."""
     try:
-        return Answer(number, compute())
+        return Answer(query_id, compute())
     except TfmError as error:
-        return Answer(number, problem=str(error))
+        return Answer(query_id, problem=str(error))
     except Exception as error:
-        return _fault(number, error)
+        return _fault(query_id, error)
 
 
-def _fault(number: int, error: Exception) -> Answer:
+def _fault(query_id: int, error: Exception) -> Answer:
     """The answer where the server itself has failed. The text of an error may hold that of a query: it is left out."""
-    return Answer(number, problem=f"the server failed at this ({type(error).__name__})", is_fault=True)
+    return Answer(query_id, problem=f"the server failed at this ({type(error).__name__})", is_fault=True)

@@ -50,6 +50,6 @@ class Network(Protocol):
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""
 
 
-def as_records(found: Sequence[Translation]) -> list[Record]:
+def as_records(translations: Sequence[Translation]) -> list[Record]:
     """Translations or labels as plain values."""
-    return [(each.text, each.score, each.log_prob, each.num_tokens) for each in found]
+    return [(each.text, each.score, each.log_prob, each.num_tokens) for each in translations]

@@ -156,18 +156,18 @@ def _label_query(model: ServedModel, text: str, top: int) -> Query:
     return Query(model.version.key, "label", " ".join(text.splitlines()), n_best=top)
 
 
-def _labels(found: list[tuple[str, float, float, int]]) -> list[dict[str, Any]]:
+def _labels(records: list[tuple[str, float, float, int]]) -> list[dict[str, Any]]:
     """Labels with their probabilities; a text without pieces has none."""
     return [
         {"label": text, "probability": round(math.exp(log_prob), 6)}
-        for text, _, log_prob, num_tokens in found
+        for text, _, log_prob, num_tokens in records
         if num_tokens
     ]
 
 
-def _tags(text: str, found: list[tuple[str, float, float, int]]) -> list[dict[str, str | None]]:
+def _tags(text: str, records: list[tuple[str, float, float, int]]) -> list[dict[str, str | None]]:
     """Each word of a text with its tag; null for a word beyond what the model reads."""
-    words, tags = text.split(), found[0][0].split()
+    words, tags = text.split(), records[0][0].split()
     return [{"word": word, "tag": tag} for word, tag in zip(words, [*tags, *[None] * len(words)], strict=False)]
 
 

@@ -141,15 +141,15 @@ def read_runs(html: str) -> Iterator[Run | str]:
     yield builder.build(depth > 0)
 
 
-def _end_of_kept(tokens: Sequence[HtmlToken], place: int) -> int:
+def _end_of_kept(tokens: Sequence[HtmlToken], index: int) -> int:
     """The number of the token after an element that is kept whole; after the token, of any other."""
-    token = tokens[place]
+    token = tokens[index]
     if token.kind != "start" or token.name in VOID or not is_verbatim(token):
-        return place + 1
+        return index + 1
     if token.raw.endswith("/>") and token.name in ("svg", "math"):
-        return place + 1
+        return index + 1
     depth = 0
-    for number in range(place, len(tokens)):
+    for number in range(index, len(tokens)):
         each = tokens[number]
         if each.name == token.name:
             depth += 1 if each.kind == "start" else -1

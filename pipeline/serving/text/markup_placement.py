@@ -163,12 +163,12 @@ class MarkupPlacement:
         found: Floats = self._words.strengths * (2 * self._words.shares(start, end) - 1)
         return found
 
-    def _boundary(self, area: _Area, place: int, borders: Sequence[int]) -> tuple[int, int]:
+    def _boundary(self, area: _Area, index: int, borders: Sequence[int]) -> tuple[int, int]:
         """The border between words, and the character, with most of what stands before a place before it."""
-        gains = np.concatenate([[0.0], self._alignment_gains(0, place)[area.first : area.last].cumsum()])
+        gains = np.concatenate([[0.0], self._alignment_gains(0, index)[area.first : area.last].cumsum()])
         word = max(borders, key=lambda border: gains[border - area.first])
         spans = self._words.spans
-        if place == 0 or self._source[place - 1].isspace():
+        if index == 0 or self._source[index - 1].isspace():
             return word, spans[word][0] if word < area.last else area.end
         return word, spans[word - 1][1] if word > area.first else area.start
 

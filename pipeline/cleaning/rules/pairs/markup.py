@@ -35,6 +35,6 @@ def _may_have_markup(text: str) -> bool:
     return "://" in text or "www." in text or not HINTS.isdisjoint(text)
 
 
-def _trim(found: str) -> str:
+def _trim(text: str) -> str:
     """Return an address without the full stop of its sentence."""
-    return found.rstrip(".,;:!?)")
+    return text.rstrip(".,;:!?)")
