@@ -49,14 +49,14 @@ UnnumberedPieces = tuple[Mapping[str, float], Sequence[Sequence[str]]]
 
 @dataclass(frozen=True)
 class TokenizerSource:
-    """A tokenizer's file. data: its content. form: a key of `TOKENIZER_FORMATS`. about: what files beside it say of
-    control tokens and of what is done to texts. beside: by name those that are read."""
+    """A tokenizer's file. data: its content. form: a key of `TOKENIZER_FORMATS`. tokenizer_config: what files beside it
+    say of control tokens and of what is done to texts. companions: by name those that are read."""
 
     file: Path
     data: bytes
     form: str
-    about: Mapping[str, Any]
-    beside: Mapping[str, Path]
+    tokenizer_config: Mapping[str, Any]
+    companions: Mapping[str, Path]
 
     @property
     def is_code_point_tokenizer(self) -> bool:
@@ -80,13 +80,13 @@ class TokenizerSource:
 @dataclass(frozen=True)
 class TokenizerFormat:
     """name: as messages call it. read: makes tokenizer.json, and of pieces without an id their scores and all merges.
-    key: the recipe's key that is for this form alone. beside: files that are read with it, if they are there.
+    key: the recipe's key that is for this form alone. companions: files that are read with it, if they are there.
     has_ids: whether its pieces have ids of their own."""
 
     name: str
     read: Callable[[TokenizerSource, TokenizerConfig], tuple[JsonDocument, UnnumberedPieces | None]]
     key: str | None = None
-    beside: Sequence[str] = SETTINGS_FILES
+    companions: Sequence[str] = SETTINGS_FILES
     has_ids: Callable[[TokenizerConfig], bool] = lambda config: True
 
 
@@ -103,15 +103,15 @@ def find_source(config: TokenizerConfig) -> TokenizerSource:
         raise DataError("no such file", file=place) from None
     file = folder.folder / name
     form = _detect_tokenizer_format(data, name, file, folder)
-    about: dict[str, Any] = {}
-    beside: dict[str, Path] = {}
-    for each in TOKENIZER_FORMATS[form].beside:
+    tokenizer_config: dict[str, Any] = {}
+    companions: dict[str, Path] = {}
+    for each in TOKENIZER_FORMATS[form].companions:
         if each != name and folder.has(each):
-            beside[each] = folder.locate(each)
-            about |= folder.read_document(each) if each in SETTINGS_FILES else {}
+            companions[each] = folder.locate(each)
+            tokenizer_config |= folder.read_document(each) if each in SETTINGS_FILES else {}
     if config.codes_vocabulary is not None:
-        beside["codes_vocabulary"] = Path(config.codes_vocabulary)
-    return TokenizerSource(file, data, form, about, beside)
+        companions["codes_vocabulary"] = Path(config.codes_vocabulary)
+    return TokenizerSource(file, data, form, tokenizer_config, companions)
 
 
 def _locate_file(path: Path) -> tuple[ReceivedFolder, str]:
@@ -193,26 +193,29 @@ def _read_sentencepiece(source: TokenizerSource, config: TokenizerConfig) -> tup
 
 def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     lines = source.lines
-    about = {"do_lower_case": not has_upper_case(lines), **_check_settings(source, WORDPIECE_CLASSES, len(lines))}
-    unknown = about["unk_token"] = config.unk_token or about.get("unk_token") or "[UNK]"
+    tokenizer_config = {
+        "do_lower_case": not has_upper_case(lines),
+        **_check_settings(source, WORDPIECE_CLASSES, len(lines)),
+    }
+    unknown = tokenizer_config["unk_token"] = config.unk_token or tokenizer_config.get("unk_token") or "[UNK]"
     if unknown not in lines:
         raise ValueError(
             f"it is a list of pieces, a line each, as BERT's vocab.txt, and lacks {unknown}: name the piece for "
             "what is unknown (tokenizer.unk_token)"
         )
-    return build_wordpiece_json(lines, about), None
+    return build_wordpiece_json(lines, tokenizer_config), None
 
 
 def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     other = MERGES_FILE if source.form == VOCAB_FILE else VOCAB_FILE
-    if other not in source.beside:
+    if other not in source.companions:
         raise ValueError(f"it is one of the two files {VOCAB_FILE} and {MERGES_FILE}: put {other} beside it")
-    data = read_bounded_file(source.beside[other], shown=source.file.parent / other, max_bytes=MAX_BYTES)
+    data = read_bounded_file(source.companions[other], shown=source.file.parent / other, max_bytes=MAX_BYTES)
     vocab = source.document if source.form == VOCAB_FILE else parse_json(data)
     lines = source.lines if source.form == MERGES_FILE else _decode_lines(data, source.file.parent / other)
     if not _is_vocabulary(vocab):
         raise ValueError(f"{VOCAB_FILE} has not a number for each piece")
-    about = _check_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
+    tokenizer_config = _check_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
     if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_level_alphabet(), " "}:
         raise ValueError(f"{MERGES_FILE} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
@@ -223,28 +226,30 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
     control = {
         **ROBERTA_CONTROL_TOKENS,
         "eos_token": END_OF_TEXT,
-        **{key: each for key, each in about.items() if each is not None},
+        **{key: each for key, each in tokenizer_config.items() if each is not None},
     }
-    return build_byte_level_json(vocab, lines, about, control), None
+    return build_byte_level_json(vocab, lines, tokenizer_config, control), None
 
 
 def _check_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
     """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
     tokenizers, or adds tokens."""
-    about = {key: each.get("content") if isinstance(each, dict) else each for key, each in source.about.items()}
-    name = str(about.get("tokenizer_class") or classes[0]).removesuffix("Fast")
-    numbers = source.about.get("added_tokens_decoder") or {}
+    tokenizer_config = {
+        key: each.get("content") if isinstance(each, dict) else each for key, each in source.tokenizer_config.items()
+    }
+    name = str(tokenizer_config.get("tokenizer_class") or classes[0]).removesuffix("Fast")
+    numbers = source.tokenizer_config.get("added_tokens_decoder") or {}
     is_larger = not all(str(number).isdecimal() and int(number) < size for number in numbers)
-    adds = "added_tokens.json" in source.beside or is_larger
+    adds = "added_tokens.json" in source.companions or is_larger
     if name not in classes or adds:
         what = "has added tokens" if adds else f"is of the class {name:.80}"
         raise ValueError(
             f"the vocabulary {what}: load it with transformers, save it, and give the tokenizer.json that this writes"
         )
     for key in ("do_lower_case", "strip_accents", "tokenize_chinese_chars", "add_prefix_space", "do_basic_tokenize"):
-        if not isinstance(about.get(key), bool | None):
-            raise ValueError(f"{key} = {about[key]!r:.60} beside it is not true or false")
-    return about
+        if not isinstance(tokenizer_config.get(key), bool | None):
+            raise ValueError(f"{key} = {tokenizer_config[key]!r:.60} beside it is not true or false")
+    return tokenizer_config
 
 
 def _read_bpe_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, UnnumberedPieces | None]:
@@ -268,18 +273,22 @@ def _read_tiktoken_ranks(source: TokenizerSource, config: TokenizerConfig) -> tu
 
 
 TOKENIZER_FORMATS: Mapping[str, TokenizerFormat] = {
-    "tokenizer.json": TokenizerFormat("a tokenizer.json", _read_tokenizer_json, beside=(*SETTINGS_FILES, ORIGINAL_IDS)),
+    "tokenizer.json": TokenizerFormat(
+        "a tokenizer.json", _read_tokenizer_json, companions=(*SETTINGS_FILES, ORIGINAL_IDS)
+    ),
     "sentencepiece": TokenizerFormat("a SentencePiece model", _read_sentencepiece),
-    "vocab.txt": TokenizerFormat("BERT's vocab.txt", _read_wordpiece, beside=(*SETTINGS_FILES, "added_tokens.json")),
+    "vocab.txt": TokenizerFormat(
+        "BERT's vocab.txt", _read_wordpiece, companions=(*SETTINGS_FILES, "added_tokens.json")
+    ),
     VOCAB_FILE: TokenizerFormat(
         "GPT-2's vocab.json with merges.txt",
         _read_byte_level,
-        beside=(*SETTINGS_FILES, "added_tokens.json", MERGES_FILE),
+        companions=(*SETTINGS_FILES, "added_tokens.json", MERGES_FILE),
     ),
     MERGES_FILE: TokenizerFormat(
         "GPT-2's merges.txt with vocab.json",
         _read_byte_level,
-        beside=(*SETTINGS_FILES, "added_tokens.json", VOCAB_FILE),
+        companions=(*SETTINGS_FILES, "added_tokens.json", VOCAB_FILE),
     ),
     "codes": TokenizerFormat(
         "codes of subword-nmt or fastBPE",

@@ -60,7 +60,7 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     is_ours = [pieces.get(number) for number in range(len(SPECIAL_TOKENS))] == [*SPECIAL_TOKENS]
     if is_ours and not given:
         tokenizer = Tokenizer.from_json(json.dumps({**document, "post_processor": None}))
-        if (file := source.beside.get(ORIGINAL_IDS)) is not None:  # one of ours that was taken before
+        if (file := source.companions.get(ORIGINAL_IDS)) is not None:  # one of ours that was taken before
             ids = load_original_ids(file.parent, source.file.name, tokenizer.vocab_size)
             tokenizer = tokenizer.with_original_ids(ids)
         return ForeignTokenizer(tokenizer, form.name, {})
@@ -88,7 +88,7 @@ def _control_tokens(source: TokenizerSource) -> dict[str, str]:
     """The names of control tokens in files beside a tokenizer, by their keys."""
     found: dict[str, str] = {}
     for key in (key for keys in KEYS_BY_ROLE.values() for key in keys):
-        value = source.about.get(key)
+        value = source.tokenizer_config.get(key)
         spelled: Any = value.get("content") if isinstance(value, Mapping) else value
         if spelled is not None and not (isinstance(spelled, str) and spelled):
             raise ValueError(f"{key} = {json.dumps(value, ensure_ascii=False):.60} beside it is not a token")
@@ -103,5 +103,5 @@ def tokenizer_files(config: TokenizerConfig) -> dict[str, Path]:
     Raises DataError where it is of no known format, or is not there.
     """
     source = find_source(config)
-    named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.beside.items()}
+    named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.companions.items()}
     return {"file": source.file, **named}

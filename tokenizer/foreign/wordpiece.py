@@ -9,7 +9,7 @@ BERT_CONTROL_TOKENS = dict(zip(CONTROL_KEYS, ("[UNK]", "[SEP]", "[PAD]", "[CLS]"
 
 
 def build_wordpiece_json(lines: Sequence[str], tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
-    """tokenizer.json of the lines of a vocab.txt. about: see `bert_steps`, and names of control tokens."""
+    """tokenizer.json of the lines of a vocab.txt. tokenizer_config: see `bert_steps`, and names of control tokens."""
     vocab = {piece: number for number, piece in enumerate(lines)}
     unknown = tokenizer_config.get("unk_token", BERT_CONTROL_TOKENS["unk_token"])
     model = {"type": "WordPiece", "unk_token": unknown, "vocab": vocab}
