@@ -1,6 +1,7 @@
 """`tfm serve` as it is deployed: behind nginx with TLS, one of two servers killed; the steps of the container."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -13,11 +14,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.cli.user import Stages
+from tests.cli.user import Stages, tfm, write_lines
 from tests.serving import Server, running_server
 from tests.test_docs import ROOT
 
@@ -154,3 +156,40 @@ def test_the_service_is_valid_for_systemd(tmp_path: Path) -> None:
     )
     done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+RUN_DEPLOYMENT = """
+import sys, time
+from ray import serve
+from serving import app
+serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])})
+serve.run(app)
+print("ready", flush=True)
+sys.stdin.read()
+serve.shutdown()
+"""
+
+
+def test_the_deployment_of_ray_serve_translates_as_tfm_translate_does(stages: Stages, tmp_path: Path) -> None:
+    """The example of docs/serving/operation.md, with the model of the tests."""
+    pytest.importorskip("ray.serve", reason="no ray[serve]")
+    text = (ROOT / "docs" / "serving" / "operation.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert "/models/demo" in example
+    (tmp_path / "serving.py").write_text(example.replace("/models/demo", str(stages.folder)), "utf-8")
+    lines = ["eins zwei", "drei"]
+    source = write_lines(tmp_path / "source.txt", lines)
+    expected = tfm("translate", stages.folder, source, "--device", "cpu").out.splitlines()
+    port = free_port()
+    command = [sys.executable, "-c", RUN_DEPLOYMENT, str(port)]
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}", "OMP_NUM_THREADS": "1"}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes) as process:
+        assert process.stdout is not None
+        while "ready" not in (line := process.stdout.readline()):
+            assert line, "it ended"
+        body = json.dumps({"q": lines}).encode()
+        with urlopen(Request(f"http://127.0.0.1:{port}/", body), timeout=60) as answer:
+            found = json.load(answer)
+        process.communicate("", timeout=60)
+    assert found == {"translatedText": expected}
