@@ -128,7 +128,7 @@ def _apply_scores(rule: Rule, scores: Floats, alive: Bools) -> tuple[Bools, Rule
     return failed, RuleResult(rule.name, measured, int(failed.sum()), int((failed & alive).sum()), None, limits)
 
 
-def _apply_keys(rule: Rule, work: WorkFolder, alive: Bools, made: Decisions) -> tuple[Bools, RuleResult]:
+def _apply_keys(rule: Rule, work: WorkFolder, alive: Bools, decisions: Decisions) -> tuple[Bools, RuleResult]:
     """The pairs (n,) that fail a rule by the keys of all; among all pairs, and among those that are still there."""
     found = []
     for rows in (np.ones(work.rows, np.bool_), alive):
@@ -136,6 +136,6 @@ def _apply_keys(rule: Rule, work: WorkFolder, alive: Bools, made: Decisions) -> 
         keys, count = (work.keys(rule.name, number)[rows] for number in range(rule.num_keys)), int(rows.sum())
         scores[rows] = count_equal(keys, count) if rule.name == "boilerplate" else ~first_of_each(keys, count)
         found.append(scores)
-    made.scores[rule.name] = found[1]
+    decisions.scores[rule.name] = found[1]
     (_, alone), (failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in found)
     return failed, replace(result, alone=alone.alone, measured=work.rows)

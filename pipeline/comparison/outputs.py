@@ -264,11 +264,11 @@ def _read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
     return run, System(output.name, {name: segments}, figures, name, known.get(name), evaluation)
 
 
-def _read_scores(made: Manifest) -> Any:
-    shown = made.path / "scores.json"
+def _read_scores(manifest: Manifest) -> Any:
+    shown = manifest.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
-        evaluations = evaluations_from_json(read_json(made.folder / "scores.json", shown=shown))
-    return made, (*read_test_scores(made), evaluations, texts_of(made))
+        evaluations = evaluations_from_json(read_json(manifest.folder / "scores.json", shown=shown))
+    return manifest, (*read_test_scores(manifest), evaluations, texts_of(manifest))
 
 
 def _manifest_of(path: Path, fingerprint_: str) -> Manifest:

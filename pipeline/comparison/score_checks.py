@@ -22,7 +22,7 @@ TOLERANCE = 1e-6
 
 
 def check_scores(
-    made: Manifest,
+    manifest: Manifest,
     scored: Evaluation,
     segments: Segments,
     figures: Mapping[str, Sequence[SegmentValues]],
@@ -33,7 +33,7 @@ def check_scores(
     A score is computed again where this version of tfm would give it the same signature.
 
     Args:
-        made: the manifest of the folder.
+        manifest: the manifest of the folder.
         scored: what its scores.json says.
         segments: the texts in it.
         figures: what its segments.jsonl says, by test set.
@@ -44,8 +44,8 @@ def check_scores(
     """
     num = len(segments.hypotheses)
     lines = {name: len(rows) for name, rows in figures.items()}
-    if SEGMENTS_FILE not in made.files:
-        raise DataError(f"is missing: {REMEDY}", file=made.path / SEGMENTS_FILE)
+    if SEGMENTS_FILE not in manifest.files:
+        raise DataError(f"is missing: {REMEDY}", file=manifest.path / SEGMENTS_FILE)
     if lines != {scored.name: num}:
         counts = (
             " and ".join(f"{format_count(count, 'line')} of {name!r:.80}" for name, count in lines.items())
@@ -53,19 +53,19 @@ def check_scores(
         )
         there = format_count(num, "hypothesis", "hypotheses")
         problem = f"has {counts}, but the folder has {there} of {scored.name!r:.80}: {REMEDY}"
-        raise DataError(problem, file=made.path / SEGMENTS_FILE)
+        raise DataError(problem, file=manifest.path / SEGMENTS_FILE)
     if scored.num_segments != num:
         there = format_count(num, "hypothesis", "hypotheses")
         problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {there}: {REMEDY}"
-        raise DataError(problem, file=made.path / SCORES_FILE)
+        raise DataError(problem, file=manifest.path / SCORES_FILE)
     references = segments.references[0]
     known = {texts_fingerprint(references, segments.identifying_sources), texts_fingerprint(references)}
     if scored.texts is not None and not any(are_same_texts(scored.texts, each) for each in known):
-        raise DataError(f"is of other references than reference.txt: {REMEDY}", file=made.path / SCORES_FILE)
+        raise DataError(f"is of other references than reference.txt: {REMEDY}", file=manifest.path / SCORES_FILE)
     for name, score in score_texts(segments.hypotheses, segments.references, config).items():
         given = scored.scores.get(name)
         if given is None or given.signature != score.signature:
             continue
         if not math.isclose(given.score, score.score, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
             problem = f"says {name} {given.score:.4f}, but the texts in the folder have {score.score:.4f}: {REMEDY}"
-            raise DataError(problem, file=made.path / SCORES_FILE)
+            raise DataError(problem, file=manifest.path / SCORES_FILE)

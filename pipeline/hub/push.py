@@ -64,12 +64,12 @@ def push(
     return PushedCommit(str(sent.commit_url), str(sent.oid))
 
 
-def _operations(made: Manifest, card: str) -> dict[str, Any]:
+def _operations(manifest: Manifest, card: str) -> dict[str, Any]:
     """The files to send, by path: those that the manifest names, itself, and the card."""
     from huggingface_hub import CommitOperationAdd
 
-    names = [*made.files, MANIFEST_FILE]
-    sent: Mapping[str, Path | bytes] = {f"{MODEL_FOLDER}/{each}": made.folder / each for each in names}
+    names = [*manifest.files, MANIFEST_FILE]
+    sent: Mapping[str, Path | bytes] = {f"{MODEL_FOLDER}/{each}": manifest.folder / each for each in names}
     return {
         path: CommitOperationAdd(path, str(content) if isinstance(content, Path) else content)
         for path, content in {**sent, CARD_FILE: card.encode()}.items()

@@ -231,7 +231,7 @@ def run_chain(
     root: Path = Path("runs"),
     command: Sequence[str],
     reporter: Reporter,
-    before: Callable[[str], None] = lambda stage: None,
+    on_stage: Callable[[str], None] = lambda stage: None,
     only: Sequence[str] = tuple(STAGES_BY_NAME),
     scores: Reporter | None = None,
 ) -> RunPaths:
@@ -244,7 +244,7 @@ def run_chain(
         root: the folder of all runs.
         command: the command line, for the manifests.
         reporter: receives messages.
-        before: called with the name of each stage before it runs.
+        on_stage: called with the name of each stage before it runs.
         only: the stages that are run.
         scores: receives the scores of evaluation, if that is not `reporter`.
     """
@@ -260,7 +260,7 @@ def run_chain(
         reporter.line(f"[{number}/{len(plan)}] {stage}")
 
         def run_one_stage(stage: str = stage) -> None:
-            before(stage)
+            on_stage(stage)
             shown = scores if stage == "evaluate" and scores is not None else reporter
             run_stage(recipe, stage, root=root, command=command, reporter=shown)
 

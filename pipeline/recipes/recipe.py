@@ -226,7 +226,7 @@ def _remove_null(node: Any) -> Any:
 
 def _validate_section(
     section: type[_Section],
-    said: Mapping[str, Any],
+    values: Mapping[str, Any],
     settings: Sequence[Setting],
     file: str,
     origins: Origins,
@@ -238,7 +238,7 @@ def _validate_section(
     prefix = () if part is None else (part,)
 
     def content_with_settings(some: Sequence[Setting]) -> Any:
-        raw = copy.deepcopy(dict(said))
+        raw = copy.deepcopy(dict(values))
         for setting in some:
             set_value(raw, setting, Recipe)
         if part is None:

@@ -113,7 +113,7 @@ def run_recipes(
                 root=root,
                 command=command,
                 reporter=reporter,
-                before=copy_from_siblings,
+                on_stage=copy_from_siblings,
                 only=only,
                 scores=scores,
             )

@@ -104,14 +104,14 @@ def _artifact_folders(folder: Path) -> Iterator[Path]:
             yield folder / name
 
 
-def _describe_artifact(path: Path, manifest: Manifest | str, made: dict[str, Manifest]) -> RunPart:
+def _describe_artifact(path: Path, manifest: Manifest | str, manifests: dict[str, Manifest]) -> RunPart:
     num_bytes, at_work = count_bytes(Path(os.path.realpath(path))), current_writer(path)
     if isinstance(manifest, str):
         return RunPart(path.name, DAMAGED_STATUS, f"damaged: {manifest}", num_bytes, writer=at_work)
     others = [
         label
         for label, each in manifest.inputs.items()
-        if label in made and made[label].fingerprint != each.fingerprint and label != path.name
+        if label in manifests and manifests[label].fingerprint != each.fingerprint and label != path.name
     ]
     state = f"whole, but made from another {' and '.join(others)} than is here" if others else "whole"
     return RunPart(

@@ -34,15 +34,15 @@ class PassiveWaiting:
         """Whether threads sleep at once."""
         return self._end is not None
 
-    def switch(self, on: bool) -> None:
+    def switch(self, is_passive: bool) -> None:
         """Let threads sleep at once, or spin."""
-        if on and self._end is None:
+        if is_passive and self._end is None:
             began, self._end = threading.Event(), threading.Event()
             threads = torch.get_num_threads()
             threading.Thread(target=_occupy_extra_team, args=(threads, began, self._end), daemon=True).start()
             weakref.finalize(self, self._end.set)
             began.wait()
-        elif not on and self._end is not None:
+        elif not is_passive and self._end is not None:
             self._end.set()
             self._end = None
 

@@ -153,4 +153,4 @@ class CpuLoadWatch:
                 f"other programs use {load.others:.1f} of the {processors} processors: until they end, the "
                 f"{self.threads} threads of this training sleep while they wait for each other"
             )
-        self.waits.switch(on=crowded)
+        self.waits.switch(is_passive=crowded)

@@ -50,17 +50,17 @@ def write_texts(
         (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
 
 
-def texts_of(made: Manifest) -> dict[str, list[str]]:
+def texts_of(manifest: Manifest) -> dict[str, list[str]]:
     """The texts in a folder of scores, by name, references after the hypotheses. Raises DataError where it has none."""
-    names = ["source"] if "source.txt" in made.files else []
+    names = ["source"] if "source.txt" in manifest.files else []
     names.append("hypotheses")
     number = 1
-    while f"{_reference_name(number)}.txt" in made.files:
+    while f"{_reference_name(number)}.txt" in manifest.files:
         names.append(_reference_name(number))
         number += 1
-    if "hypotheses.txt" not in made.files or number == 1:
-        raise DataError("has no texts: remove the folder and run `tfm evaluate` again", file=made.path)
-    return read_aligned_files({name: made.folder / f"{name}.txt" for name in names})
+    if "hypotheses.txt" not in manifest.files or number == 1:
+        raise DataError("has no texts: remove the folder and run `tfm evaluate` again", file=manifest.path)
+    return read_aligned_files({name: manifest.folder / f"{name}.txt" for name in names})
 
 
 def _reference_name(index: int) -> str:

@@ -144,26 +144,26 @@ def proportion_interval_name(count: int) -> str:
 
 
 def alternatives_as_json(
-    of: AlternativeSet, kind: AlternativeKind, scored: Sequence[ScoredItem], told: InputWarnings
+    items: AlternativeSet, kind: AlternativeKind, scored: Sequence[ScoredItem], warnings: InputWarnings
 ) -> dict[str, Any]:
     """Return all that is known of a set: shares in percent by rule, the same by category, and items missed by the sum.
 
     Args:
-        of: the set.
+        items: the set.
         kind: of its items.
         scored: its items with their log-probabilities.
-        told: problems in reading them.
+        warnings: problems in reading them.
     """
     rules = _scoring_rules(kind, scored)
     categories = sorted({each.item.category for each in scored if each.item.category is not None})
     by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
     return {
-        "name": of.name,
-        **_score_part(scored, rules, kind, told),
+        "name": items.name,
+        **_score_part(scored, rules, kind, warnings),
         "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NO_UNCONDITIONAL_REASON},
-        "cut": told.num_cut,
-        "unknown": told.num_unknown,
-        "categories": {name: _score_part(each, rules, kind, told) for name, each in by_category.items()},
+        "cut": warnings.num_cut,
+        "unknown": warnings.num_unknown,
+        "categories": {name: _score_part(each, rules, kind, warnings) for name, each in by_category.items()},
         "failures": [
             _failure_json(each)
             for each in scored
@@ -180,7 +180,7 @@ def _scoring_rules(kind: AlternativeKind, scored: Sequence[ScoredItem]) -> list[
 
 
 def _score_part(
-    scored: Sequence[ScoredItem], rules: Sequence[str], kind: AlternativeKind, told: InputWarnings
+    scored: Sequence[ScoredItem], rules: Sequence[str], kind: AlternativeKind, warnings: InputWarnings
 ) -> dict[str, Any]:
     """The shares of some items by each rule; their signature counts the items that were not read as they are."""
     chance = 100 * mean(1 / len(each.item.alternatives) for each in scored)
@@ -188,7 +188,7 @@ def _score_part(
     if scored[0].alone is not None:
         read = "end:no|pieces:of-joined-text"
     lines = {each.item.line for each in scored}
-    read_otherwise = {"cut": len(lines & told.cut_lines), "unknown": len(lines & told.unknown_lines)}
+    read_otherwise = {"cut": len(lines & warnings.cut_lines), "unknown": len(lines & warnings.unknown_lines)}
     about = "".join(f"{name}:{count}|" for name, count in read_otherwise.items() if count)
     shared = f"{read}|count:{len(scored)}|chance:{chance:.4g}|{about}ties:shared|stat:share*100"
     shared = f"{shared}|interval:{proportion_interval_name(len(scored))}"
@@ -248,22 +248,22 @@ def score_rows(scores: Mapping[str, Any]) -> list[tuple[object, ...]]:
 COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signature")
 
 
-def input_warnings(told: InputWarnings, items: Sequence[AlternativeItem]) -> list[str]:
+def input_warnings(warnings: InputWarnings, items: Sequence[AlternativeItem]) -> list[str]:
     """Messages to the user on how the items were read."""
     said, num = [], len(items)
-    if told.num_cut:
-        were = "was" if told.num_cut == 1 else "were"
-        longer = format_share(told.num_cut, num, "context", "is", "are")
+    if warnings.num_cut:
+        were = "was" if warnings.num_cut == 1 else "were"
+        longer = format_share(warnings.num_cut, num, "context", "is", "are")
         said.append(f"{longer} longer than the model reads, and {were} cut")
-    if told.num_unknown:
+    if warnings.num_unknown:
         said.append(
-            f"{format_share(told.num_unknown, num, 'item', 'has', 'have')} a text with pieces that the tokenizer does "
-            "not know"
+            f"{format_share(warnings.num_unknown, num, 'item', 'has', 'have')} a text with pieces that the tokenizer "
+            "does not know"
         )
-    if told.word_joins:
-        ends = format_share(len(told.word_joins), num, "context", "ends", "end")
+    if warnings.word_joins:
+        ends = format_share(len(warnings.word_joins), num, "context", "ends", "end")
         said.append(
-            f'{ends} within a word that a choice goes on with ("{told.word_joins[0]}"): '
+            f'{ends} within a word that a choice goes on with ("{warnings.word_joins[0]}"): '
             "texts are joined as they are written, so begin a choice with a space where a new word begins"
         )
     return said

@@ -88,26 +88,26 @@ def _joins_context(loaded: LoadedModel, kind: AlternativeKind) -> bool:
 
 
 def _make_request_builder(
-    loaded: LoadedModel, items: AlternativeSet, kind: AlternativeKind, told: InputWarnings
+    loaded: LoadedModel, items: AlternativeSet, kind: AlternativeKind, warnings: InputWarnings
 ) -> Callable[[AlternativeItem], list[Request]]:
     """Return the function that turns an item of a set into requests to a model."""
     if ABILITIES[loaded.config.task].translates:
-        return _Seq2SeqRequests(loaded, items.name, told).requests
+        return _Seq2SeqRequests(loaded, items.name, warnings).requests
     if ABILITIES[loaded.config.task].hides_pieces:
         limit = loaded.model.max_length - 1
-        reader = _TextRequests(loaded.source_tokenizer.encode, limit, (), items.name, told)
+        reader = _TextRequests(loaded.source_tokenizer.encode, limit, (), items.name, warnings)
     else:
         prompts = PromptEncoder(loaded)
-        reader = _TextRequests(prompts.encode, prompts.context, (EOS_ID,), items.name, told)
+        reader = _TextRequests(prompts.encode, prompts.context, (EOS_ID,), items.name, warnings)
     return reader.requests_after_context if _joins_context(loaded, kind) else reader.requests_of_whole_texts
 
 
 class _Seq2SeqRequests:
     """Requests of a translation model: source, and target with its end."""
 
-    def __init__(self, loaded: LoadedModel, name: str, told: InputWarnings) -> None:
+    def __init__(self, loaded: LoadedModel, name: str, warnings: InputWarnings) -> None:
         loaded.check_reads_text("questions and contrast sets are of texts")
-        self._loaded, self._name, self._told = loaded, name, told
+        self._loaded, self._name, self._warnings = loaded, name, warnings
 
     def requests(self, item: AlternativeItem) -> list[Request]:
         limit = self._loaded.model.max_length - 1
@@ -116,7 +116,7 @@ class _Seq2SeqRequests:
             raise _item_error("a translation model needs a source, and this one has no pieces", self._name, item)
         targets = self._loaded.target_tokenizer.encode_batch(item.alternatives)
         _check_item(item, self._name, targets, limit)
-        _count_problems(self._told, item, cut=len(source) > limit, texts=targets)
+        _count_problems(self._warnings, item, cut=len(source) > limit, texts=targets)
         return [(tuple(source[:limit]), (*target, EOS_ID)) for target in targets]
 
 
@@ -128,14 +128,14 @@ class _TextRequests:
         limit: the most pieces that are read at once.
         end: the pieces that end a whole text.
         name: the name of the set.
-        told: receives problems.
+        warnings: receives problems.
     """
 
     def __init__(
-        self, encode: Callable[[str], list[int]], limit: int, end: Pieces, name: str, told: InputWarnings
+        self, encode: Callable[[str], list[int]], limit: int, end: Pieces, name: str, warnings: InputWarnings
     ) -> None:
         self._encode, self._limit, self._end = encode, limit, end
-        self._name, self._told = name, told
+        self._name, self._warnings = name, warnings
 
     def requests_of_whole_texts(self, item: AlternativeItem) -> list[Request]:
         """Each text, with its end where it is predicted, after nothing."""
@@ -144,7 +144,7 @@ class _TextRequests:
             raise _item_error(problem, self._name, item)
         texts = [self._encode(text) for text in item.alternatives]
         _check_item(item, self._name, texts, self._limit - len(self._end))
-        _count_problems(self._told, item, cut=False, texts=texts)
+        _count_problems(self._warnings, item, cut=False, texts=texts)
         return [((), (*text, *self._end)) for text in texts]
 
     def requests_after_context(self, item: AlternativeItem) -> list[Request]:
@@ -157,17 +157,19 @@ class _TextRequests:
         for texts in (added, alone):
             _check_item(item, self._name, texts, self._limit)
         too_many = max(0, max(map(len, wholes)) - self._limit)
-        _count_problems(self._told, item, cut=too_many > 0, texts=added)
+        _count_problems(self._warnings, item, cut=too_many > 0, texts=added)
         if (glued := _word_across_boundary(item)) is not None:
-            self._told.word_joins.append(glued)
+            self._warnings.word_joins.append(glued)
         shown = tuple(own[too_many:start])
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
 
 
-def _count_problems(told: InputWarnings, item: AlternativeItem, *, cut: bool, texts: Sequence[Sequence[int]]) -> None:
+def _count_problems(
+    warnings: InputWarnings, item: AlternativeItem, *, cut: bool, texts: Sequence[Sequence[int]]
+) -> None:
     """Note whether the context of an item was cut, and whether one of its texts has an unknown piece."""
-    told.cut_lines |= {item.line} if cut else set()
-    told.unknown_lines |= {item.line} if any(UNK_ID in text for text in texts) else set()
+    warnings.cut_lines |= {item.line} if cut else set()
+    warnings.unknown_lines |= {item.line} if any(UNK_ID in text for text in texts) else set()
 
 
 def _check_item(item: AlternativeItem, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:

@@ -112,14 +112,14 @@ class WordVectorTask(PairTask):
             )
 
     def _predictions(
-        self, model: Any, batch: TextBatch, kept: Tensor, reach: Tensor, keys: Keys
+        self, model: Any, batch: TextBatch, is_kept: Tensor, reach: Tensor, keys: Keys
     ) -> tuple[Tensor, Tensor, MakeKeys]:
         """The predictions of the words that are kept (N,), each with a window of its own.
 
         Args:
             model: The network.
             batch: Texts of N tokens.
-            kept: (N,) whether a token takes part.
+            is_kept: (N,) whether a token takes part.
             reach: (N,) how far the window of each token reaches.
             keys: (B,) those of the texts.
 
@@ -127,21 +127,21 @@ class WordVectorTask(PairTask):
             The predicting vectors (n, D), the words to predict (n,), and a function of the keys of the draws for them
             (n,).
         """
-        words = batch.tokens_out[kept]
+        words = batch.tokens_out[is_kept]
         hidden, centres, said = model(
-            words, *neighbour_pairs(_sentence_ids(batch)[kept], reach[kept], self.config.window)
+            words, *neighbour_pairs(_sentence_ids(batch)[is_kept], reach[is_kept], self.config.window)
         )
 
         def keys_of_predictions() -> Keys:
-            tokens = token_rng_keys(keys, batch.lengths.numpy(), _NOISE_STREAM)[kept.cpu().numpy()]
+            tokens = token_rng_keys(keys, batch.lengths.numpy(), _NOISE_STREAM)[is_kept.cpu().numpy()]
             # by places among the words that are kept, which follow from the text as these words do
             return hash_numbers(tokens[centres.cpu().numpy()], (said - centres).cpu().numpy())
 
         return hidden, words[said], keys_of_predictions
 
-    def _has_predictions(self, batch: TextBatch, kept: Tensor) -> bool:
+    def _has_predictions(self, batch: TextBatch, is_kept: Tensor) -> bool:
         """Return whether two words of a text are kept."""
-        sentence = _sentence_ids(batch)[kept]
+        sentence = _sentence_ids(batch)[is_kept]
         return bool((sentence[1:] == sentence[:-1]).any())
 
 

@@ -95,7 +95,7 @@ def load_pretrained(
 
 
 def resize_embeddings(
-    theirs: dict[str, Tensor],
+    pretrained_weights: dict[str, Tensor],
     body: Mapping[str, Tensor],
     loaded: LoadedModel,
     tokenizers: tuple[Tokenizer, Tokenizer],
@@ -106,7 +106,7 @@ def resize_embeddings(
     """Give the weights of a model rows for the new pieces of the network `body`.
 
     Args:
-        theirs: the weights of the model, changed in place.
+        pretrained_weights: the weights of the model, changed in place.
         body: the weights of the network.
         loaded: the model.
         tokenizers: of source and target of the network.
@@ -120,10 +120,12 @@ def resize_embeddings(
     read = () if loaded.images is not None and not whole else sides[: 2 if whole else 1]
     new_pieces = {side: old_segmentations(new, old) for side, old, new in read if new.vocab_size > old.vocab_size}
     only_source = not whole or model.only_stack == "encoder"
-    for name, weight in theirs.items():
+    for name, weight in pretrained_weights.items():
         if name in body and body[name].shape[:1] != weight.shape[:1]:  # what has a row for each piece
             is_source = name.startswith("source_") or (only_source and name.startswith("embedding"))
-            theirs[name] = append_rows(weight.to(body[name]), new_pieces.get("source" if is_source else "target", []))
+            pretrained_weights[name] = append_rows(
+                weight.to(body[name]), new_pieces.get("source" if is_source else "target", [])
+            )
     return max(map(len, new_pieces.values()), default=0)
 
 

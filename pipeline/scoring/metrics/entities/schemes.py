@@ -54,9 +54,9 @@ def extract_entities(labels: Sequence[str], way: str) -> list[Entity]:
     return found
 
 
-def _continues_entity(before: Tag, tag: Tag) -> bool:
+def _continues_entity(previous: Tag, tag: Tag) -> bool:
     """Whether a tag is inside the entity that the one before it is in."""
-    return before[0] in "BI" and tag[0] in "IE" and before[1] == tag[1]
+    return previous[0] in "BI" and tag[0] in "IE" and previous[1] == tag[1]
 
 
 _BEGINS_ENTITY: Mapping[str, Callable[[Tag], bool]] = {

@@ -151,9 +151,9 @@ def test_neither_a_damaged_artifact_is_taken_over_nor_a_fresh_one_replaced(tmp_p
 def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[Any] = []
 
-    def run(recipe: Recipe, *, before: Any, **more: Any) -> None:
-        before("tokenize")
-        before("train")
+    def run(recipe: Recipe, *, on_stage: Any, **more: Any) -> None:
+        on_stage("tokenize")
+        on_stage("train")
         raise DataError("bad")
 
     monkeypatch.setattr(chain, "run_chain", run)

@@ -117,7 +117,7 @@ def test_it_is_said_once_that_others_take_processors(
     if said:
         assert f"use {(busy - own) / 10:.1f} of the 4 processors" in found[0]
         assert "the 4 threads of this training sleep while they wait for each other" in found[0]
-    watch.waits.switch(on=False)
+    watch.waits.switch(is_passive=False)
 
 
 def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatch, four_processors: Path) -> None:
@@ -137,7 +137,7 @@ def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatc
         slept.append(watch.waits.is_on)
     assert slept == [False, True, True, False, True]
     assert len(found) == 1
-    watch.waits.switch(on=False)
+    watch.waits.switch(is_passive=False)
 
 
 def test_own_work_is_not_that_of_others() -> None:

@@ -235,7 +235,11 @@ def test_a_run_without_its_wordnet_ends_before_any_work(tmp_path: Path) -> None:
         DataError, match=f"{tmp_path}/none: has no {WORDNET_FILES[0]} and lacks {len(WORDNET_FILES) - 1} more: "
     ):
         chain.run_chain(
-            recipe, root=tmp_path / "runs", command=[], reporter=NullReporter(), before=lambda stage: pytest.fail(stage)
+            recipe,
+            root=tmp_path / "runs",
+            command=[],
+            reporter=NullReporter(),
+            on_stage=lambda stage: pytest.fail(stage),
         )
 
 
