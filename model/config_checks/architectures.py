@@ -67,6 +67,8 @@ def stack_mixing_problem(config: ModelFields) -> str | None:
             return f"model.{side}.mixing is for {wanted}"
         if side not in config.text_stacks:
             return f"model.{side}.mixing is of an encoder that reads pieces, not characters or images: remove it"
+        if getattr(config, side).mixing == config.mixing:
+            return f'model.{side}.mixing = "{config.mixing}" is what model.mixing says for both stacks: remove it'
     return None
 
 

@@ -198,3 +198,11 @@ def test_each_check_refuses_its_example_with_the_reason(check: Check) -> None:
 
 def test_what_goes_together_is_accepted() -> None:
     assert first_config_problem(ModelConfig()) is None
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_a_stack_says_no_mixing_that_both_have(side: str) -> None:
+    """It would change the recipe and nothing else."""
+    both = {"mixing": "convolution", "positions": "none", side: {"mixing": "convolution"}}
+    with pytest.raises(ValidationError, match=rf'model\.{side}\.mixing = "convolution" is what model\.mixing says'):
+        ModelConfig.model_validate(both)
