@@ -35,7 +35,7 @@ def add_typos(line: str, rate: float, seed: int) -> str:
     draws = _draws(line, seed, len(characters))
     pool: dict[tuple[str, str], list[str]] = defaultdict(list)
     for character in characters:
-        pool[_character_class(character)].append(character)
+        pool[_script_and_category(character)].append(character)
     pieces, place = [], 0
     for is_space, group in groupby(characters, lambda character: character[0].isspace()):
         word = list(group)
@@ -55,7 +55,7 @@ def _mistyped_word(
         if hit >= rate:
             typed.append(here)
             continue
-        same_kind = pool[_character_class(here)]
+        same_kind = pool[_script_and_category(here)]
         others = [each for each in same_kind if each != here]
         ways: list[tuple[list[str], int]] = []  # what is typed, and how many characters after this one it takes along
         if following and following[0] != here:
@@ -89,7 +89,7 @@ def mistyped_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
     return [add_typos(line, rate, seed) for line in lines]
 
 
-def _character_class(character: str) -> tuple[str, str]:
+def _script_and_category(character: str) -> tuple[str, str]:
     """The script of a character, as the first word of its name, and its category (Ll: a small letter)."""
     return unicodedata.name(character[0], "").partition(" ")[0], unicodedata.category(character[0])
 

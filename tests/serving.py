@@ -21,7 +21,7 @@ from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel
 from tfm.pipeline.serving.detection import Detector
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
-from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, Loaded, ModelVersion, Part, Query
+from tfm.pipeline.serving.dispatch.messages import Answer, Cancel, Load, Loaded, ModelVersion, Part, Query, QueryBatch
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.logs import Log
 from tfm.tokenizer.config import TokenizerConfig
@@ -71,7 +71,7 @@ class StandIn:
             self.on_replies([Loaded(message.version.key)])
         elif isinstance(message, Cancel):
             self.cancelled.append(message.number)
-        elif isinstance(message, Ask):
+        elif isinstance(message, QueryBatch):
             for number, query in message.queries:
                 self.asked.append(query)
                 if self.holds:

@@ -26,8 +26,8 @@ from tfm.tokenizer.words import (
     Words,
     WordSegmentations,
     encode_batch_ids,
+    encodes_words_independently,
     flatten,
-    has_space_boundaries,
     make_word_model,
 )
 
@@ -211,12 +211,12 @@ class Tokenizer:
 
     @cached_property
     def _word_encoder(self) -> WordEncodingCache | None:
-        return WordEncodingCache(self._whole) if has_space_boundaries(self._whole) else None
+        return WordEncodingCache(self._whole) if encodes_words_independently(self._whole) else None
 
     @cached_property
     def is_word_level(self) -> bool:
         """Whether the pieces are whole words between spaces (kind `word`), such as phones."""
-        return isinstance(self._whole.model, WordLevel) and has_space_boundaries(self._whole)
+        return isinstance(self._whole.model, WordLevel) and encodes_words_independently(self._whole)
 
     @cached_property
     def label_kind(self) -> LabelKind | None:

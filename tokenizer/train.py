@@ -10,7 +10,12 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 from tokenizers.models import Model
 
-from tfm.tokenizer.allocation.capacity import LanguageVocabulary, allocate_vocabularies, average_log_probability, term
+from tfm.tokenizer.allocation.capacity import (
+    LanguageVocabulary,
+    allocate_vocabularies,
+    average_log_probability,
+    weighted_alp,
+)
 from tfm.tokenizer.allocation.fingerprints import cluster_languages
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
@@ -177,7 +182,7 @@ class RankedPieces:
         """
         pieces = self.first(step * steps)
         alp = average_log_probability(self.text.words, self.text.num_texts, pieces)
-        return LanguageVocabulary(pieces, term(self.text.num_texts / texts, alp))
+        return LanguageVocabulary(pieces, weighted_alp(self.text.num_texts / texts, alp))
 
 
 def merge_vocabularies(vocabularies: Iterable[Mapping[str, float]], size: int) -> dict[str, float]:

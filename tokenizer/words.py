@@ -1,7 +1,7 @@
 """The ids of much text at once, each distinct word encoded once: repeated words are looked up.
 
 The result is exact because no kind of tokenizer looks across a space, neither in normalizing nor in splitting; see
-`has_space_boundaries`.
+`encodes_words_independently`.
 """
 
 import json
@@ -35,7 +35,7 @@ class _WordIndex(dict[str, int]):
 
 
 class WordEncodingCache:
-    """Texts to ids by their words. Made for one tokenizer for which `has_space_boundaries` holds."""
+    """Texts to ids by their words. Made for one tokenizer for which `encodes_words_independently` holds."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self._whole, self._later = backend, make_continuation_backend(backend)
@@ -112,7 +112,7 @@ def encode_batch_ids(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> lis
     return [encoding.ids for encoding in encodings]
 
 
-def has_space_boundaries(backend: tokenizers.Tokenizer) -> bool:
+def encodes_words_independently(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds here do."""
     document: dict[str, Any] = json.loads(backend.to_str())
     ours = [_component_json(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
@@ -136,7 +136,7 @@ def make_word_model(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
     is_basic_search = not any(model.get(each) for each in others) and model.get("merges") != []
     ours = document["pre_tokenizer"] == _component_json(KINDS["bpe"].pre_tokenizer)
-    return model if is_basic_search and ours and has_space_boundaries(backend) else None
+    return model if is_basic_search and ours and encodes_words_independently(backend) else None
 
 
 def _component_json(part: Any) -> Any:

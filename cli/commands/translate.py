@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
-MAX_DIGITS = 19  # of a step: a whole number of 64 bits
+MAX_STEP_DIGITS = 18  # a whole number of 64 bits
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def _load_model(options: TranslateOptions) -> "LoadedModel":
         from tfm.pipeline.training.checkpoints.unfinished_model import LAST_CHECKPOINT, load_checkpoint
 
         step = options.step
-        if step != LAST_CHECKPOINT and not (step.isascii() and step.isdecimal() and len(step) < MAX_DIGITS):
+        if step != LAST_CHECKPOINT and not (step.isascii() and step.isdecimal() and len(step) <= MAX_STEP_DIGITS):
             raise typer.BadParameter("give a step number, or last", param_hint="--step")
         loaded = load_checkpoint(
             require_flag(options.model, "MODEL"), None if step == LAST_CHECKPOINT else int(step), device

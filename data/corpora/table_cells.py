@@ -142,10 +142,10 @@ def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool, has
 
 
 def _column_values(
-    column: pa.ChunkedArray, first_row: int, named: Callable[[Any, int], str]
+    column: pa.ChunkedArray, first_row: int, label_name: Callable[[Any, int], str]
 ) -> list[str] | list[list[str]]:
-    """The cells of a column as texts. named: gives the name of a class by its value and row."""
-    cell = named if _is_class(_value_type(column.type)) else _require_text
+    """The cells of a column as texts. label_name: gives the name of a class by its value and row."""
+    cell = label_name if _is_class(_value_type(column.type)) else _require_text
     rows = enumerate(column.to_pylist(), first_row)
     if _is_list(column.type):
         return [[cell(each, row) for each in value or ()] for row, value in rows]

@@ -75,7 +75,7 @@ def stack_mixing_problem(config: ModelFields) -> str | None:
 # Recurrent models
 
 
-def recurrent_table_problem(config: ModelFields) -> str | None:
+def recurrent_config_problem(config: ModelFields) -> str | None:
     if config.architecture == "recurrent":
         return None
     wanted = config.recurrent
@@ -147,7 +147,7 @@ def residual_depth_problem(config: ModelFields) -> str | None:
 # Word vectors
 
 
-def word_vectors_table_problem(config: ModelFields) -> str | None:
+def word_vectors_config_problem(config: ModelFields) -> str | None:
     if config.task != "word_vectors" and config.word_vectors != WordVectorsConfig():
         return 'model.word_vectors is for architecture = "skip_gram" or "cbow"'
     return None
@@ -165,7 +165,7 @@ def word_vectors_adaptive_problem(config: ModelFields) -> str | None:
 # Span corruption
 
 
-def span_corruption_table_problem(config: ModelFields) -> str | None:
+def span_corruption_config_problem(config: ModelFields) -> str | None:
     if config.task != "span_corruption" and config.span_corruption != SpanCorruptionConfig():
         return f'model.span_corruption is for task = "span_corruption", not "{config.task}"'
     return None

@@ -204,7 +204,7 @@ def topk_of_logits(
     sums_array, of_rows, of_found = sums.numpy(), rows.numpy(), [each.numpy() for each in found]
     of_never = np.array(never, np.int64)
     while True:
-        count, place = _library.list_rows_with_candidates(
+        count, place = _library.list_unpruned_hypotheses(
             place, sums_array, of_found[0], of_found[2], beam, end, of_rows
         )
         if count == 0:

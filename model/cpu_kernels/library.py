@@ -10,7 +10,7 @@ from tfm.model.cpu_kernels.decode_attention import allocate_slots, attend, atten
 from tfm.model.cpu_kernels.jit import UNROLL_FACTOR
 from tfm.model.cpu_kernels.layer_norm import add_and_norm, add_and_norm_bf16, layer_norm
 from tfm.model.cpu_kernels.log_softmax_topk import (
-    list_rows_with_candidates,
+    list_unpruned_hypotheses,
     log_softmax,
     topk_of_bf16_logits,
     topk_of_logits,
@@ -26,7 +26,7 @@ __all__ = [
     "attend_bf16",
     "layer_norm",
     "list_allowed_keys",
-    "list_rows_with_candidates",
+    "list_unpruned_hypotheses",
     "log_softmax",
     "rotate_rows",
     "topk_of_bf16_logits",

@@ -92,7 +92,7 @@ def topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima)
 
 
 @compile_function("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
-def list_rows_with_candidates(begin, log_probs, values, tokens, beam, eos_id, out_rows):  # type: ignore[no-untyped-def]
+def list_unpruned_hypotheses(begin, log_probs, values, tokens, beam, eos_id, out_rows):  # type: ignore[no-untyped-def]
     """List the hypotheses that may still add to the candidates of `topk_of_logits`, in the order of their rank.
 
     Hypotheses of rank 0 in their sentence come first. No log-probability is above 0, so a hypothesis adds nothing if

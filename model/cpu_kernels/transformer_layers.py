@@ -87,18 +87,20 @@ LINEARS_TYPE, PANELS_TYPE = (
 )
 
 
-def _sublayer_type(linears: Any, kind: type) -> Any:
+def _sublayer_numba_type(linears: Any, kind: type) -> Any:
     """The type of `AttentionWeights` or `FeedForwardWeights` of such linear layers."""
     return types.NamedTuple([linears, linears, NORMS_TYPE], kind)
 
 
 def _stack_type(linears: Any) -> Any:
     """The type of `StackWeights` of such linear layers."""
-    sublayers = (_sublayer_type(linears, kind) for kind in (AttentionWeights, FeedForwardWeights))
+    sublayers = (_sublayer_numba_type(linears, kind) for kind in (AttentionWeights, FeedForwardWeights))
     return types.NamedTuple([FLOAT32_2D, FLOAT32_2D, FLOAT32_3D, *sublayers, NORMS_TYPE, SETTINGS_TYPE], StackWeights)
 
 
-ATTENTION_TYPE, PANELS_ATTENTION_TYPE = (_sublayer_type(each, AttentionWeights) for each in (LINEARS_TYPE, PANELS_TYPE))
+ATTENTION_TYPE, PANELS_ATTENTION_TYPE = (
+    _sublayer_numba_type(each, AttentionWeights) for each in (LINEARS_TYPE, PANELS_TYPE)
+)
 STACK_TYPE, PANELS_STACK_TYPE = (_stack_type(each) for each in (LINEARS_TYPE, PANELS_TYPE))
 
 RELU, GELU, GELU_TANH = range(3)

@@ -16,7 +16,7 @@ from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
 from tfm.pipeline.alignment.symmetrization import reverse_links
 
 CHUNK_PAIRS = 512
-MAX_PAIRS = 1000
+MAX_HEAD_SELECTION_PAIRS = 1000
 """Pairs by which heads are chosen, the first ones."""
 
 

@@ -13,7 +13,7 @@ from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import WorkFolder
 
 Keys = NDArray[np.uint64]
-ScoreLate = Callable[[Rule, Bools], Floats]
+LazyPairScorer = Callable[[Rule, Bools], Floats]
 """A rule, and which pairs (n,) are to be scored -> scores (n,), NaN where there is none."""
 
 
@@ -53,7 +53,9 @@ class Decisions:
     scores: dict[str, Floats] = field(default_factory=dict)
 
 
-def decide(rules: Sequence[Rule], work: WorkFolder, score_late: ScoreLate, *, everything: bool = False) -> Decisions:
+def decide(
+    rules: Sequence[Rule], work: WorkFolder, score_late: LazyPairScorer, *, everything: bool = False
+) -> Decisions:
     """Apply all rules to what was measured.
 
     Args:

@@ -19,7 +19,7 @@ from tfm.pipeline.training.init_from import (
     check_adapter_fits,
     check_pretrained_fits,
     config_from_pretrained,
-    keeps_statistics,
+    keeps_image_statistics,
 )
 from tfm.pipeline.training_config import TrainingConfig, ValidationScore
 
@@ -90,7 +90,7 @@ def plan_model(
         "training": _training_settings(config),
         "model": model.model_dump(mode="json", exclude=_keys_without_effect(model)),
     }
-    if pretrained is not None and keeps_statistics(pretrained, data, config.image_statistics):
+    if pretrained is not None and keeps_image_statistics(pretrained, data, config.image_statistics):
         parts["image_statistics"] = config.image_statistics
     abilities = ABILITIES[model.task]
     metrics = config.select_validation_scores(labels=abilities.labels is not None)

@@ -143,7 +143,7 @@ def check_pretrained_fits(
             ) from None
 
 
-def keeps_statistics(pretrained: Manifest, dataset: Manifest, asked: str) -> bool:
+def keeps_image_statistics(pretrained: Manifest, dataset: Manifest, asked: str) -> bool:
     """Return whether images are normalized by the means and deviations of the model to start from.
 
     Args:

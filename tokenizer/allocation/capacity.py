@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer, models
 
-SAMPLING_EXPONENT = 0.7  # below 1: languages of few texts count for more than their share
+LANGUAGE_SAMPLING_EXPONENT = 0.7  # below 1: languages of few texts count for more than their share
 UNKNOWN_PIECE = "<unk>"
 
 
@@ -45,9 +45,9 @@ def average_log_probability(words: Mapping[str, int], num_texts: int, pieces: Ma
     return math.fsum(count * math.log(count / total) for count in counts.values()) / num_texts
 
 
-def term(share: float, alp: float) -> float:
+def weighted_alp(language_share: float, alp: float) -> float:
     """q^β · ALP."""
-    return float(share**SAMPLING_EXPONENT * alp)
+    return float(language_share**LANGUAGE_SAMPLING_EXPONENT * alp)
 
 
 def allocate_vocabularies(languages: Mapping[str, VocabularyFactory], size: int) -> dict[str, LanguageVocabulary]:

@@ -45,7 +45,7 @@ def find_roles(
     for role in SPECIAL_TOKENS:
         tokens = [
             given_tokens.get(role),
-            *_unk_token_candidates(document, role),
+            *(_model_unk_tokens(document) if role == UNK else ()),
             *(settings.get(key) for key in KEYS_BY_ROLE[role]),
             *NAMES_BY_ROLE[role],
         ]
@@ -55,11 +55,9 @@ def find_roles(
     return found
 
 
-def _unk_token_candidates(document: Mapping[str, Any], role: str) -> list[str]:
+def _model_unk_tokens(document: Mapping[str, Any]) -> list[str]:
     """The piece that the model itself gives in place of what it does not know."""
     model = document["model"]
-    if role != UNK:
-        return []
     if isinstance(model["vocab"], list):
         number = model.get("unk_id")
         return [model["vocab"][number][0]] if isinstance(number, int) and 0 <= number < len(model["vocab"]) else []

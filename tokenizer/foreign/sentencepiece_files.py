@@ -24,7 +24,7 @@ def is_from_sentencepiece(tokenizer: Tokenizer) -> bool:
     decoders = (document["decoder"] or {}).get("decoders", [])
     return (
         any(step.get("pattern") == {"String": FILLER_PREFIX} for step in decoders)
-        and _find_space_step(document) is not None
+        and _find_metaspace_step(document) is not None
     )
 
 
@@ -33,14 +33,14 @@ def sentencepiece_ids(tokenizer: Tokenizer) -> dict[str, int]:
     return {tokenizer.piece(number).removeprefix(FILLER_PREFIX): number for number in range(tokenizer.vocab_size)}
 
 
-def make_model(tokenizer: Tokenizer) -> bytes:
+def build_sentencepiece_model(tokenizer: Tokenizer) -> bytes:
     """The SentencePiece model that cuts texts as a tokenizer does which was read from one."""
     document = tokenizer.document
     kind = UNIGRAM if document["model"]["type"] == "Unigram" else BPE
     control = ((UNK, UNKNOWN), (BOS, CONTROL), (EOS, CONTROL))
     pieces = b"".join(_encode_field(1, _encode_piece(name, 0.0, of_type)) for name, of_type in control)
     pieces += b"".join(_encode_field(1, _encode_piece(name, score, NORMAL)) for name, score in _piece_scores(document))
-    space, charsmap = _find_space_step(document), _charsmap(document)
+    space, charsmap = _find_metaspace_step(document), _charsmap(document)
     assert space is not None
     before = (_encode_field(2, charsmap) if charsmap else b"") + _encode_number(3, space["prepend_scheme"] == "always")
     return pieces + _encode_field(2, _encode_number(3, kind)) + _encode_field(3, before + _encode_number(4, 1))
@@ -63,7 +63,7 @@ def _piece_scores(document: TokenizerJson) -> Iterator[tuple[str, float]]:
     yield from ((name, scores.get(name, low)) for name in names)
 
 
-def _find_space_step(document: TokenizerJson) -> TokenizerJson | None:
+def _find_metaspace_step(document: TokenizerJson) -> TokenizerJson | None:
     """The step that puts a mark in place of spaces."""
     step = document["pre_tokenizer"] or {}
     return next((each for each in (step, *step.get("pretokenizers", ())) if each.get("type") == "Metaspace"), None)

@@ -62,11 +62,13 @@ def run(
         return
     loaded = load_recipes(recipes, sets or (), flags, several)
     reporter, scores = make_reporter(), make_reporter(tables_on_stdout=True)
-    failed = _runner(cluster)(loaded, keep_going=keep_going, command=command_line(), reporter=reporter, scores=scores)
+    failed = _recipe_runner(cluster)(
+        loaded, keep_going=keep_going, command=command_line(), reporter=reporter, scores=scores
+    )
     _raise_failures(failed, len(loaded))
 
 
-def _runner(cluster: str | None) -> Callable[..., dict[str, Exception]]:
+def _recipe_runner(cluster: str | None) -> Callable[..., dict[str, Exception]]:
     """Return the function that runs recipes: in this process, or on a cluster."""
     from tfm.pipeline.recipes.recipe_batch import run_recipes, run_recipes_on_cluster
 
@@ -97,7 +99,7 @@ def _cross_validate(
 
     by_name = load_folds(files, folds, sets, flags, seeds)
     every = [fold for each in by_name.values() for fold in each]
-    failed = _runner(cluster)(
+    failed = _recipe_runner(cluster)(
         every, keep_going=keep_going, command=command_line(), reporter=make_reporter(), only=FOLD_STAGES
     )
     whole = {name: each for name, each in by_name.items() if not failed.keys() & {fold.name for fold in each}}

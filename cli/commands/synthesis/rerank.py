@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.reranking.weights import FeatureWeights
 
 LISTS_PER_BATCH = 64
-MAX_TRIALS = 1_000_000
+MAX_TUNING_TRIALS = 1_000_000
 COLUMNS = ("feature", "weight", "mean of the first", "mean of the chosen")
 
 
@@ -53,7 +53,7 @@ def rerank(
     trials: Annotated[
         int | None,
         typer.Option(
-            "--trials", metavar="N", min=1, max=MAX_TRIALS, help="With --tune: weights that are tried (1000)."
+            "--trials", metavar="N", min=1, max=MAX_TUNING_TRIALS, help="With --tune: weights that are tried (1000)."
         ),
     ] = None,
     seed: Annotated[

@@ -164,7 +164,7 @@ def _joined(clause: "Clause", fronted: bool = False) -> str:
         words.append(_object(clause))
     words.append(verb.before)
     return " ".join(
-        filter(None, [*words, _finite_verb(clause, verb, _agreement(clause, agrees) if ergative else agrees)])
+        filter(None, [*words, _finite_verb(clause, verb, _ergative_agreement(clause, agrees) if ergative else agrees)])
     )
 
 
@@ -188,7 +188,7 @@ def _object(clause: "Clause") -> str:
     return f"{phrase(what, True)} को" if what.animate else phrase(what, False)
 
 
-def _agreement(clause: "Clause", subject: Agreement) -> Agreement:
+def _ergative_agreement(clause: "Clause", subject: Agreement) -> Agreement:
     """The features of a past verb whose subject has ने: those of an object without को, or masculine singular."""
     what = clause.object
     if what is None or isinstance(what, str) or what.animate:

@@ -44,21 +44,21 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
     """
     loaded.check_reads_text("classes of transformers are written of models of text alone")
     config = loaded.config
-    held_by = find_export_class(config)
-    if held_by is None:
+    model_class = find_export_class(config)
+    if model_class is None:
         problem = f"no class of transformers holds this model: {unsupported_reason(config)}"
         raise RecipeError(f"{loaded.folder}: {problem}. docs/exchange/to-transformers.md has what each class holds")
     source, target = loaded.source_tokenizer, loaded.target_tokenizer
     two = config.architecture == "transformer" and source is not target
-    if two and not (held_by.name == MARIAN.name and are_marian_tokenizers(source, target)):
-        problem = f"{held_by.name} has one vocabulary, and this model two: train one with tokenizer.shared = true"
+    if two and not (model_class.name == MARIAN.name and are_marian_tokenizers(source, target)):
+        problem = f"{model_class.name} has one vocabulary, and this model two: train one with tokenizer.shared = true"
         raise RecipeError(f"{loaded.folder}: {problem}")
     reads = target if config.architecture == "decoder_only" else source
-    settings = held_by.settings(config, reads.vocab_size)
+    settings = model_class.settings(config, reads.vocab_size)
     _write_json(
-        folder / "config.json", _config_json(held_by, settings) | _label_settings(config, loaded.target_tokenizer)
+        folder / "config.json", _config_json(model_class, settings) | _label_settings(config, loaded.target_tokenizer)
     )
-    weights = held_by.export_weights(config, loaded.model.state_dict())
+    weights = model_class.export_weights(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
     hidden = _mask_token(reads) if ABILITIES[config.task].hides_pieces else None
@@ -70,14 +70,14 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
             _write_json(folder / ORIGINAL_IDS, {SHARED: [*reads.original_ids]})
     if ABILITIES[config.task].writes:
         _write_json(folder / "generation_config.json", _generation_config(config, settings))
-    how = _usage_code(held_by, config, reads)
+    how = _usage_code(model_class, config, reads)
     made = open_artifact(loaded.folder, "train")
-    text = card_text(card, made, class_name=held_by.name, task=held_by.pipeline, how=how)
+    text = card_text(card, made, class_name=model_class.name, task=model_class.pipeline, how=how)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def _config_json(held_by: HuggingFaceClass, settings: Settings) -> Settings:
-    about = {"architectures": [held_by.name], "model_type": held_by.model_type, "dtype": "float32"}
+def _config_json(model_class: HuggingFaceClass, settings: Settings) -> Settings:
+    about = {"architectures": [model_class.name], "model_type": model_class.model_type, "dtype": "float32"}
     return {**about, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
 
 
@@ -117,10 +117,10 @@ def _generation_config(config: ModelConfig, settings: Settings) -> Settings:
     }
 
 
-def _usage_code(held_by: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -> str:
+def _usage_code(model_class: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -> str:
     """Code for the card."""
     if ABILITIES[config.task].labels is not None:
-        return f'from transformers import pipeline\n\nprint(pipeline("{held_by.pipeline}", "DIR")("A text."))'
+        return f'from transformers import pipeline\n\nprint(pipeline("{model_class.pipeline}", "DIR")("A text."))'
     if ABILITIES[config.task].hides_pieces:
         return (
             f'from transformers import pipeline\n\nprint(pipeline("fill-mask", "DIR")("A {_mask_token(tokenizer)}."))'

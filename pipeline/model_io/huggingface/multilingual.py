@@ -23,7 +23,7 @@ from tfm.tokenizer.languages import is_language_token
 
 POSITION_OFFSET = 2
 """mBART's position 0 stands in row 2."""
-LANGUAGES_KEY = "languages"
+LANGUAGE_MARKING_KEY = "languages"
 """The key in the settings for the way in which the model is told languages, which only its tokenizer knows."""
 LANGUAGE_POSITION_BY_TOKENIZER = {
     "M2M100Tokenizer": "before",
@@ -52,7 +52,7 @@ def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
             f"its tokenizer has the language {around} a source, and decoder_start_token_id = {begin}: there are models "
             "with it before, whose targets begin with </s>, and with it behind, whose targets begin with their language"
         )
-    return {LANGUAGES_KEY: found, "decoder_start_token_id": settings.get("bos_token_id", 0)}
+    return {LANGUAGE_MARKING_KEY: found, "decoder_start_token_id": settings.get("bos_token_id", 0)}
 
 
 def _source_language_position(folder: Snapshot) -> str:
@@ -77,7 +77,7 @@ def read_m2m100(settings: Settings, found: StateDict) -> Settings:
     """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, pad_token_id=1, is_encoder_decoder=True)
     length = settings["max_position_embeddings"]
-    own = {"positions": "fairseq", "max_length": length, LANGUAGES_KEY: settings[LANGUAGES_KEY]}
+    own = {"positions": "fairseq", "max_length": length, LANGUAGE_MARKING_KEY: settings[LANGUAGE_MARKING_KEY]}
     return {**read_common_config(settings, found), "norm": "pre", **own}
 
 
@@ -87,13 +87,22 @@ def read_mbart(settings: Settings, found: StateDict) -> Settings:
         settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
     )
     length = _max_length_of(settings)
-    own = {"positions": "learned", "max_length": length, LANGUAGES_KEY: settings[LANGUAGES_KEY], "embedding_norm": True}
+    own = {
+        "positions": "learned",
+        "max_length": length,
+        LANGUAGE_MARKING_KEY: settings[LANGUAGE_MARKING_KEY],
+        "embedding_norm": True,
+    }
     return {**read_common_config(settings, found), "norm": "pre", **own}
 
 
 def _max_length_of(settings: Settings) -> int:
     """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
-    return int(settings["max_position_embeddings"]) - LANGUAGE_PREFIX_MODELS[settings[LANGUAGES_KEY]].lead_length + 1
+    return (
+        int(settings["max_position_embeddings"])
+        - LANGUAGE_PREFIX_MODELS[settings[LANGUAGE_MARKING_KEY]].lead_length
+        + 1
+    )
 
 
 def prepare_m2m100(settings: Settings, found: StateDict) -> StateDict:

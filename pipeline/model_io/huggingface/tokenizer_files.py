@@ -10,7 +10,11 @@ from typing import Any
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.foreign.sentencepiece import have_same_ids
-from tfm.tokenizer.foreign.sentencepiece_files import is_from_sentencepiece, make_model, sentencepiece_ids
+from tfm.tokenizer.foreign.sentencepiece_files import (
+    build_sentencepiece_model,
+    is_from_sentencepiece,
+    sentencepiece_ids,
+)
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
@@ -36,7 +40,7 @@ def write_tokenizer(
     document["post_processor"] = _template_processing(surrounding_tokens(config))
     goes_on = config.block is not None
     if goes_on:
-        document = add_line_breaks(document)
+        document = use_eos_as_line_break(document)
     # a text that spells a control token is text: only tokens that are none are looked for in texts, and a language is
     # asked for in the text
     languages = {*tokenizer.languages.values()}
@@ -77,7 +81,7 @@ def write_marian_tokenizers(folder: Path, config: ModelConfig, source: Tokenizer
         target: the tokenizer of targets.
     """
     for side, tokenizer in ("source", source), ("target", target):
-        (folder / f"{side}.spm").write_bytes(make_model(tokenizer))
+        (folder / f"{side}.spm").write_bytes(build_sentencepiece_model(tokenizer))
     (folder / "vocab.json").write_text(_dump_json(sentencepiece_ids(source)), encoding="utf-8")
     settings = {
         "tokenizer_class": "MarianTokenizer",
@@ -97,7 +101,7 @@ def max_text_pieces(config: ModelConfig) -> int:
     return length + (config.begin_token or (config.architecture == "decoder_only" and config.block is None))
 
 
-def add_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
+def use_eos_as_line_break(document: dict[str, Any]) -> dict[str, Any]:
     """tokenizer.json of running text, in which the token that ends lines is read and written as a line break."""
     document = _rename_token(document, EOS, LINE_BREAK)
     for token in document["added_tokens"]:
@@ -109,8 +113,8 @@ def add_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def remove_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
-    """The tokenizer.json that `add_line_breaks` was given."""
+def restore_eos_token(document: dict[str, Any]) -> dict[str, Any]:
+    """The tokenizer.json that `use_eos_as_line_break` was given."""
     document = _rename_token(document, LINE_BREAK, EOS)
     for token in document["added_tokens"]:
         token["special"] |= token["content"] == EOS

@@ -9,7 +9,7 @@ from typing import Any
 from tfm.data.errors import DataError
 from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
-from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, remove_line_breaks
+from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, restore_eos_token
 from tfm.tokenizer.foreign.m2m100 import append_languages
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import (
@@ -72,7 +72,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> ImportedToke
     document = _restore_document(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
     document = add_model_type(document)
-    unknown = _unk_token_candidates(_read_settings(folder)) or document["model"].get("unk_token") or UNK
+    unknown = _configured_unk_token(_read_settings(folder)) or document["model"].get("unk_token") or UNK
     found = renumber(document, _control_roles(settings, document_pieces(document), unknown), size)
     tokenizer = _build_tokenizer(found)
     return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
@@ -88,7 +88,7 @@ def _restore_document(document: Settings, settings: Settings) -> Settings:
         for each in document["added_tokens"]
     ]
     document, pieces = {**document, "added_tokens": tokens}, document_pieces(document).values()
-    return remove_line_breaks(document) if about.get("block") is not None and LINE_BREAK in pieces else document
+    return restore_eos_token(document) if about.get("block") is not None and LINE_BREAK in pieces else document
 
 
 def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
@@ -96,7 +96,7 @@ def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> ImportedTok
     about = _read_settings(folder)
     names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
     model = read_model(folder.read(M2M100_VOCABULARY_FILE))
-    roles = _control_roles(settings, names, _unk_token_candidates(about) or UNK)
+    roles = _control_roles(settings, names, _configured_unk_token(about) or UNK)
     found = _renumber_pieces(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _build_tokenizer(found)
     return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
@@ -201,9 +201,9 @@ def _control_roles(settings: Settings, names: Sequence[str] | Mapping[int, str],
     return {role: number for role, number in found.items() if number is not None}
 
 
-def _unk_token_candidates(about: Settings) -> str | None:
+def _configured_unk_token(tokenizer_config: Settings) -> str | None:
     """The name of the unknown piece in tokenizer_config.json."""
-    unknown = about.get("unk_token")
+    unknown = tokenizer_config.get("unk_token")
     found: str | None = unknown.get("content") if isinstance(unknown, dict) else unknown
     return found
 

@@ -8,7 +8,7 @@ from tfm.pipeline.scoring.breakdown import (
     Sample,
 )
 from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
-from tfm.pipeline.scoring.metrics.error_rates import Errors
+from tfm.pipeline.scoring.metrics.error_rates import EditCounts
 from tfm.pipeline.scoring.metrics.labels import LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.score import mean_of_directions
@@ -55,7 +55,7 @@ class Evaluation:
     labels: LabelScores | None = None  # where labels are scored: each of them
     entities: EntityScores | None = None  # where entities are scored: each type of them
     summaries: Mapping[str, SummaryStatistics] = field(default_factory=dict)  # hypotheses, references: where asked for
-    errors: Mapping[str, Errors] = field(default_factory=dict)  # of error rates, by their names
+    errors: Mapping[str, EditCounts] = field(default_factory=dict)  # of error rates, by their names
     texts: str | None = None  # `ledger.fingerprint` of its texts, by which test sets are told apart
     # of each segment, for segments.jsonl alone: log probabilities, and the numbers of external metrics by their names
     likelihoods: Likelihoods | None = field(default=None, compare=False)

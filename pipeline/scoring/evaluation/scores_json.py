@@ -14,7 +14,7 @@ from tfm.pipeline.scoring.breakdown import (
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
 from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
-from tfm.pipeline.scoring.metrics.error_rates import Errors
+from tfm.pipeline.scoring.metrics.error_rates import EditCounts
 from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.summaries import SummaryStatistics
@@ -112,7 +112,7 @@ def _parse_evaluation(entry: Mapping[str, Any]) -> Evaluation:
         labels=_parse_labels(entry.get("labels")),
         entities=_parse_entities(entry.get("entities")),
         summaries={side: _parse_summary(each) for side, each in entry.get("summaries", {}).items()},
-        errors={name: _parse_errors(each) for name, each in entry.get("errors", {}).items()},
+        errors={name: _parse_edit_counts(each) for name, each in entry.get("errors", {}).items()},
         texts=entry.get("texts"),  # which scores.json of former times do not have
         direction=(entry["direction"][0], entry["direction"][1]) if "direction" in entry else None,
         zero_shot=entry.get("zero_shot", False),
@@ -143,11 +143,11 @@ def _parse_summary(entry: Mapping[str, Any]) -> SummaryStatistics:
     return SummaryStatistics(float(entry["length"]), None if compression is None else float(compression), novelty)
 
 
-def _parse_errors(entry: Mapping[str, Any]) -> Errors:
+def _parse_edit_counts(entry: Mapping[str, Any]) -> EditCounts:
     """The edits of an error rate. Raises TypeError or ValueError where they are none."""
     confusions = tuple((str(wanted), str(given), int(count)) for wanted, given, count in entry["confusions"])
     counts = {name: int(entry[name]) for name in ("units", "insertions", "deletions", "substitutions")}
-    return Errors(str(entry["unit"]), **counts, confusions=confusions)
+    return EditCounts(str(entry["unit"]), **counts, confusions=confusions)
 
 
 def _sample_json(sample: Sample) -> dict[str, Any]:

@@ -19,7 +19,7 @@ UnitSplitter = Callable[[str], Units]
 
 
 @dataclass(frozen=True)
-class Errors:
+class EditCounts:
     """The edits that an error rate counts, over all segments.
 
     Args:
@@ -84,7 +84,7 @@ def edits_and_units(
 
 def count_errors(
     name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], config: EvaluationConfig
-) -> Errors:
+) -> EditCounts:
     """Count the edits of each kind over all segments, and the units that are taken for others.
 
     Args:
@@ -107,7 +107,7 @@ def count_errors(
     commonest = sorted(confusions.items(), key=lambda each: (-each[1], each[0]))[:MAX_CONFUSIONS]
     pairs = tuple((wanted, given, count) for (wanted, given), count in commonest)
     unit = unit_of(name, references, config)
-    return Errors(unit, units, counts["insert"], counts["delete"], counts["replace"], pairs)
+    return EditCounts(unit, units, counts["insert"], counts["delete"], counts["replace"], pairs)
 
 
 def unit_of(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str:

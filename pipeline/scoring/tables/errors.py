@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from tfm.pipeline.scoring.metrics.error_rates import Errors
+from tfm.pipeline.scoring.metrics.error_rates import EditCounts
 from tfm.pipeline.scoring.tables.labels import MAX_CONFUSIONS, NO_LABEL, Table
 
 
-def error_tables(errors: Mapping[str, Errors]) -> list[Table]:
+def error_tables(errors: Mapping[str, EditCounts]) -> list[Table]:
     """Tables of the edits of each kind that each error rate counts, and of the units that are confused."""
     if not errors:
         return []
@@ -20,11 +20,11 @@ def error_tables(errors: Mapping[str, Errors]) -> list[Table]:
     return tables + [_confusion_table(name, each) for name, each in errors.items() if each.confusions]
 
 
-def _edit_counts(errors: Errors) -> tuple[int, int, int]:
+def _edit_counts(errors: EditCounts) -> tuple[int, int, int]:
     return errors.insertions, errors.deletions, errors.substitutions
 
 
-def _confusion_table(name: str, errors: Errors) -> Table:
+def _confusion_table(name: str, errors: EditCounts) -> Table:
     commonest = errors.confusions[:MAX_CONFUSIONS]
     rows = [[_format_unit(wanted), _format_unit(given), f"{count:,}"] for wanted, given, count in commonest]
     return f"commonest confusions of {name}", ("reference", "given", "count"), rows

@@ -11,7 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, Loaded, ModelVersion, Part, Query, Unload
+from tfm.pipeline.serving.dispatch.messages import (
+    Answer,
+    Cancel,
+    Load,
+    Loaded,
+    ModelVersion,
+    Part,
+    Query,
+    QueryBatch,
+    Unload,
+)
 from tfm.pipeline.serving.dispatch.worker_process import StartWorker, Worker
 
 MAX_IN_FLIGHT = 64
@@ -214,7 +224,7 @@ class Dispatcher:
             self._groups.append(group)
         self._groups.extend(held)
         for place, tickets in parcels.items():
-            self._send(self._desks[place], Ask(tuple((each.number, each.query) for each in tickets)))
+            self._send(self._desks[place], QueryBatch(tuple((each.number, each.query) for each in tickets)))
 
     def _idlest(self, key: str) -> _Desk | None:
         """The process that has a model and the least to do; None where all are full, or none has it yet."""

@@ -89,7 +89,7 @@ class Cancel:
 
 
 @dataclass(frozen=True)
-class Ask:
+class QueryBatch:
     """Queries with their numbers."""
 
     queries: tuple[tuple[int, Query], ...]

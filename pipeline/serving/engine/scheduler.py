@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, TfmError
-from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, Loaded, Part, Query, Unload
+from tfm.pipeline.serving.dispatch.messages import Answer, Cancel, Load, Loaded, Part, Query, QueryBatch, Unload
 from tfm.pipeline.serving.engine.work import Network, Sentence
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_SENTENCES = 64
 """The most sentences that one search has side by side."""
 NOT_LOADED_MESSAGE = "this version of the model is not loaded"
-Message = Load | Unload | Ask | Cancel
+Message = Load | Unload | QueryBatch | Cancel
 Reply = Loaded | Part | Answer
 
 

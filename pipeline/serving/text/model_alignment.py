@@ -33,14 +33,14 @@ def align_by_attention(loaded: LoadedModel, source: str, target: str) -> Alignme
         return None
     ids = loaded.source_tokenizer.encode(source)
     read = trace_attention(loaded, source, ids, [number for number, _, _ in targets])
-    weights = _weights(read, len(sources), len(targets), loaded.guided)
+    weights = _alignment_weights(read, len(sources), len(targets), loaded.guided)
     if weights is None:
         return None
     spans = [tuple((start, end) for _, start, end in pieces) for pieces in (sources, targets)]
     return Alignment(spans[0], spans[1], weights)
 
 
-def _weights(
+def _alignment_weights(
     read: AttentionTrace, num_sources: int, num_targets: int, guided: GuidedAlignmentConfig | None
 ) -> Floats | None:
     """The weights (T, S) of a trace: the source ends with its end token, before it tokens of languages may stand."""

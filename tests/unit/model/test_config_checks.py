@@ -18,7 +18,7 @@ SPELLS = {"canine": {}, "tie": "output"}
 TAILS = {"cutoffs": (100, 1000)}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "task_problem": ({"task": "tagging"}, 'is for "translation" or "span_corruption", not "tagging"'),
-    "span_corruption_table_problem": (
+    "span_corruption_config_problem": (
         {"span_corruption": {"share": 0.3}},
         'model.span_corruption is for task = "span_corruption", not "translation"',
     ),
@@ -70,7 +70,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"architecture": "decoder_only", "decoder": {"mixing": "recurrent"}},
         'model.decoder.mixing is for architecture = "transformer"; with "decoder_only" set model.mixing',
     ),
-    "recurrent_table_problem": (
+    "recurrent_config_problem": (
         {"recurrent": {"bidirectional": True}},
         'model.recurrent is for architecture = "recurrent"',
     ),
@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"mixing": "convolution", "convolution": {"width": 3, "dilation": 5}},
         "layer 6 of the encoder reads rows 3,125 before its own",
     ),
-    "word_vectors_table_problem": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
+    "word_vectors_config_problem": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
     "word_vectors_adaptive_problem": (
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
         "has no adaptive softmax",

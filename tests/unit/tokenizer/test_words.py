@@ -13,7 +13,7 @@ from tfm.tokenizer.config import Kind, TokenizerConfig
 from tfm.tokenizer.kinds import KINDS
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
-from tfm.tokenizer.words import WordEncodingCache, has_space_boundaries
+from tfm.tokenizer.words import WordEncodingCache, encodes_words_independently
 
 TEXTS = ["a cat sat", "the cat  sat on a mat.", "", "mat"]
 
@@ -25,8 +25,8 @@ def whole(tmp_path: Path, kind: Kind = "bpe", **changes: Any) -> tokenizers.Toke
 
 @pytest.mark.parametrize("kind", [kind for kind, method in KINDS.items() if method.learn is not None])
 def test_every_kind_is_encoded_word_by_word(kind: Kind, tmp_path: Path) -> None:
-    assert has_space_boundaries(whole(tmp_path, kind))
-    assert has_space_boundaries(whole(tmp_path, kind, lowercase=True, normalization="none"))
+    assert encodes_words_independently(whole(tmp_path, kind))
+    assert encodes_words_independently(whole(tmp_path, kind, lowercase=True, normalization="none"))
 
 
 def truncated(made: tokenizers.Tokenizer) -> None:
@@ -70,7 +70,7 @@ def test_what_looks_across_spaces_is_encoded_whole(change: Any, tmp_path: Path) 
     tokenizer = Tokenizer.load(tmp_path / "t.json")
     ids, lengths = tokenizer.encode_flat(TEXTS)
     expected = tokenizer.encode_batch(TEXTS)
-    assert not has_space_boundaries(made)
+    assert not encodes_words_independently(made)
     assert lengths.tolist() == [len(each) for each in expected]
     assert ids.tolist() == [number for each in expected for number in each]
 

@@ -29,13 +29,13 @@ MAX_UNREAD_NUMBERS = 2**27
 """The most numbers that belong to no weight of tfm, such as masks, beside as many again as its weights have."""
 
 
-def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceClass) -> None:
+def check_weights(received: Snapshot, settings: Settings, model_class: HuggingFaceClass) -> None:
     """Check that the weights are those of config.json, in names, shapes and type.
 
     Args:
         received: the folder.
         settings: its config.json.
-        held_by: the class.
+        model_class: the class.
 
     Raises:
         DataError: an id of a token is wrong, or the weights need too much memory.
@@ -43,14 +43,14 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
     """
     found = _empty_weights(received)
     given = sum(each.numel() for each in found.values())
-    size = _num_embedding_rows(found, settings, held_by)
+    size = _num_embedding_rows(found, settings, model_class)
     check_ids(settings, size, received.folder / CONFIG_FILE)
     check_ids(received.read_document(GENERATION_CONFIG_FILE), size, received.folder / GENERATION_CONFIG_FILE)
     with torch.device("meta"):
-        found = held_by.prepare_import(settings, found)
-        config = ModelConfig.model_validate(held_by.read(settings, found))
-        check_weight_names(held_by, config, found)
-        kept = held_by.import_weights(config, found)
+        found = model_class.prepare_import(settings, found)
+        config = ModelConfig.model_validate(model_class.read(settings, found))
+        check_weight_names(model_class, config, found)
+        kept = model_class.import_weights(config, found)
     shapes = {name: tuple(each.shape) for name, each in kept.items()}
     source = _num_rows(shapes, "source_embedding.table.weight", "embedding.table.weight")
     target = _num_rows(shapes, "output.weight", "embedding.table.weight")
@@ -66,18 +66,21 @@ def check_weights(received: Snapshot, settings: Settings, held_by: HuggingFaceCl
         raise DataError(f"{problem} of memory", file=received.folder)
 
 
-def check_weight_names(held_by: HuggingFaceClass, config: ModelConfig, found: StateDict) -> None:
+def check_weight_names(model_class: HuggingFaceClass, config: ModelConfig, found: StateDict) -> None:
     """Check that each weight has a place in a model of tfm.
 
     Args:
-        held_by: the class.
+        model_class: the class.
         config: of the model.
         found: the weights.
 
     Raises:
         ValueError: a weight has no place.
     """
-    placed = {name for weight in held_by.weights(config) for name in weight.theirs} | {*held_by.tables, held_by.bias}
+    placed = {name for weight in model_class.weights(config) for name in weight.theirs} | {
+        *model_class.tables,
+        model_class.bias,
+    }
     for name in found:
         if name not in placed and not name.endswith(IGNORED_WEIGHTS):
             raise ValueError(f"it has a weight that has no place in ours, {name}")
@@ -93,15 +96,15 @@ def _empty_weights(received: Snapshot) -> StateDict:
     return found
 
 
-def _num_embedding_rows(found: StateDict, settings: Settings, held_by: HuggingFaceClass) -> int:
+def _num_embedding_rows(found: StateDict, settings: Settings, model_class: HuggingFaceClass) -> int:
     """The number of pieces of the largest table.
 
     Raises ValueError where a table is not as config.json says, so that no larger one is made from it.
     """
     width = next((settings[key] for key in ("d_model", "hidden_size", "n_embd") if key in settings), None)
-    tables = [name for name in found if any(f".{each}".endswith(f".{name}") for each in held_by.tables)]
+    tables = [name for name in found if any(f".{each}".endswith(f".{name}") for each in model_class.tables)]
     if not tables:
-        raise ValueError(f"it has no {held_by.tables[0]}")
+        raise ValueError(f"it has no {model_class.tables[0]}")
     for name in tables:
         if found[name].dim() != 2 or found[name].shape[1] != width:
             raise ValueError(f"{name} is {tuple(found[name].shape)}, and config.json has a width of {width}")

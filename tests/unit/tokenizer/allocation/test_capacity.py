@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.tokenizer.allocation.capacity import LanguageVocabulary, allocate_vocabularies, average_log_probability, term
+from tfm.tokenizer.allocation.capacity import (
+    LanguageVocabulary,
+    allocate_vocabularies,
+    average_log_probability,
+    weighted_alp,
+)
 
 PIECES = {"a": -1.0, "b": -1.5, "म": -1.25, "ab": -2.0, "ba": -3.0, "aba": -3.1, " a": -2.2, " ": -1.1}
 
@@ -41,7 +46,7 @@ def test_longer_pieces_make_text_likelier() -> None:
 
 
 def test_a_language_of_few_texts_counts_for_more_than_its_share() -> None:
-    assert term(0.1, -10.0) / term(0.9, -10.0) == pytest.approx((1 / 9) ** 0.7)
+    assert weighted_alp(0.1, -10.0) / weighted_alp(0.9, -10.0) == pytest.approx((1 / 9) ** 0.7)
 
 
 GAINS = st.lists(st.floats(0.01, 10), min_size=6, max_size=6).map(lambda gains: sorted(gains, reverse=True))

@@ -40,10 +40,10 @@ def test_halves_are_apart() -> None:
 def test_every_weight_of_a_model_has_one_place_there() -> None:
     for name, changes in KINDS.values():
         config = ModelConfig.model_validate({"encoder": STACK, "decoder": STACK, **changes})
-        held_by = find_export_class(config)
-        assert held_by is not None
-        assert held_by.name == name
-        table = list(held_by.weights(config))
+        model_class = find_export_class(config)
+        assert model_class is not None
+        assert model_class.name == name
+        table = list(model_class.weights(config))
         model = build(config, source_vocab=20, target_vocab=20)
         assert {*remove_ties(model.state_dict())} <= {weight.ours for weight in table} <= {*model.state_dict()}
         placed = [name for weight in table for name in weight.theirs]

@@ -20,7 +20,7 @@ from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.serving.dispatch.messages import Answer, Ask, Cancel, Load, ModelVersion, Part, Query, Unload
+from tfm.pipeline.serving.dispatch.messages import Answer, Cancel, Load, ModelVersion, Part, Query, QueryBatch, Unload
 from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, make_compiled_network
 from tfm.pipeline.serving.engine.light_networks import NumpyNetwork
 from tfm.pipeline.serving.engine.networks import TorchNetwork
@@ -80,7 +80,7 @@ def mixture_answers(scheduler: Scheduler, queries: list[Query], draw: random.Ran
     with use_compiled_kernels(True):
         while waiting or not scheduler.is_idle():
             some = tuple(waiting.pop() for _ in range(min(len(waiting), draw.choice([0, 0, 0, 1, 2, 7]))))
-            replies = scheduler.receive(Ask(some)) if some else []
+            replies = scheduler.receive(QueryBatch(some)) if some else []
             if some and draw.random() < 0.2:
                 scheduler.receive(Cancel(some[0][0]))
                 if some[0][0] not in {each.number for each in replies if isinstance(each, Answer)}:
@@ -113,7 +113,7 @@ def test_an_answer_depends_on_its_query_alone(changes: str, num_queries: int, nu
     alone = []
     for query in queries:
         scheduler = scheduler_of(loaded, is_compiled=is_compiled)
-        alone.append(finish(scheduler, scheduler.receive(Ask(((7, query),))))[7].value)
+        alone.append(finish(scheduler, scheduler.receive(QueryBatch(((7, query),))))[7].value)
     for _ in range(num_mixtures):
         assert mixture_answers(scheduler_of(loaded, is_compiled=is_compiled), queries, draw) == alone
 
@@ -124,7 +124,7 @@ def test_a_beam_finds_what_tfm_translate_finds(is_compiled: bool) -> None:
     texts = [" ".join(random.Random(n).choices(WORDS, k=n)) for n in (1, 2, 5, 9)]
     queries = [Query(TRANSLATION.key, "translate", text, beam=beam) for text in texts for beam in (1, 3)]
     scheduler = scheduler_of(loaded, is_compiled=is_compiled)
-    answers = finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries)))))
+    answers = finish(scheduler, scheduler.receive(QueryBatch(tuple(enumerate(queries)))))
     for number, query in enumerate(queries):
         (own,) = translate_lines(loaded, [query.text], DecodingConfig(beam=query.beam), reporter=NullReporter())
         text, score, log_prob, num_tokens = answers[number].value[0]
@@ -141,7 +141,9 @@ def test_common_models_are_searched_side_by_side_where_numba_is() -> None:
 def test_a_query_that_is_cancelled_is_not_answered() -> None:
     scheduler = scheduler_of(tiny_model())
     query = Query(TRANSLATION.key, "translate", "a dog runs", beam=3)
-    replies = scheduler.receive(Ask(((1, query), (2, query), (3, Query(TRANSLATION.key, "translate", "a", beam=1)))))
+    replies = scheduler.receive(
+        QueryBatch(((1, query), (2, query), (3, Query(TRANSLATION.key, "translate", "a", beam=1))))
+    )
     for number in (1, 3):
         scheduler.receive(Cancel(number))
     assert set(finish(scheduler, replies)) == {2}
@@ -155,7 +157,7 @@ def test_a_query_that_a_model_cannot_do_says_why() -> None:
         Query(TRANSLATION.key, "attend", ""),
         Query("another@1", "translate", "a"),
     ]
-    answers = finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries)))))
+    answers = finish(scheduler, scheduler.receive(QueryBatch(tuple(enumerate(queries)))))
     assert [answers[number].is_fault for number in range(4)] == [False, False, False, True]
     assert "--to" in answers[0].problem
     assert "not a language model" in answers[1].problem
@@ -172,7 +174,7 @@ def test_a_model_with_broken_weights_fails_at_its_own_queries_alone() -> None:
     for version in versions.values():
         scheduler.receive(Load(version))
     asked = tuple((number, Query(f"{name}@1", "translate", "a dog", beam=2)) for number, name in enumerate(versions))
-    answers = finish(scheduler, scheduler.receive(Ask(asked)))
+    answers = finish(scheduler, scheduler.receive(QueryBatch(asked)))
     assert answers[0].is_fault
     assert answers[1].problem is None
 
@@ -188,10 +190,10 @@ def test_a_version_that_cannot_be_loaded_says_why() -> None:
 def test_a_version_goes_when_its_last_query_is_answered() -> None:
     scheduler = scheduler_of(tiny_model())
     query = Query(TRANSLATION.key, "translate", "a dog runs", beam=3)
-    replies = scheduler.receive(Ask(((1, query),)))
+    replies = scheduler.receive(QueryBatch(((1, query),)))
     scheduler.receive(Unload(TRANSLATION.key))
     assert finish(scheduler, replies)[1].problem is None
-    assert finish(scheduler, scheduler.receive(Ask(((2, query),))))[2].is_fault
+    assert finish(scheduler, scheduler.receive(QueryBatch(((2, query),))))[2].is_fault
 
 
 def test_a_completion_comes_in_parts_and_is_counted() -> None:
@@ -202,7 +204,7 @@ def test_a_completion_comes_in_parts_and_is_counted() -> None:
     queries = [
         Query(version.key, "generate", "a dog", sampling=(("max_length", 7), ("seed", seed))) for seed in (1, 1, 2)
     ]
-    replies = scheduler.receive(Ask(tuple(enumerate(queries))))
+    replies = scheduler.receive(QueryBatch(tuple(enumerate(queries))))
     while not scheduler.is_idle():
         replies += scheduler.advance()
     texts = ["".join(each.text for each in replies if isinstance(each, Part) and each.number == n) for n in range(3)]
@@ -225,7 +227,7 @@ def test_a_small_model_in_numpy_gives_the_same_without_torch() -> None:
     for make in (lambda _: light, lambda version: network(loaded, version)):
         scheduler = Scheduler(make)
         scheduler.receive(Load(TRANSLATION))
-        answers.append(finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries))))))
+        answers.append(finish(scheduler, scheduler.receive(QueryBatch(tuple(enumerate(queries))))))
     for number in (0, 1):
         ours, theirs = (each[number].value for each in answers)
         assert [record[0] for record in ours] == [record[0] for record in theirs]
@@ -246,7 +248,7 @@ def test_a_compiled_model_does_in_torch_what_needs_it() -> None:
     answers = []
     for is_compiled in (True, False):
         scheduler = scheduler_of(loaded, is_compiled=is_compiled)
-        answers.append(finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries))))))
+        answers.append(finish(scheduler, scheduler.receive(QueryBatch(tuple(enumerate(queries))))))
     assert answers[0] == answers[1]
     assert "snow" in answers[0][1].value[0][0]
     assert "not a language model" in answers[0][2].problem
@@ -264,7 +266,7 @@ def test_a_model_that_torch_cannot_load_is_a_fault_of_that_query_alone() -> None
     scheduler = Scheduler(lambda _: light)
     scheduler.receive(Load(TRANSLATION))
     queries = [Query(TRANSLATION.key, kind, "a dog") for kind in ("attend", "translate", "attend")]  # type: ignore[arg-type]
-    answers = finish(scheduler, scheduler.receive(Ask(tuple(enumerate(queries)))))
+    answers = finish(scheduler, scheduler.receive(QueryBatch(tuple(enumerate(queries)))))
     assert [answers[number].is_fault for number in range(3)] == [True, False, True]
 
 
