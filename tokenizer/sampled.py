@@ -177,7 +177,7 @@ class BpeDropout:
         )
 
     def _rank(self, left: Ints, right: Ints) -> Ints:
-        """The rank at which each pair was learned to be merged; _NONE if it was not."""
+        """The rank at which each pair was learned to be merged; _NO_RANK if it was not."""
         pairs = np.where(right < 0, -1, left * self._size + right)
         found = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
         return np.where(self._pairs[found] == pairs, self._ranks[found], _NO_RANK)
@@ -199,9 +199,9 @@ class UnigramSampling:
         self._scores = [alpha * score for score in scores]
         self._scores[UNK_ID] = 0.0
         self._longest = max(map(len, self._ids))
-        self._clear_cache()
+        self._reset_lattices()
 
-    def _clear_cache(self) -> None:
+    def _reset_lattices(self) -> None:
         """A state is a place in a distinct word, after its first letters; its edges are the pieces that may end there.
 
         `_cumulative` has the probabilities of a state's edges added up, on top of the state's number.
@@ -235,7 +235,7 @@ class UnigramSampling:
     def _states(self, words: list[str]) -> Ints:
         """The state at the end of each word (W,)."""
         if self._num_states > MAX_STATES:
-            self._clear_cache()
+            self._reset_lattices()
         new = [word for word in dict.fromkeys(words) if word not in self._ends]
         if new:
             edges = [edge for word in new for edge in self._lattice(word)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.alignment.pharaoh import GoldLinks
 
 CHUNK_PAIRS = 512
-MAX_ROWS = 10
+MAX_HEADS_SHOWN = 10
 """The most heads in the table, the best ones; --json has all."""
 Layer = Annotated[
     int | None,
@@ -191,4 +191,4 @@ def _print_error_rates(
         print_json({"pairs": len(pairs), "heads": [each.as_json() for each in scored]})
         return
     title = f"Alignment error rate of heads, {len(pairs):,} pairs, {scored[0].scores['aer'].signature}"
-    make_reporter(tables_on_stdout=True).table(title, COLUMNS, [each.row() for each in scored[:MAX_ROWS]])
+    make_reporter(tables_on_stdout=True).table(title, COLUMNS, [each.row() for each in scored[:MAX_HEADS_SHOWN]])

@@ -178,7 +178,7 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
     only_final = flags_of(options, "runs", "by", "again", "allow_external")
     reject_flags(only_final, "is for --final; otherwise give a model with --model")
     if options.choices is not None or options.contrast is not None:
-        return _evaluate_alternatives
+        return _evaluate_contrast_or_choices
     if options.recipe is not None:
         return _evaluate_tests
     require_flag(options.reference or None, "--reference")
@@ -218,7 +218,7 @@ def _evaluate_final(options: EvaluateOptions) -> ScoresJson:
     )
 
 
-def _evaluate_alternatives(options: EvaluateOptions) -> ScoresJson:
+def _evaluate_contrast_or_choices(options: EvaluateOptions) -> ScoresJson:
     """Score which of some texts is likelier."""
     others = {*FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "recipe", "sets"} - {
         "model",

@@ -9,7 +9,7 @@ from tfm.data.arrays import Ints
 from tfm.data.dataset.split import Ids, Split
 from tfm.tokenizer.special import EOS_ID
 
-BLOCK_ROWS = 256
+ROWS_PER_OFFSET = 256
 
 
 @dataclass(frozen=True)
@@ -22,29 +22,31 @@ class TokenStream:
     split: Split = field(repr=False)
 
     @cached_property
-    def block_offsets(self) -> Ints:
-        """(blocks + 1,) the place in the stream of every BLOCK_ROWS-th row, and last the length of the stream."""
+    def sparse_row_offsets(self) -> Ints:
+        """(blocks + 1,) the place in the stream of every ROWS_PER_OFFSET-th row, and last the length of the stream."""
         sizes = [np.zeros(1, np.int64)]
         for part in self.split.iterate_parts():
             lengths = part.target_lengths + 1
-            sizes.append(np.add.reduceat(lengths, np.arange(0, len(lengths), BLOCK_ROWS)))
+            sizes.append(np.add.reduceat(lengths, np.arange(0, len(lengths), ROWS_PER_OFFSET)))
         return np.cumsum(np.concatenate(sizes))
 
     def __len__(self) -> int:
-        return int(self.block_offsets[-1])
+        return int(self.sparse_row_offsets[-1])
 
     def __getitem__(self, positions: Ints) -> Ids:
         """Return the tokens at some places of the stream (n,)."""
         column = self.split.target
-        blocks = np.searchsorted(self.block_offsets, positions, side="right") - 1
+        blocks = np.searchsorted(self.sparse_row_offsets, positions, side="right") - 1
         some = np.unique(blocks)
-        rows = (some[:, None] * BLOCK_ROWS + np.arange(BLOCK_ROWS)).reshape(-1)
+        rows = (some[:, None] * ROWS_PER_OFFSET + np.arange(ROWS_PER_OFFSET)).reshape(-1)
         rows = rows[rows < len(column)]
         lengths: Ints = column.lengths[rows]
         # Rows of a block are consecutive in the stream: where each begins, counted from the first of these blocks on.
         ends = np.cumsum(lengths + 1)
-        gaps = self.block_offsets[some] - np.concatenate([[0], ends])[np.searchsorted(rows, some * BLOCK_ROWS)]
-        begins = ends - lengths - 1 + gaps[np.searchsorted(some, rows // BLOCK_ROWS)]
+        gaps = (
+            self.sparse_row_offsets[some] - np.concatenate([[0], ends])[np.searchsorted(rows, some * ROWS_PER_OFFSET)]
+        )
+        begins = ends - lengths - 1 + gaps[np.searchsorted(some, rows // ROWS_PER_OFFSET)]
         at = np.searchsorted(begins, positions, side="right") - 1
         offset = positions - begins[at]
         is_end = offset == lengths[at]

@@ -46,7 +46,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class ContiguousPart:
+class PositionRange:
     """The lines of a running text whose place in it, from 0 to 1, lies in [low, high), or all others (outside).
 
     by_text: the part of corpora with sources, which are no running text.
@@ -87,7 +87,7 @@ class Portion:
     """A part of some corpora, which may be portions themselves."""
 
     corpora: "tuple[Corpus, ...]"
-    part: HashRange | Fold | ContiguousPart
+    part: HashRange | Fold | PositionRange
 
     @property
     def weight(self) -> float:
@@ -132,7 +132,7 @@ class Portion:
         """
         if corpus.has_source:
             return (pair for pair in pairs if self.part.contains(pair[0]))
-        if isinstance(self.part, ContiguousPart):
+        if isinstance(self.part, PositionRange):
             return self.part.select_lines(pairs)
         return _restore_line_breaks(pairs, self.part)
 

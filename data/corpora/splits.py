@@ -20,7 +20,7 @@ from tfm.data.corpora.paths.split_names import (
     split_name_family,
 )
 from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
-from tfm.data.corpora.portions import ContiguousPart, Corpus, Fold, HashRange, Portion, hash_to_unit_interval
+from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
@@ -99,11 +99,11 @@ def truncation_message(splits: Splits) -> str | None:
 def has_contiguous_parts(splits: Splits) -> bool:
     """Whether a split is of consecutive lines of the training data."""
     found = (corpus for corpora in splits.all().values() for corpus in corpora)
-    return any(isinstance(corpus, Portion) and isinstance(corpus.part, ContiguousPart) for corpus in found)
+    return any(isinstance(corpus, Portion) and isinstance(corpus.part, PositionRange) for corpus in found)
 
 
-def _portion_by_text(part: HashRange | Fold | ContiguousPart) -> HashRange | Fold:
-    return part.by_text if isinstance(part, ContiguousPart) else part
+def _portion_by_text(part: HashRange | Fold | PositionRange) -> HashRange | Fold:
+    return part.by_text if isinstance(part, PositionRange) else part
 
 
 def split_size_shares(sizes: dict[str, int]) -> dict[str, float]:
@@ -131,12 +131,12 @@ def _cut_missing_splits(
     seed = config.split_seed
     back = 0.0 if not running else valid_low * (1 - hash_to_unit_interval("running text", seed))
 
-    def make_part(low: float, high: float) -> HashRange | ContiguousPart:
+    def make_part(low: float, high: float) -> HashRange | PositionRange:
         share = HashRange(low, high, seed)
         if not running:
             return share
         outside = low == 0.0
-        return ContiguousPart(*((high - back, 1.0 - back) if outside else (low - back, high - back)), outside, share)
+        return PositionRange(*((high - back, 1.0 - back) if outside else (low - back, high - back)), outside, share)
 
     return Splits(
         train=tuple(Portion((corpus,), make_part(0.0, valid_low)) for corpus in train),
@@ -148,11 +148,11 @@ def _cut_missing_splits(
 def _cut_fold(splits: Splits, fold: FoldConfig, seed: int, *, running: bool) -> Splits:
     """Train on all training data but a fold, and validate on the fold; the recipe's own validation set is left out."""
 
-    def make_part(held_out: bool) -> Fold | ContiguousPart:
+    def make_part(held_out: bool) -> Fold | PositionRange:
         by_text = Fold(fold.number, fold.of, seed, held_out)
         if not running:
             return by_text
-        return ContiguousPart((fold.number - 1) / fold.of, fold.number / fold.of, not held_out, by_text)
+        return PositionRange((fold.number - 1) / fold.of, fold.number / fold.of, not held_out, by_text)
 
     train = tuple(Portion((corpus,), make_part(held_out=False)) for corpus in splits.train)
     return replace(splits, train=train, valid=(Portion(splits.train, make_part(held_out=True)),))

@@ -27,7 +27,7 @@ from tfm.tokenizer.foreign.codes import (
     read_codes,
     read_vocabulary,
 )
-from tfm.tokenizer.foreign.sentencepiece import build_model_json, read_model
+from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_own_ids, read_model
 from tfm.tokenizer.foreign.tiktoken import RANK_LINE, build_tiktoken_json, choose_pattern, read_ranks
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
 from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, SOURCE, TARGET
@@ -188,7 +188,7 @@ def _read_tokenizer_json(source: TokenizerSource, config: TokenizerConfig) -> tu
 
 
 def _read_sentencepiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
-    return build_model_json(read_model(source.data)), None
+    return build_tokenizer_json_with_own_ids(read_model(source.data)), None
 
 
 def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:

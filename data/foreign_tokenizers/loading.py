@@ -14,7 +14,7 @@ from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource
 from tfm.tokenizer import code_points
 from tfm.tokenizer.config import CONTROL_TOKEN_FIELDS, FOREIGN_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import add_model_type
-from tfm.tokenizer.foreign.renumbered import MAX_UNUSED, document_pieces, renumber
+from tfm.tokenizer.foreign.renumbered import MAX_UNUSED_IDS, document_pieces, renumber
 from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_roles
 from tfm.tokenizer.foreign.unnumbered import append_unnumbered_pieces
 from tfm.tokenizer.special import SPECIAL_TOKENS
@@ -65,7 +65,7 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
             tokenizer = tokenizer.with_original_ids(ids)
         return ForeignTokenizer(tokenizer, form.name, {})
     size = max(pieces, default=-1) + 1
-    if not pieces or size > len(pieces) + MAX_UNUSED:
+    if not pieces or size > len(pieces) + MAX_UNUSED_IDS:
         raise ValueError(f"it has {len(pieces):,} pieces, and ids up to {size - 1:,}")
     roles = find_roles(document, _control_tokens(source), given)
     found = renumber(document, roles, size)

@@ -48,7 +48,7 @@ class _FolderCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
         return f"{super().get_filename_base(fullname, abiflags)}-{_hash_folder()}"
 
 
-class _DigestCacheFile(IndexDataCacheFile):  # type: ignore[misc]
+class _ChecksummedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
     """numba's files of a function, each with the sha256 of its contents as the last bytes.
 
     After a power failure a file may hold anything. One that is not as it was written is none: numba would raise any
@@ -90,7 +90,7 @@ class _FolderCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Function) -> None:
         super().__init__(function)
         locator = self._impl.locator
-        self._cache_file = _DigestCacheFile(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
+        self._cache_file = _ChecksummedCacheFile(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -21,7 +21,7 @@ from tfm.pipeline.api.arguments import check_choice
 from tfm.pipeline.errors import DataError
 
 Floats = NDArray[np.float64]
-ScoreFunction = Callable[[Floats, Floats], ArrayLike]
+AttentionScoreFunction = Callable[[Floats, Floats], ArrayLike]
 PARAMETER_FREE_SCORES = ("scaled_dot", "dot", "distance")
 """The scores that have no weights of their own to learn."""
 
@@ -43,7 +43,7 @@ def attention(
     key: ArrayLike,
     value: ArrayLike,
     *,
-    score: Literal["scaled_dot", "dot", "distance"] | ScoreFunction = "scaled_dot",
+    score: Literal["scaled_dot", "dot", "distance"] | AttentionScoreFunction = "scaled_dot",
     mask: ArrayLike | Literal["causal", "strict"] | None = None,
 ) -> AttentionOutput:
     """Mix the values by how well their keys match each query.
@@ -91,7 +91,7 @@ def attention(
     return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)
 
 
-def _attention_logits(queries: Floats, keys: Floats, score: str | ScoreFunction) -> Floats:
+def _attention_logits(queries: Floats, keys: Floats, score: str | AttentionScoreFunction) -> Floats:
     """The scores (T, S) before the softmax."""
     if callable(score):
         return np.asarray(score(queries, keys), np.float64)

@@ -48,8 +48,10 @@ class Cleaner:
 
     def measure(self, total: int | None) -> WorkFolder:
         """Measure all pairs, or those that are left to do. total: their number, if it is known."""
-        widths = {name: 1 for rule in self.rules if rule.kind not in ("keys", "late") for name in rule.columns}
-        widths |= {rule.name: rule.num_keys for rule in self.rules if rule.kind == "keys"}
+        widths = {
+            name: 1 for rule in self.rules if rule.kind not in ("dedup_keys", "model_score") for name in rule.columns
+        }
+        widths |= {rule.name: rule.num_keys for rule in self.rules if rule.kind == "dedup_keys"}
         widths["corpus"] = 1  # where no rule measures, it counts the pairs
         work = WorkFolder(self.folder, [self.plan, self.everything], widths)
         try:

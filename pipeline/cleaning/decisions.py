@@ -67,14 +67,14 @@ def decide(
     made = Decisions(np.zeros(work.rows, np.int16))
     for number, rule in enumerate(rules, 1):
         alive = made.dropped_by == 0
-        if rule.kind == "change":
+        if rule.kind == "transform":
             changed = int(work.scores(rule.name).sum())
             made.results.append(RuleResult(rule.name, work.rows, 0, 0, changed, ()))
             continue
-        if rule.kind == "keys":
+        if rule.kind == "dedup_keys":
             failed, result = _apply_keys(rule, work, alive, made)
         else:
-            if rule.kind == "late":
+            if rule.kind == "model_score":
                 scores = score_late(rule, alive | everything)[:, None]
                 made.scores[rule.name] = scores[:, 0]
             else:

@@ -62,7 +62,7 @@ class Measurer:
     """
 
     def __init__(self, rules: Sequence[Rule], *, everything: bool = False) -> None:
-        self.rules = [rule for rule in rules if rule.kind != "late"]
+        self.rules = [rule for rule in rules if rule.kind != "model_score"]
         self.everything = everything
 
     def __call__(self, chunk: Chunk) -> Measurement:
@@ -83,10 +83,10 @@ class Measurer:
                 continue
             if rule.compares_sides and not chunk.has_source:
                 scores = np.full((len(chunk), len(rule.limits)), np.nan)
-            elif rule.kind == "keys":
+            elif rule.kind == "dedup_keys":
                 columns[rule.name] = rule.measure(pairs).astype(np.uint64)
                 continue
-            elif rule.kind == "slow" and not self.everything:
+            elif rule.kind == "expensive_score" and not self.everything:
                 scores = np.full((len(chunk), len(rule.limits)), np.nan)
                 rows = np.flatnonzero(passed)
                 scores[rows] = rule.measure(pairs if len(rows) == len(chunk) else pairs.select(rows))

@@ -93,7 +93,7 @@ def example_rows(table: ScoreTable, decisions: Decisions) -> dict[int, list[int]
     found = defaultdict(list)
     for number, rule in enumerate(table.rules):
         fates = decisions.dropped_by
-        chosen = table.read(rule.name, 0, len(fates)) == 1 if rule.kind == "change" else fates == number + 1
+        chosen = table.read(rule.name, 0, len(fates)) == 1 if rule.kind == "transform" else fates == number + 1
         rows = np.flatnonzero(chosen)
         drawn = rows[np.argsort(splitmix64(rows.astype(np.uint64)), kind="stable")[:NUM_EXAMPLES]]
         for row in drawn.tolist():

@@ -129,12 +129,12 @@ def read_columns(
         batches = read_arrow_stream(pa.BufferReader(content), [_schema(counts_words=counts_words)]).to_batches()
         if [len(each) for each in batches] != list(sizes):
             raise ValueError("it has another number of rows")
-        return [_columns_of(batch) for batch in batches]
+        return [_flat_ids_and_lengths(batch) for batch in batches]
     except (ValueError, pa.ArrowException) as error:
         raise DataError(f"a kept chunk is damaged ({error!s:.200}): remove the hidden folder of chunks") from error
 
 
-def _columns_of(batch: pa.RecordBatch) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _flat_ids_and_lengths(batch: pa.RecordBatch) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     def flat(number: int) -> tuple[Any, Any]:
         column = batch.column(number)
         return column.flatten().to_numpy(), np.diff(column.offsets.to_numpy()).astype(np.int64)

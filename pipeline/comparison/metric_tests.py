@@ -79,7 +79,7 @@ class SignificanceResults:
         runs: the scores of runs.
         rows: the scores of rows.
         systems: the outputs of the runs, by name.
-        list_test_set_usages: the number of looks at the test set.
+        looked_at: the looks at the test set.
         notes: the metrics that are not tested, and why.
         without_interval: the scores and differences that have no interval, and why.
     """

@@ -20,7 +20,7 @@ from tfm.pipeline.errors import DataError, escape_unprintable
 
 MAX_BYTES = 32 * 2**20
 MAX_VALUES = 4_000_000
-MAX_OBJECTS = 250_000
+MAX_JSON_OBJECTS = 250_000
 """In a campaign; pydantic's reader takes 2 KB for one."""
 JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 """Version of the JSON format."""
@@ -217,8 +217,10 @@ def check_json_value_count(data: bytes) -> None:
 def _check_size(data: bytes) -> None:
     """Raise ValueError if a campaign has more values or objects than are read."""
     check_json_value_count(data)
-    if data.count(b"{") > MAX_OBJECTS and JSON_STRING.sub(b"", data).count(b"{") > MAX_OBJECTS:  # texts may have braces
-        raise ValueError(f"has more than {MAX_OBJECTS:,} objects, which tfm does not read here")
+    if (
+        data.count(b"{") > MAX_JSON_OBJECTS and JSON_STRING.sub(b"", data).count(b"{") > MAX_JSON_OBJECTS
+    ):  # texts may have braces
+        raise ValueError(f"has more than {MAX_JSON_OBJECTS:,} objects, which tfm does not read here")
 
 
 def _check_unique(what: str, names: tuple[str, ...] | list[str]) -> None:

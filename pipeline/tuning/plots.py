@@ -164,6 +164,6 @@ def importance_plot(results: Results) -> str:
     def draw(figure: "Figure") -> None:
         axes = figure.subplots()
         axes.barh([escape_label(key) for key, _ in ordered], [100 * share for _, share in ordered], color=DOT_COLOR)
-        axes.set_xlabel("% of the variance, by itself")
+        axes.set_xlabel("% of the variance, by itself; keys that every trial has")
 
     return _render_svg(draw, 8, 0.6 + 0.35 * len(ordered))

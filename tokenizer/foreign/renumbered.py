@@ -15,7 +15,7 @@ WHOLE_WORD_MODELS = ("Unigram", "WordPiece", "WordLevel")
 """Models that look for whole pieces in a text, where they would find a control token."""
 FILLER_PREFIX = "\ue000"
 """Stands before pieces that the model of a side does not have, so that no text has them; decoding removes it."""
-MAX_UNUSED = 2**17
+MAX_UNUSED_IDS = 2**17
 """How many rows a model may have beyond the pieces of its tokenizer; published ones have some hundreds."""
 ROLE_PRECEDENCE = (EOS, BOS, UNK, PAD)
 """The order in which roles get a token that has several."""
@@ -38,7 +38,7 @@ def renumber(document: dict[str, Any], roles: Mapping[str, int], size: int) -> R
     ValueError where the tokenizer has more pieces than the model, or is of a kind that has no numbers.
     """
     pieces = document_pieces(document)
-    if max(pieces, default=0) >= size or size > len(pieces) + MAX_UNUSED:
+    if max(pieces, default=0) >= size or size > len(pieces) + MAX_UNUSED_IDS:
         raise ValueError(f"its tokenizer has {max(pieces, default=-1) + 1} pieces and its embedding {size}")
     if wrong := [role for role, number in roles.items() if not 0 <= number < size and role != BOS]:
         raise ValueError(f"its {wrong[0]} has the id {roles[wrong[0]]}, and its pieces are 0 to {size - 1}")

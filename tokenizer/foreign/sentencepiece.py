@@ -216,7 +216,7 @@ def _merges(model: SentencePiece, names: Set[str]) -> list[tuple[str, str]]:
     return merges
 
 
-def build_model_json(model: SentencePiece) -> dict[str, Any]:
+def build_tokenizer_json_with_own_ids(model: SentencePiece) -> dict[str, Any]:
     """tokenizer.json of a model under its own numbers. Raises ValueError where nothing stands for what is unknown."""
     unknown = [piece for piece, of_type in model.types.items() if of_type == UNKNOWN]
     if len(unknown) != 1:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.tuning.results import Results
 
 MAX_TRIALS_SHOWN = 10  # trials in the table on a terminal
-STORAGE_ENV_VAR = "TFM_STORAGE"
+TRIAL_STORAGE_ENV_VAR = "TFM_STORAGE"
 
 
 def search(
@@ -55,7 +55,7 @@ def search(
         typer.Option(
             "--storage",
             metavar="URL",
-            envvar=STORAGE_ENV_VAR,
+            envvar=TRIAL_STORAGE_ENV_VAR,
             show_envvar=False,
             help="A database for the trials; default: a file in the run. With a password: set TFM_STORAGE instead, as "
             "anybody on the machine can list the options of a process.",
@@ -91,7 +91,7 @@ def search(
             run_workers_on_cluster(job, SearchPlace(file, sets or (), storage, folds), cluster, workers)
         elif workers is not None and workers > 1:
             if storage is not None:
-                os.environ[STORAGE_ENV_VAR] = storage
+                os.environ[TRIAL_STORAGE_ENV_VAR] = storage
             run_workers(job, workers, _worker_arguments(sys.argv[1:]))
         else:
             run_worker(job)

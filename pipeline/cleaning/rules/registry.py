@@ -29,7 +29,7 @@ from tfm.pipeline.cleaning.rules.texts.repair import make_repair
 from tfm.pipeline.cleaning.rules.texts.script import measure_script
 from tfm.pipeline.cleaning.text_batch import PairBatch
 
-RuleKind = Literal["change", "score", "slow", "keys", "late"]
+CleaningRuleKind = Literal["transform", "score", "expensive_score", "dedup_keys", "model_score"]
 MEASURES: dict[str, Callable[[PairBatch, Any], NDArray[Any]]] = {
     "controls": count_controls,
     "empty": count_filled_sides,
@@ -52,8 +52,8 @@ class Rule:
 
     Args:
         name: of the rule.
-        kind: change: changes texts; score: measures pairs; slow: does so at a cost, so that only pairs are measured
-            that passed those before it; keys: pairs are compared by keys; late: by a model or a command, at last.
+        kind: transform: changes texts; score: measures pairs; expensive_score: only those that passed the rules before
+            it; dedup_keys: compares pairs by keys; model_score: by a model or a command, at last.
         limits: of its scores, one a column.
         num_keys: keys of a pair.
         compares_sides: whether it needs both sides.
@@ -63,7 +63,7 @@ class Rule:
     """
 
     name: str
-    kind: RuleKind
+    kind: CleaningRuleKind
     limits: tuple[Limit, ...]
     num_keys: int = 0
     compares_sides: bool = False
@@ -74,7 +74,7 @@ class Rule:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of its scores: RULE, or RULE.SCORE of several."""
-        if self.kind == "change":
+        if self.kind == "transform":
             return (self.name,)
         names = [limit.column for limit in self.limits]
         return (self.name,) if len(names) == 1 else tuple(f"{self.name}.{name}" for name in names)
@@ -106,20 +106,20 @@ def make_rules(config: CleanConfig, held_out: HeldOutKeys) -> list[Rule]:
 def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> Rule:
     made = partial(Rule, name, limits=config.limits, compares_sides=name in TWO_SIDED_RULES, config=config)
     if isinstance(config, ExternalScorer) or name == "cross_entropy":
-        return made(kind="late")
+        return made(kind="model_score")
     if name == "repair":
-        return made(kind="change", change=make_repair(config))
+        return made(kind="transform", change=make_repair(config))
     if name == "controls" and config.action == "remove":
-        return made(kind="change", change=partial(remove_controls, config=config))
+        return made(kind="transform", change=partial(remove_controls, config=config))
     if name == "language":
-        return made(kind="slow", measure=make_language_measure(config))
+        return made(kind="expensive_score", measure=make_language_measure(config))
     if name == "overlap":
         return made(kind="score", measure=partial(count_shared_sides, config=config, held_out=held_out))
     if name == "near_duplicates":
         bands = choose_bands(config.likeness)[0]
-        return made(kind="keys", num_keys=bands, measure=make_near_duplicate_keys(config))
+        return made(kind="dedup_keys", num_keys=bands, measure=make_near_duplicate_keys(config))
     num_keys = {"duplicates": 1, "boilerplate": 2}.get(name, 0)
-    kind: RuleKind = "keys" if num_keys else "score"
+    kind: CleaningRuleKind = "dedup_keys" if num_keys else "score"
     return made(kind=kind, num_keys=num_keys, measure=partial(_measure_with, MEASURES[name], config))
 
 

@@ -48,13 +48,13 @@ def agreement_legend(comparison: Comparison, tested: SignificanceResults, metric
     shown = (
         human_agreement(metric, metric_signature(comparison, metric), each.versus.difference)
         for metric in metrics
-        for each in _row_estimates(tested, metric)
+        for each in _estimates_of_all_rows(tested, metric)
         if each.versus is not None
     )
     return [HUMAN_AGREEMENT_LEGEND] if any(each is not None for each in shown) else []
 
 
-def _row_estimates(tested: SignificanceResults, metric: str) -> list[ScoreEstimate]:
+def _estimates_of_all_rows(tested: SignificanceResults, metric: str) -> list[ScoreEstimate]:
     return list(tested.rows.get(metric, {}).values())
 
 
@@ -78,13 +78,17 @@ def _test_sentences(comparison: Comparison, tested: SignificanceResults, metrics
         tests = [
             each.versus
             for metric in metrics
-            for each in _row_estimates(tested, metric)
+            for each in _estimates_of_all_rows(tested, metric)
             if isinstance(each.versus, kind)
         ]
         if not tests:
             continue
         sizes = sorted(
-            {sum(isinstance(each.versus, kind) for each in _row_estimates(tested, metric)) for metric in metrics} - {0}
+            {
+                sum(isinstance(each.versus, kind) for each in _estimates_of_all_rows(tested, metric))
+                for metric in metrics
+            }
+            - {0}
         )
         begin = f"{SIGNIFICANT_MARK}: differs" if any(each.is_significant for each in tests) else "none differs"
         of_a_metric = " of a metric" if len(sizes) > 1 else ""

@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.huggingface.tokenizer_files import LINE_BREAK, restor
 from tfm.tokenizer.foreign.m2m100 import append_languages
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import (
-    MAX_UNUSED,
+    MAX_UNUSED_IDS,
     WHOLE_WORD_MODELS,
     RenumberedTokenizer,
     check_number_of_pieces,
@@ -161,7 +161,7 @@ def _renumber_pieces(
     tokens = {each: each for each in control}
     if model.scores.keys() <= {*names}:
         return _split_at_control(renumber(build_tokenizer_json(model, names, tokens), roles, size))
-    if size > len(names) + MAX_UNUSED:
+    if size > len(names) + MAX_UNUSED_IDS:
         raise ValueError(f"its tokenizer has {len(names)} pieces and its embedding {size}")
     found = _split_at_control(renumber(build_tokenizer_json(model, names, tokens, size), roles, size))
     return replace(found, document=embed_model(found.document, model))

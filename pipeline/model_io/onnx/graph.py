@@ -22,7 +22,7 @@ IR_VERSION = 8
 MAX_MODEL_BYTES = 2**31 - 2**20
 """Protocol buffers are no larger than 2 GiB."""
 TYPES = {"int64": TensorProto.INT64, "float": TensorProto.FLOAT}
-Size = int | str
+Dimension = int | str
 """A dimension: a number, or the name of one that is known only when the graph is run."""
 
 
@@ -38,7 +38,7 @@ class Graph:
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._made: dict[str, tuple[str, ...]] = {}
 
-    def input(self, name: str, kind: str, *shape: Size) -> str:
+    def input(self, name: str, kind: str, *shape: Dimension) -> str:
         """Add an input to the graph, and return its name.
 
         Args:
@@ -49,7 +49,7 @@ class Graph:
         self._inputs.append(helper.make_tensor_value_info(name, TYPES[kind], shape))
         return name
 
-    def output(self, name: str, value: str, *shape: Size) -> None:
+    def output(self, name: str, value: str, *shape: Dimension) -> None:
         """Add a value of floats to the outputs.
 
         Args:

@@ -22,7 +22,7 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
     """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
     found: dict[str, str] = {}
     for key, row in _unused_keys(recipe):
-        if not _is_overridden_later(key, row, origins):
+        if not _is_made_idle_by_later_layer(key, row, origins):
             decided = " and ".join(
                 f"{each} = {format_value(_plain_value(value_at(recipe, each)))}" for each in row.where
             )
@@ -75,10 +75,10 @@ def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
         yield key
 
 
-def _is_overridden_later(key: str, row: UnusedKeysRule, origins: Origins) -> bool:
+def _is_made_idle_by_later_layer(key: str, rule: UnusedKeysRule, origins: Origins) -> bool:
     """Return whether the value that makes the key idle was set in a later layer than the key: then it is left aside."""
     layer = _origin_priority(tuple(key.split(".")), origins)
-    return any(_origin_priority(tuple(each.split(".")), origins) > layer for each in row.where)
+    return any(_origin_priority(tuple(each.split(".")), origins) > layer for each in rule.where)
 
 
 def _origin_priority(key: Key, origins: Origins) -> float:

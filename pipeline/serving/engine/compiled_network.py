@@ -21,7 +21,7 @@ from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, join_to_one_line
 from tfm.pipeline.model_io.numpy_model import WEIGHTS_FILE
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
-from tfm.pipeline.serving.engine.work import Network, Sentence, Work, as_records
+from tfm.pipeline.serving.engine.work import Network, Sentence, Work, as_scored_texts
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.tokenizer.special import EOS_ID
 
@@ -66,14 +66,14 @@ class CompiledNetwork:
             return self._by_torch(query)
         if query.n_best > 1:
             config = DecodingConfig(beam=query.beam, n_best=query.n_best)
-            return lambda: as_records(next(iter(self.model.translate([query.text], config, SourceProblems()))))
+            return lambda: as_scored_texts(next(iter(self.model.translate([query.text], config, SourceProblems()))))
         return self._translate(query)
 
     def _translate(self, query: Query) -> Iterator[Any]:
         """The parts of a search; the last one is its record."""
         ids = self.model.source_tokenizer.encode_batch([query.text])[0]
         if not ids:
-            yield as_records([EMPTY_TRANSLATION])
+            yield as_scored_texts([EMPTY_TRANSLATION])
             return
         source = [*ids[: self.compiled.max_length - 1], EOS_ID]
         for found in search_by_parts(self.compiled, source, DecodingConfig(beam=query.beam)):

@@ -13,7 +13,7 @@ from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, load_compiled_network
 from tfm.pipeline.serving.engine.completions import Completions
-from tfm.pipeline.serving.engine.work import Network, Work, as_records
+from tfm.pipeline.serving.engine.work import Network, Work, as_scored_texts
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.pipeline.tasks.abilities import ABILITIES
 
@@ -39,7 +39,7 @@ class NumpyNetwork:
         labels = isinstance(model, NumpyLabeller)
         search: dict[str, Any] = {} if labels else {"beam": query.beam}
         config = DecodingConfig.model_validate({"n_best": query.n_best, **search})
-        return lambda: as_records(next(iter(model.translate([query.text], config, SourceProblems()))))
+        return lambda: as_scored_texts(next(iter(model.translate([query.text], config, SourceProblems()))))
 
 
 @dataclass

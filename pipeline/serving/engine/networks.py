@@ -32,7 +32,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.completions import Completions
-from tfm.pipeline.serving.engine.work import Record, Sentence, Work, as_records
+from tfm.pipeline.serving.engine.work import ScoredText, Sentence, Work, as_scored_texts
 from tfm.pipeline.serving.text.model_alignment import align_by_attention
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import EOS_ID
@@ -86,13 +86,13 @@ class TorchNetwork:
         loaded = self.loaded.for_languages(query.to, query.source_language)
         replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
         if self.stepper is None or query.n_best > 1 or query.forced or replaces:
-            return lambda: as_records(_search(loaded, query))
+            return lambda: as_scored_texts(_search(loaded, query))
         ids = loaded.source_tokenizer.encode_batch([query.text])[0]
         if not ids:
-            return lambda: as_records([EMPTY_TRANSLATION])
+            return lambda: as_scored_texts([EMPTY_TRANSLATION])
         source = [*ids[: self.stepper.max_length - 1], EOS_ID]
 
-        def answer(found: Hypothesis) -> list[Record]:
+        def answer(found: Hypothesis) -> list[ScoredText]:
             text = join_to_one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
             return [(text, found.score, found.log_prob, found.num_tokens)]
 
@@ -102,10 +102,12 @@ class TorchNetwork:
 
     def _compute(self, query: Query) -> Any:
         if query.image is not None:
-            return as_records(_describe_image(self.loaded, query))
+            return as_scored_texts(_describe_image(self.loaded, query))
         if query.kind == "label":
             config = DecodingConfig(n_best=query.n_best)
-            return as_records(next(iter(translate_lines(self.loaded, [query.text], config, reporter=NullReporter()))))
+            return as_scored_texts(
+                next(iter(translate_lines(self.loaded, [query.text], config, reporter=NullReporter())))
+            )
         loaded = self.loaded.for_languages(query.to, query.source_language)
         if query.kind == "align":
             return align_by_attention(loaded, query.text, query.target or "")

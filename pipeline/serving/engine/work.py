@@ -8,7 +8,7 @@ from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 
-Record = tuple[str, float, float, int]
+ScoredText = tuple[str, float, float, int]
 """A text with its score, its log-probability and its number of tokens."""
 
 
@@ -24,7 +24,7 @@ class Sentence:
 
     source: list[int]
     beam: int
-    answer: Callable[[Hypothesis], list[Record]]
+    answer: Callable[[Hypothesis], list[ScoredText]]
 
 
 Work = Sentence | Iterator[Any] | Callable[[], Any]
@@ -50,6 +50,6 @@ class Network(Protocol):
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""
 
 
-def as_records(translations: Sequence[Translation]) -> list[Record]:
+def as_scored_texts(translations: Sequence[Translation]) -> list[ScoredText]:
     """Translations or labels as plain values."""
     return [(each.text, each.score, each.log_prob, each.num_tokens) for each in translations]

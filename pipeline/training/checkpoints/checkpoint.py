@@ -65,7 +65,7 @@ class Checkpoint:
         if any(each.keys() != loaded[0].keys() for each in loaded):
             raise DataError(f"checkpoint is damaged: the parts of {name} have different tensors", file=self.folder)
         try:
-            found = {key: join_parts([each[key] for each in loaded]) for key in loaded[0]}
+            found = {key: join_shards([each[key] for each in loaded]) for key in loaded[0]}
         except RuntimeError as error:
             problem = f"checkpoint is damaged: the parts of {name} do not fit: {str(error).splitlines()[0]:.100}"
             raise DataError(problem, file=self.folder) from error
@@ -273,7 +273,7 @@ def part_file(name: str, rank: int, size: int) -> str:
     return f"{name}-{rank + 1:05d}-of-{size:05d}.safetensors"
 
 
-def join_parts(parts: Sequence[Tensor]) -> Tensor:
+def join_shards(parts: Sequence[Tensor]) -> Tensor:
     """Return the whole tensor of which these are the rows that each process has; numbers are the same in all."""
     return parts[0] if len(parts) == 1 or not parts[0].ndim else torch.cat(list(parts))
 

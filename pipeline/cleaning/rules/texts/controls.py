@@ -12,23 +12,23 @@ from tfm.pipeline.cleaning.character_sets import BIDI_SET, CONTROL_SET, characte
 from tfm.pipeline.cleaning.rules.texts.config import ControlsConfig
 from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
 
-PATTERN = f"[{CONTROL_SET}{BIDI_SET}]"
+CONTROL_CHARACTERS_PATTERN = f"[{CONTROL_SET}{BIDI_SET}]"
 
 
 def remove_controls(texts: Sequence[str], config: ControlsConfig) -> Sequence[str]:
     """Return the texts without control characters, if that is what is to be done with them."""
     if config.action == "drop":
         return texts
-    pattern = _pattern()
+    pattern = _control_characters_regex()
     return [each if each.isprintable() else pattern.sub("", each) for each in texts]
 
 
 def count_controls(pairs: PairBatch, config: ControlsConfig) -> Floats:
     """(n, 1) control characters of both sides."""
-    table = character_table(PATTERN)
+    table = character_table(CONTROL_CHARACTERS_PATTERN)
     return column(sum((side.count(table[side.characters]) for side in pairs.sides), np.zeros(len(pairs), np.int64)))
 
 
 @cache
-def _pattern() -> "regex.Pattern[str]":
-    return regex.compile(PATTERN, flags=regex.V1)
+def _control_characters_regex() -> "regex.Pattern[str]":
+    return regex.compile(CONTROL_CHARACTERS_PATTERN, flags=regex.V1)

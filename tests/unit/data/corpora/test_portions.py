@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from tests.tiny_images import SHAPE, write_folder, write_idx
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.portions import ContiguousPart, Fold, HashRange, Portion, fold_number_of, hash_to_unit_interval
+from tfm.data.corpora.portions import Fold, HashRange, Portion, PositionRange, fold_number_of, hash_to_unit_interval
 from tfm.data.corpora.preflight import check_splits
 from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.data.corpora.splits import Splits
@@ -159,7 +159,7 @@ def test_sources_beside_running_text_and_texts_that_are_none_are_split_by_each_t
     assert [(source, target) for target, source in found] == held
     assert isinstance(resolve_splits(RUNNING.model_copy(update={"train": (PAIRED,)})).valid[0].part, HashRange)  # type: ignore[union-attr]
     with_blocks = DataConfig(train=(ALONE,), running_text=True)
-    assert isinstance(resolve_splits(with_blocks).valid[0].part, ContiguousPart)  # type: ignore[union-attr]
+    assert isinstance(resolve_splits(with_blocks).valid[0].part, PositionRange)  # type: ignore[union-attr]
 
 
 def test_blank_lines_of_other_texts_are_not_all_in_one_split() -> None:

@@ -92,7 +92,7 @@ def test_a_campaign_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Campaign.model_validate(other.model_dump()).fingerprint != of.fingerprint
 
 
-@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_VALUES", "MAX_OBJECTS"])
+@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_VALUES", "MAX_JSON_OBJECTS"])
 def test_no_campaign_is_written_that_is_not_read(tmp_path: Path, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     of = campaign("pairwise", *map(item, range(1, 9)))
     monkeypatch.setattr(f"tfm.pipeline.judging.campaign.{limit}", 20)
@@ -104,7 +104,7 @@ def test_no_campaign_is_written_that_is_not_read(tmp_path: Path, limit: str, mon
 def test_braces_in_texts_are_no_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     braces = item(1).model_copy(update={"source": '\\frac{a}{"b\\"}' * 20})
     of = campaign("pairwise", braces)
-    monkeypatch.setattr("tfm.pipeline.judging.campaign.MAX_OBJECTS", 20)
+    monkeypatch.setattr("tfm.pipeline.judging.campaign.MAX_JSON_OBJECTS", 20)
     write_campaign(of, tmp_path / "campaign.json")
     assert read_campaign(tmp_path) == of
 

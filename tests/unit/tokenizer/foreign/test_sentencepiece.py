@@ -12,8 +12,8 @@ from tests.tiny_model import TEXTS
 from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, renumber
 from tfm.tokenizer.foreign.sentencepiece import (
     SentencePiece,
-    build_model_json,
     build_tokenizer_json,
+    build_tokenizer_json_with_own_ids,
     embed_model,
     have_same_ids,
     read_model,
@@ -140,7 +140,7 @@ IDENTITY = {"normalization_rule_name": "identity"}
 @pytest.mark.few(5)
 def test_ids_of_a_whole_model_are_its_own_in_ten_scripts(settings: dict[str, Any]) -> None:
     data, theirs = trained(lines_of(800, seed=1), **({"vocab_size": 700, "character_coverage": 0.999} | settings))
-    document = build_model_json(read_model(data))
+    document = build_tokenizer_json_with_own_ids(read_model(data))
     size = theirs.get_piece_size()
     assert [*document_pieces(document)] == [*range(size)]
     control = {PAD: theirs.pad_id(), UNK: theirs.unk_id(), BOS: theirs.bos_id(), EOS: theirs.eos_id()}
@@ -155,4 +155,4 @@ def test_ids_of_a_whole_model_are_its_own_in_ten_scripts(settings: dict[str, Any
 
 def test_a_model_without_one_unknown_piece_is_refused() -> None:
     with pytest.raises(ValueError, match="has 0 pieces for what is unknown"):
-        build_model_json(SentencePiece({"a": 0.0}, b"", True, types={"a": 1}))
+        build_tokenizer_json_with_own_ids(SentencePiece({"a": 0.0}, b"", True, types={"a": 1}))
