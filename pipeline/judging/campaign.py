@@ -217,9 +217,8 @@ def check_json_value_count(data: bytes) -> None:
 def _check_size(data: bytes) -> None:
     """Raise ValueError if a campaign has more values or objects than are read."""
     check_json_value_count(data)
-    if (
-        data.count(b"{") > MAX_JSON_OBJECTS and JSON_STRING.sub(b"", data).count(b"{") > MAX_JSON_OBJECTS
-    ):  # texts may have braces
+    num_braces = data.count(b"{")  # texts may have some
+    if num_braces > MAX_JSON_OBJECTS and JSON_STRING.sub(b"", data).count(b"{") > MAX_JSON_OBJECTS:
         raise ValueError(f"has more than {MAX_JSON_OBJECTS:,} objects, which tfm does not read here")
 
 
