@@ -89,7 +89,8 @@ class Image:
         place = self.root / target.lstrip("/")
         place.mkdir(parents=True)
         files = "\0".join(copied_files(context)).encode()
-        packed = subprocess.run(["tar", "-c", "--null", "-T", "-"], cwd=context, input=files, capture_output=True)
+        pack = ["tar", "-c", "--null", "-T", "-"]
+        packed = subprocess.run(pack, cwd=context, input=files, stdout=subprocess.PIPE, check=True)
         subprocess.run(["tar", "-x", "-C", place], input=packed.stdout, check=True)
 
     def _run(self, step: str, environment: Mapping[str, str]) -> None:
