@@ -48,6 +48,7 @@ def test_the_container_serves_a_model_as_a_user_without_rights(image: Image, sta
     """Its own command, health check, user and read-only root; the text is the one that `tfm translate` writes."""
     models = tmp_path / "models"
     shutil.copytree(stages.folder, models / "demo")
+    (models / "demo").chmod(0o755)  # the user of the container is another
     lines = write_lines(tmp_path / "source.txt", [TEXT])
     done = tfm("translate", stages.folder, lines, "--beam", "5", "--out", tmp_path / "out")
     assert done.code == 0, done.err

@@ -79,7 +79,7 @@ def test_the_translation_comes_while_one_types_and_not_for_each_key(page: Browse
         page.type(letter)
     wait_for_text(page, "A DOG RUNS.")
     assert len(stand.asked) <= 3
-    assert stand.asked[-1] == {"source": "en", "target": "de", "format": "text", "q": "A dog runs."}
+    assert stand.asked[-1] == {"source": "en", "target": "de", "format": "text", "q": "A dog runs.", "segments": True}
     write(page, " ")
     page.wait_for(f"{SHOWN} === ''")
 
