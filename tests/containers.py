@@ -46,7 +46,7 @@ def copied_files(context: Path) -> list[str]:
 
 @dataclass
 class Image:
-    """What a Containerfile has made.
+    """A container image, as the steps of a Containerfile make it.
 
     Args:
         root: the folder that the container sees as /.

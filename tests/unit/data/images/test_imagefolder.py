@@ -196,7 +196,7 @@ def test_a_label_is_a_line_of_text(tmp_path: Path, label: bytes) -> None:
 
 
 def test_all_images_in_folders_of_classes_lie_equally_deep(tmp_path: Path) -> None:
-    """Of cat/indoors/2.png the label could be either; Hugging Face then knows no labels, torchvision says cat."""
+    """The label of cat/indoors/2.png could be either; Hugging Face then knows no labels, torchvision says cat."""
     draw(tmp_path, "a/cat/1.png", "b/dog/2.png")
     assert [texts for _, texts in found(tmp_path)] == [("cat",), ("dog",)]
     draw(tmp_path, "a/cat/indoors/2.png")

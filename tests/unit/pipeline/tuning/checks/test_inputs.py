@@ -1,4 +1,4 @@
-"""What a search says of inputs and a base recipe that are not as they were: whose fault it is."""
+"""Inputs and a base recipe that are not as they were: a search says whose fault it is."""
 
 import json
 from pathlib import Path
