@@ -52,8 +52,8 @@ def test_the_demo_recipe_learns_the_grammar(tmp_path: Path) -> None:
 
 
 def test_the_recipe_of_pronouns_learns_which_noun_it_is(tmp_path: Path) -> None:
-    # "auto" is measured: beside other work it may take bf16, by which this network does not learn all in as many updates
-    tfm("run", str(ROOT / "recipes" / "it.toml"), "--set", "training.precision=fp32", cwd=tmp_path)
+    # in the recipe's 8 epochs it depends on the draws of dropout, which differ by precision and processes
+    tfm("run", str(ROOT / "recipes" / "it.toml"), "--set", "training.max_epochs=16", cwd=tmp_path)
     found = json.loads(tfm("evaluate", "--model", "runs/it", "--contrast", "it", "--json", cwd=tmp_path))
     assert [each["name"] for each in found["sets"]] == ["it test", "it combinations"]
     for each in found["sets"]:
