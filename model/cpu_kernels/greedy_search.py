@@ -13,7 +13,7 @@ import numpy as np
 
 from tfm.model.cpu_kernels.decode_attention import attend, store_cache_row
 from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, compile_function, helper_jit
-from tfm.model.cpu_kernels.softmax import BLOCK_SIZE, log_sum_exp
+from tfm.model.cpu_kernels.softmax import BLOCK_SIZE, ZERO, exp, log_sum_exp
 from tfm.model.cpu_kernels.transformer_layers import (
     ATTENTION_TYPE,
     FLOAT32_2D,
@@ -32,7 +32,7 @@ from tfm.model.cpu_kernels.transformer_layers import (
     pre_norm,
     rotate_heads,
 )
-from tfm.model.cpu_kernels.vectors import LANES
+from tfm.model.cpu_kernels.vectors import LANES, load_partial, splat, store_partial, vmax
 
 ENCODE_SIGNATURE: Any = (STACK_TYPE, LINEARS_TYPE, HEADS_TYPE, IDS_TYPE)
 GREEDY_SIGNATURE: Any = (
@@ -98,6 +98,26 @@ def apply_cross_attention(settings, attention, layer, x, key, value, seen):  # t
 
 
 @helper_jit
+def apply_ssru(settings, mixing, layer, x, cell):  # type: ignore[no-untyped-def]
+    """Return x + relu(c') of one row x (1, D), normed if norms stand after; cell (D,) is c and becomes c'.
+
+    f = sigmoid(W_f x + b_f)   c' = f * c + (1 - f) * W x   (Kim et al. 2019, section 3.1)
+    """
+    gates = apply_linear(mixing.projection, layer, pre_norm(settings, mixing.norm, layer, x))
+    added, dim, one = np.empty_like(x), x.shape[1], splat(np.float32(1.0))
+    for i in range(0, dim, LANES):
+        count = dim - i
+        # e^80 is finite, and 1 / (1 + e^80) nearer to 0 than fp32 can add to anything
+        exponent = vmax(load_partial(gates, i, count, ZERO), splat(np.float32(-80.0)))
+        forget = one / (one + exp(splat(ZERO) - exponent))
+        mixed = forget * load_partial(cell, i, count, ZERO)
+        mixed = mixed + (one - forget) * load_partial(gates, dim + i, count, ZERO)
+        store_partial(cell, i, count, mixed)
+        store_partial(added, i, count, vmax(mixed, splat(ZERO)))
+    return post_norm(settings, mixing.norm, layer, add_rows(x, added))
+
+
+@helper_jit
 def apply_feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-def]
     """Return x + W2 f(W1 x + b1) + b2 of each row (N, D), normed if norms stand after; f: the activation."""
     hidden = apply_linear(feed_forward.inner, layer, pre_norm(settings, feed_forward.norm, layer, x))
@@ -159,7 +179,8 @@ def search_greedily(decoder, cross, output, memory_keys, memory_values, special,
     """
     settings, (padding, begin, end) = decoder.settings, special
     layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1
-    keys, values = allocate_caches(layers, settings.head_shapes, room)
+    keys, values = allocate_caches(layers, settings.head_shapes, 0 if settings.has_ssru else room)
+    cells = np.zeros((layers, dim), np.float32)
     memory_seen, seen = attend_first_slots(memory_keys.shape[3], memory_keys.shape[3]), attend_first_slots(0, room)
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
     last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
@@ -169,9 +190,12 @@ def search_greedily(decoder, cross, output, memory_keys, memory_values, special,
         slots[0, 0] = seen[0][0, 0, t] = t
         seen[1][0, 0], turns = t + 1, decoder.turns[t : t + 1]
         for layer in range(layers):
-            x = apply_self_attention(
-                settings, decoder.attention, turns, layer, x, keys[layer], values[layer], slots, seen
-            )
+            if settings.has_ssru:
+                x = apply_ssru(settings, decoder.attention, layer, x, cells[layer])
+            else:
+                x = apply_self_attention(
+                    settings, decoder.attention, turns, layer, x, keys[layer], values[layer], slots, seen
+                )
             x = apply_cross_attention(settings, cross, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
             x = apply_feed_forward(settings, decoder.feed_forward, layer, x)
         x = pre_norm(settings, decoder.final_norm, 0, x)

@@ -32,7 +32,10 @@ class NormWeights(NamedTuple):
 
 
 class AttentionWeights(NamedTuple):
-    """projection D -> H K, and in self-attention + G K + G V; output H V -> D; norm: that of its residual."""
+    """projection D -> H K, and in self-attention + G K + G V; output H V -> D; norm: that of its residual.
+
+    An SSRU has them, too: projection D -> 2 D, the forget gates and the candidates; no output.
+    """
 
     projection: LinearWeights
     output: LinearWeights
@@ -49,7 +52,7 @@ class FeedForwardWeights(NamedTuple):
 
 class StackSettings(NamedTuple):
     """head_shapes: H, G, K, V. is_pre_norm: whether norms stand before sublayers, or after. activation: that of the
-    feed-forward layers.
+    feed-forward layers. has_ssru: whether the first sublayer is an SSRU (`greedy_search.py`), and no self-attention.
     """
 
     head_shapes: tuple[int, int, int, int]
@@ -57,6 +60,7 @@ class StackSettings(NamedTuple):
     norm_eps: float
     is_pre_norm: bool
     activation: int
+    has_ssru: bool
 
 
 class StackWeights(NamedTuple):
@@ -80,7 +84,9 @@ PANEL_ROWS = 5
 FLOAT32_2D, FLOAT32_3D, FLOAT32_4D, FLOAT32_5D = (types.Array(types.float32, dims, "C") for dims in (2, 3, 4, 5))
 IDS_TYPE, INT_TYPE, FLOAT_TYPE = types.Array(types.int64, 1, "C"), types.int64, types.float64
 HEADS_TYPE, SPECIAL_IDS_TYPE = types.UniTuple(INT_TYPE, 4), types.UniTuple(INT_TYPE, 3)
-SETTINGS_TYPE = types.NamedTuple([HEADS_TYPE, FLOAT_TYPE, FLOAT_TYPE, types.boolean, INT_TYPE], StackSettings)
+SETTINGS_TYPE = types.NamedTuple(
+    [HEADS_TYPE, FLOAT_TYPE, FLOAT_TYPE, types.boolean, INT_TYPE, types.boolean], StackSettings
+)
 NORMS_TYPE = types.NamedUniTuple(FLOAT32_2D, 2, NormWeights)
 LINEARS_TYPE, PANELS_TYPE = (
     types.NamedTuple([weight, FLOAT32_2D], LinearWeights) for weight in (FLOAT32_3D, FLOAT32_4D)

@@ -187,6 +187,7 @@ class CompiledTransformer:
                 residual.norm.eps,
                 isinstance(residual, PreNorm),
                 ACTIVATION_NUMBERS[first.feed_forward.activation],
+                False,
             ),
         )
 

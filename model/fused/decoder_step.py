@@ -31,6 +31,7 @@ from tfm.model.masks import Mask
 from tfm.model.transformer.decoder_masks import CAUSAL_DECODER_MASK
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.model.transformer.token_mixing import RecurrentMixing
 
 Array = Any
 MatmulFunction = Callable[[Tensor], Tensor]
@@ -57,10 +58,14 @@ class _NormWeights:
 
 @dataclass(frozen=True)
 class _FusedLayer:
-    """A layer's products, and the norms that come after each of its three sublayers."""
+    """A layer's products, and the norms that come after each of its three sublayers.
 
-    query_key_value: MatmulFunction
-    attention_output: MatmulFunction
+    mixing_input: queries, keys and values, or the gates of an SSRU. attention_output: none after an SSRU.
+    """
+
+    mixing_input: MatmulFunction
+    attention_output: MatmulFunction | None
+    ssru: RecurrentMixing | None
     cross_query: MatmulFunction
     cross_output: MatmulFunction
     inner: MatmulFunction
@@ -69,10 +74,12 @@ class _FusedLayer:
 
     @classmethod
     def from_layer(cls, layer: Any, norms: list[_NormWeights]) -> Self:
-        attention, cross, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
-        products = attention.query_key_value, attention.output, cross.query, cross.output, feed_forward.outer
-        first, second, third, fourth, last = (each.make_matmul() for each in products)
-        return cls(first, second, third, fourth, feed_forward.inner.make_matmul("relu"), last, norms)
+        mixing, cross, feed_forward = layer.attention, layer.cross_attention, layer.feed_forward
+        ssru = mixing if isinstance(mixing, RecurrentMixing) else None
+        first = (mixing.query_key_value if ssru is None else mixing.cells[0].input).make_matmul()
+        second = mixing.output.make_matmul() if ssru is None else None
+        third, fourth, last = (each.make_matmul() for each in (cross.query, cross.output, feed_forward.outer))
+        return cls(first, second, ssru, third, fourth, feed_forward.inner.make_matmul("relu"), last, norms)
 
 
 class FusedDecoderStep:
@@ -94,8 +101,8 @@ class FusedDecoderStep:
         if self._is_pre_norm:
             norms = [*norms[1:], _NormWeights.from_module(model.decoder_norm)]
         self._layers = [_FusedLayer.from_layer(layer, norms[3 * i : 3 * i + 3]) for i, layer in enumerate(layers)]
-        self._model, self._heads, self._loops = model, layers[0].attention.heads, loops
-        self._positions = layers[0].attention.positions
+        self._model, self._heads, self._loops = model, layers[0].cross_attention.heads, loops
+        self._positions = getattr(layers[0].attention, "positions", None)
         self._in_bf16 = all(each.is_bf16 for layer in layers for each in linear_layers(layer))
         output: Any = model.output
         self._logits_of_low = self._in_bf16 and type(model.narrow) is nn.Identity and type(output) is Linear
@@ -120,9 +127,12 @@ class FusedDecoderStep:
         normed = self._embed_first_input(rows)
         attention = _StepAttention(self._loops, self._heads, state, slots, normed, self._rotations(rows, slots))
         for layer, cache, keys_values in zip(self._layers, state.caches, state.memory.keys_values, strict=True):
-            mixed = attention.self_attention(layer.query_key_value(normed), cache)
-            rows, normed = self._add_and_norm(rows, layer.attention_output(mixed), layer.norms[0])
-            mixed = attention.cross_attention(layer.cross_query(normed), keys_values)
+            if layer.attention_output is None:
+                added = _step_ssru(layer, normed, cache, slots)
+            else:
+                added = layer.attention_output(attention.self_attention(layer.mixing_input(normed), cache))
+            rows, cross_input = self._add_and_norm(rows, added, layer.norms[0])
+            mixed = attention.cross_attention(layer.cross_query(cross_input.to(normed.dtype)), keys_values)
             rows, normed = self._add_and_norm(rows, layer.cross_output(mixed), layer.norms[1])
             rows, normed = self._add_and_norm(rows, layer.outer(layer.inner(normed)), layer.norms[2])
         normed = normed[: len(tokens)]
@@ -152,6 +162,14 @@ class FusedDecoderStep:
         about = norm.gain, norm.bias, norm.eps, self._is_pre_norm
         add_and_norm(rows.numpy(), dispatch.as_array(added), *about, dispatch.as_array(normed))
         return rows, normed
+
+
+def _step_ssru(layer: _FusedLayer, normed: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
+    """Return the output (N, D) of a layer's SSRU, whose states stay in fp32; rows that fill up N are 0."""
+    assert layer.ssru is not None
+    gates = layer.mixing_input(normed)[: slots.new_slots.numel()].float()
+    hidden = layer.ssru.step_gates(gates, cache, slots)
+    return F.pad(hidden, (0, 0, 0, len(normed) - len(hidden)))
 
 
 class _StepAttention:

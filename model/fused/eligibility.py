@@ -26,7 +26,9 @@ from tfm.model.layers.feed_forward import FeedForward, gelu_tanh
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PostNorm, PreNorm
+from tfm.model.recurrent.cells import Ssru
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
+from tfm.model.transformer.token_mixing import RecurrentMixing
 
 EligibilityCheck = Callable[[Any], bool]
 EligibilityChecks = Mapping[type[nn.Module], EligibilityCheck]
@@ -113,7 +115,7 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Eligibil
         final_norm: the norm that the stack ends with.
         parts: the parts that are known.
     """
-    if not layers or not are_all_eligible((layers, final_norm), parts):
+    if not layers or not are_all_eligible((*_without_ssrus(layers), final_norm), parts):
         return False
     residuals: list[Any] = [part for part in layers.modules() if isinstance(part, PreNorm | PostNorm)]
     attentions: list[Any] = [part for part in layers.modules() if isinstance(part, SelfAttention | CrossAttention)]
@@ -129,7 +131,21 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Eligibil
     )
 
 
+def has_ssrus(layers: nn.ModuleList) -> bool:
+    """Return whether an SSRU, in one direction, stands in the place of every decoder layer's self-attention."""
+    mixings: list[Any] = [layer.attention for layer in layers if isinstance(layer, DecoderLayer)]
+    parts = [RecurrentMixing, nn.ModuleList, Ssru, Linear]
+    return len(mixings) == len(layers) and all([type(part) for part in each.modules()] == parts for each in mixings)
+
+
+def _without_ssrus(layers: nn.ModuleList) -> list[nn.Module]:
+    """Return the modules of a stack whose parts are to be looked at; an SSRU is one part, and the loops know it."""
+    if not has_ssrus(layers) or not all(type(each) is DecoderLayer and _has_feed_forward(each) for each in layers):
+        return [layers]
+    return [child for layer in layers for name, child in layer.named_children() if name != "attention"]
+
+
 def rotary_config(layer: Any) -> RotaryConfig | None:
     """Return the rotary settings of a layer's self-attention; None where queries and keys are not turned."""
-    positions = layer.attention.positions
+    positions = getattr(layer.attention, "positions", None)
     return positions.rotary if isinstance(positions, Rotary) else None

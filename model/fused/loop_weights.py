@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from tfm.model.attention.positions import NoPositionEmbedding, SinusoidalPositions
 from tfm.model.attention.relative_positions import Rotary
-from tfm.model.fused.eligibility import LOOP_ACTIVATIONS
+from tfm.model.fused.eligibility import LOOP_ACTIVATIONS, has_ssrus
 from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PreNorm
 
@@ -31,14 +32,15 @@ def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_l
         max_length: most positions.
     """
     kernel, first = load_layer_types(), layers[0]
-    table, heads, residual = as_array(embedding.table.weight), first.attention.heads, first.around_attention
+    table, residual = as_array(embedding.table.weight), first.around_attention
+    has_ssru = has_ssrus(layers)
+    heads = (first.cross_attention if has_ssru else first.attention).heads
     return kernel.StackWeights(
         table,
         position_table(embedding.positions, max_length, table.shape[1]),
-        rotation_table(first.attention.positions, max_length, heads.key_dim),
+        rotation_table(None if has_ssru else first.attention.positions, max_length, heads.key_dim),
         kernel.AttentionWeights(
-            stack_linears(layer.attention.query_key_value for layer in layers),
-            stack_linears(layer.attention.output for layer in layers),
+            *(stack_ssrus(layers) if has_ssru else stack_attentions(layers)),
             stack_norms(layer.around_attention.norm for layer in layers),
         ),
         kernel.FeedForwardWeights(
@@ -53,8 +55,26 @@ def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_l
             residual.norm.eps,
             isinstance(residual, PreNorm),
             LOOP_ACTIVATIONS[first.feed_forward.activation],
+            has_ssru,
         ),
     )
+
+
+def stack_attentions(layers: Any) -> tuple[Any, Any]:
+    """Return the `LinearWeights` before and after the self-attention of each layer."""
+    return (
+        stack_linears(layer.attention.query_key_value for layer in layers),
+        stack_linears(layer.attention.output for layer in layers),
+    )
+
+
+def stack_ssrus(layers: Any) -> tuple[Any, Any]:
+    """Return the `LinearWeights` of the gates and candidates of each layer's SSRU, and empty ones: none stand after."""
+    kernel, cells = load_layer_types(), [layer.attention.cells[0] for layer in layers]
+    weights = torch.stack([cell.input.weight.detach() for cell in cells])
+    biases = torch.stack([F.pad(cell.forget_bias.detach(), (0, cell.dim)) for cell in cells])
+    empty = kernel.LinearWeights(np.empty((len(cells), 0, 0), np.float32), np.empty((len(cells), 0), np.float32))
+    return kernel.LinearWeights(weights.numpy(), biases.numpy()), empty
 
 
 def stack_linears(linears: Iterable[Any]) -> Any:

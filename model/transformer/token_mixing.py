@@ -108,10 +108,23 @@ class RecurrentMixing(nn.Module):
         Returns:
             Rows (R, D).
         """
+        return self.step_gates(self._cell.input(rows), cache, slots)
+
+    def step_gates(self, gates: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
+        """Compute one new row a hypothesis, as `step`, from the products W x + b of the new rows.
+
+        Args:
+            gates: (R, gates D).
+            cache: the rows so far; the new ones are written into it.
+            slots: the slots of the new rows, and those from which each hypothesis descends.
+
+        Returns:
+            Rows (R, D).
+        """
         cell = self._cell
         before = cache.ancestor_kv(1, slots)
-        states = cell.zero_states(rows, len(rows)) if before is None else before[: cell.num_states]
-        states = cell.step(cell.input(rows), states)
+        states = cell.zero_states(gates, len(gates)) if before is None else before[: cell.num_states]
+        states = cell.step(gates, states)
         hidden, other = states if len(states) == 2 else (states[0], states[0][:, :0])
         key, value = (each.view(*slots.new_slots.shape, each.shape[1]).unsqueeze(1) for each in (hidden, other))
         cache.write(key, value, slots)

@@ -24,6 +24,7 @@ from tfm.model.transformer.decoder_state import TransformerState
 pytest.importorskip("tfm.model.cpu_kernels.library", reason="no numba (extra: fast)", exc_type=ImportError)
 
 STEPS = 7
+SSRU = STACK.model_copy(update={"mixing": "recurrent"})
 KINDS: list[dict[str, Any]] = [
     {},
     {"norm": "post"},
@@ -41,6 +42,8 @@ KINDS: list[dict[str, Any]] = [
     {"embedding_norm": True},
     {"embedding_norm": True, "norm": "post"},
     {"adaptive": {"cutoffs": [8], "inputs": False}, "tie": "none"},
+    {"decoder": SSRU, "recurrent": {"cell": "ssru"}},
+    {"decoder": SSRU, "recurrent": {"cell": "ssru"}, "norm": "post", "positions": "rotary"},
 ]
 
 
@@ -95,11 +98,12 @@ def test_models_for_it_say_different_things_of_different_pasts() -> None:
         assert each.var(0).min() > 1e-3
 
 
+@pytest.mark.parametrize("changes", [{}, {"mixing": "recurrent"}], ids=str)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8])
-def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype) -> None:
+def test_it_multiplies_in_the_precision_that_was_asked_for(dtype: torch.dtype, changes: dict[str, Any]) -> None:
     """As the equations do, but for the rare rows of which a factor has been rounded to the other side."""
-    wide = STACK.model_copy(update={"feed_forward_dim": 5000})
-    model = network(decoder=wide)
+    wide = STACK.model_copy(update={"feed_forward_dim": 5000} | changes)
+    model = network(decoder=wide, recurrent={"cell": "ssru"} if changes else {})
     in_full, exact = said(fuse_if_supported(model), 32, 5), said(copy.deepcopy(model).double(), 32, 5)
     with inference_precision(model, dtype):
         fused = fuse_if_supported(model)

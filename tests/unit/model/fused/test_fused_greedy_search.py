@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
 pytest.importorskip("numba", reason="no numba (extra: fast)")
 
 PAD, BEGIN, END = SPECIAL = 0, 2, 3
+SSRU = StackConfig(layers=2, dim=24, heads=4, feed_forward_dim=36, mixing="recurrent")
 LESS = StackConfig(layers=1, dim=24, heads=2, feed_forward_dim=20)
 SOURCES = ([5, END], [7, 4, 9, 11, END], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, END])
 
@@ -119,6 +120,8 @@ SHARED_KEYS = StackConfig(layers=2, dim=24, heads=4, key_value_heads=2, value_di
         {"dropout": DropoutConfig(residual=0.5, embedding=0.5, attention=0.5, feed_forward=0.5)},
         {"activation": "gelu"},
         {"activation": "gelu_tanh", "norm": "post"},
+        {"decoder": SSRU, "recurrent": {"cell": "ssru"}},
+        {"decoder": SSRU, "recurrent": {"cell": "ssru"}, "norm": "post", "positions": "rotary"},
     ],
     ids=str,
 )
