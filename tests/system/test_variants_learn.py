@@ -68,8 +68,8 @@ def test_a_recurrent_model_learns(recurrent: dict[str, Any], dataset: Path, tmp_
     stack, none = StackConfig(layers=1, dim=48, heads=1), DropoutConfig(residual=0, embedding=0)
     given = {"architecture": "recurrent", "recurrent": recurrent, "encoder": stack, "decoder": stack, "dropout": none}
     first, last = losses(ModelConfig.model_validate(given), dataset, tmp_path)
-    # without gates and attention what is to be copied fades on its way
-    assert last < first * (0.7 if recurrent == {"cell": "tanh"} else 0.5)
+    # what is to be copied fades on its way without attention, where there are no gates, or none that see the state
+    assert last < first * (0.7 if recurrent in ({"cell": "tanh"}, {"cell": "ssru"}) else 0.5)
 
 
 def losses(model: ModelConfig, dataset: Path, out: Path) -> tuple[float, float]:
