@@ -184,6 +184,7 @@ DETERMINERS = _determiners()
 PRONOUNS = _pronouns()
 VERB_PARTICLES = verb_particles()
 NUMBERS = frozenset(each.english for each in expressions.NUMBERS)
+GERMAN_NUMBERS = frozenset(each.german for each in expressions.NUMBERS)
 ADJECTIVES = frozenset(each.lexeme for each in lexicon.ADJECTIVES)
 ING_FORMS = frozenset(
     verb.english[4].split()[0]

@@ -74,7 +74,8 @@ def align_grammar(english: str, german: str) -> GoldAlignment:
     _link_clock_times(pair)
     progressive = _progressive_auxiliaries(pair)
     qualities = {each: WORDS[each] for each in dictionary.ADJECTIVES}
-    _link_by_dictionary(pair, {each: WORDS[each] for each in WORDS.keys() - qualities}, progressive)
+    words = {each: WORDS[each] for each in WORDS.keys() - qualities}
+    _link_by_dictionary(pair, words, {*progressive, *_phrase_places(pair)})
     for source, target in sorted(pair.sure):
         if pair.english[source] in dictionary.NOMINALS:
             _link_before_noun(pair, source, target)
@@ -96,9 +97,14 @@ def _all_links(pair: PairLinks) -> set[Link]:
 
 
 def _link_clock_times(pair: PairLinks) -> None:
-    """Link "at five o'clock" and "um fünf Uhr", word by word."""
+    """Link "at five o'clock" and "um fünf Uhr", word by word; "um diese Uhr zu reparieren" is no time."""
     sources = [place for place, word in enumerate(pair.english) if word == "o'clock"]
-    targets = [place for place in range(2, len(pair.german)) if pair.german[place - 2 : place + 1 : 2] == ["um", "uhr"]]
+    targets = [
+        place
+        for place in range(2, len(pair.german))
+        if pair.german[place - 2 : place + 1 : 2] == ["um", "uhr"]
+        and pair.german[place - 1] in dictionary.GERMAN_NUMBERS
+    ]
     for source, target in zip(sources, targets, strict=True):
         pair.sure |= {(source - back, target - back) for back in range(3)}
 
@@ -111,6 +117,14 @@ def _progressive_auxiliaries(pair: PairLinks) -> dict[int, int]:
             before = (each for each in range(place - 1, -1, -1) if pair.english[each] in dictionary.BE_FORMS)
             found[next(before)] = place
     return found
+
+
+def _phrase_places(pair: PairLinks) -> Iterator[int]:
+    """Yield the English places of prepositions of several words: "next" of "next to" is no "nächste"."""
+    for phrase in dictionary.PHRASAL_PREPOSITIONS:
+        for first in range(len(pair.english) - len(phrase) + 1):
+            if tuple(pair.english[first : first + len(phrase)]) == phrase:
+                yield from range(first, first + len(phrase))
 
 
 def _link_by_dictionary(pair: PairLinks, words: Dictionary, without: Collection[int] = ()) -> None:
@@ -133,8 +147,10 @@ def _link_by_dictionary(pair: PairLinks, words: Dictionary, without: Collection[
         pair.sure |= best_matching(some)
     for source, target in sorted(pair.sure):
         for owned, other in sorted(pair.sure):  # "our mother's mother": "die Mutter unserer Mutter"
-            is_owner = owned > source and pair.english[source] == f"{pair.english[owned]}'s"
-            if is_owner and target < other and pair.german[target] == pair.german[other]:
+            between = pair.english[source + 1 : owned]
+            is_owner = owned > source and pair.english[source].endswith("'s")
+            is_adjacent = all(each in dictionary.ADJECTIVES for each in between)
+            if is_owner and is_adjacent and target < other and pair.german[target] == pair.german[other]:
                 pair.sure ^= {(source, target), (owned, other), (source, other), (owned, target)}
 
 

@@ -25,6 +25,22 @@ BY_HAND = {
         "0-0 1-1 2-2 3-6 4-3 5-4 6-5 7-7 8-8",
         "",
     ),
+    ("My sister's father sang, and a sister sang.", "Der Vater meiner Schwester sang, und eine Schwester sang."): (
+        "0-2 1-3 2-1 3-4 4-5 5-6 6-7 7-8",
+        "1-0",
+    ),
+    ("Her neighbor's neighbors repaired the clock.", "Die Nachbarn ihres Nachbarn reparierten die Uhr."): (
+        "0-2 1-3 2-1 3-4 4-5 5-6",
+        "1-0",
+    ),
+    (
+        "Next week all teachers must listen to the kings next to the new school.",
+        "Nächste Woche müssen alle Lehrer den Königen neben der neuen Schule zuhören.",
+    ): ("0-0 1-1 2-3 3-4 4-2 5-11 7-5 8-6 9-7 11-8 12-9 13-10", "6-11 10-7"),
+    ("The boy is going in order to repair this clock.", "Der Junge geht, um diese Uhr zu reparieren."): (
+        "0-0 1-1 3-2 5-3 6-6 7-7 8-4 9-5",
+        "2-2 4-3",
+    ),
     ("You cannot sleep next to the car.", "Sie können nicht neben dem Auto schlafen."): (
         "0-0 1-1 1-2 2-6 3-3 5-4 6-5",
         "4-3",
