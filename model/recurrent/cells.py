@@ -24,7 +24,7 @@ class Recurrent(nn.Module, ABC):
     """A recurrent layer (N, I) -> (N, D) in one direction; a subclass has the equations.
 
     num_gates: number of vectors (D) that the product W x + b has side by side. num_states: number of states (D).
-    W x + b of all rows is one product (`input`).
+    reads_hidden: whether a step reads the hidden state before it. W x + b of all rows is one product (`input`).
 
     Args:
         in_dim: I.
@@ -35,6 +35,7 @@ class Recurrent(nn.Module, ABC):
 
     num_gates: int
     num_states: int
+    reads_hidden = True
 
     def __init__(self, in_dim: int, dim: int, *, has_bias: bool = True, compute_dtype: torch.dtype) -> None:
         super().__init__()
@@ -251,7 +252,7 @@ class Ssru(Recurrent):
         compute_dtype: precision of the operands of matrix products in training.
     """
 
-    num_gates, num_states = 2, 2
+    num_gates, num_states, reads_hidden = 2, 2, False
 
     def __init__(self, in_dim: int, dim: int, *, compute_dtype: torch.dtype) -> None:
         super().__init__(in_dim, dim, has_bias=False, compute_dtype=compute_dtype)

@@ -66,20 +66,23 @@ class ProjectionBridge(nn.Module):
     Args:
         in_dim: width of h.
         dim: D of the decoder.
-        layers: number of the decoder's layers.
-        num_states: number of states of each layer.
+        has_projection: of each layer of the decoder, whether each of its states is projected; one that no step reads
+            is zeros.
         compute_dtype: precision of the operands of matrix products in training.
     """
 
-    def __init__(self, in_dim: int, dim: int, *, layers: int, num_states: int, compute_dtype: torch.dtype) -> None:
+    def __init__(
+        self, in_dim: int, dim: int, *, has_projection: Sequence[Sequence[bool]], compute_dtype: torch.dtype
+    ) -> None:
         super().__init__()
-        self.num_states, parts = num_states, layers * num_states
-        self.project = Linear(in_dim, parts * dim, compute_dtype=compute_dtype, num_parts=parts)
-        self.num_parts = parts
+        self.has_projection = [tuple(states) for states in has_projection]
+        self.num_parts = sum(map(sum, self.has_projection))
+        self.project = Linear(in_dim, self.num_parts * dim, compute_dtype=compute_dtype, num_parts=self.num_parts)
 
     def forward(self, final_states: list[States]) -> list[States]:
-        states = self.project(final_states[-1][0]).tanh().chunk(self.num_parts, dim=-1)
-        return [states[first : first + self.num_states] for first in range(0, self.num_parts, self.num_states)]
+        parts = self.project(final_states[-1][0]).tanh().chunk(self.num_parts, dim=-1)
+        following, zeros = iter(parts), torch.zeros_like(parts[0])
+        return [tuple(next(following) if each else zeros for each in states) for states in self.has_projection]
 
 
 class RecurrentEncoderDecoder(nn.Module):

@@ -47,13 +47,20 @@ class RecurrentModuleFactory:
         return self.projection()
 
     def projection(self) -> ProjectionBridge:
-        """Return the module that projects the last state of the encoder's last layer to each layer's first states."""
-        encoder, decoder = self.config.encoder, self.config.decoder
+        """Return the module that projects the last state of the encoder's last layer to each layer's first states.
+
+        The hidden state of a cell that does not read it is projected where attention does: Bahdanau's, to find the
+        context of the first layer.
+        """
+        encoder, decoder, cell = self.config.encoder, self.config.decoder, CELLS[self.config.recurrent.cell]
+        is_query = self.config.recurrent.attention == "bahdanau"
         return ProjectionBridge(
             encoder.dim,
             decoder.dim,
-            layers=decoder.layers,
-            num_states=CELLS[self.config.recurrent.cell].num_states,
+            has_projection=[
+                (cell.reads_hidden or (is_query and number == 0), *[True] * (cell.num_states - 1))
+                for number in range(decoder.layers)
+            ],
             compute_dtype=self.compute_dtype,
         )
 

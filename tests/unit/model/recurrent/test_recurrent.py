@@ -1,6 +1,7 @@
 """Recurrent layers are torch's, the models are their papers' equations, and the laws of every model hold for them."""
 
 from itertools import product
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -30,6 +31,8 @@ from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, Project
 from tfm.model.recurrent.steps import TimeMajorPacking
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import load_weights, remove_ties
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 
@@ -417,6 +420,35 @@ def test_layers_widths_and_heads_may_differ(attention: RecurrentAttention) -> No
         assert hidden.shape == (11, embedding_dim or 12)
         model.output(hidden).sum().backward()
         assert all(each.grad is not None for each in model.parameters())
+
+
+@pytest.mark.parametrize("attention", get_args(RecurrentAttention))
+@pytest.mark.parametrize("cell", get_args(RecurrentCell))
+def test_every_weight_has_a_gradient(cell: RecurrentCell, attention: RecurrentAttention) -> None:
+    model = network({"cell": cell, "attention": attention}, layers=(1, 2), dims=(8, 16), tie="none")
+    (source, sources), (target, targets) = tokens([7, 5], 1), tokens([9, 8], 2)
+    model.output(model(source, sources, target, targets)).square().sum().backward()
+    for name, each in model.named_parameters():
+        assert each.grad is not None, name
+        parts = [each.grad] if "embedding" in name else each.grad.split(8)  # a part of 8 rows is of one gate or state
+        assert all(part.any() for part in parts), name
+
+
+def test_a_state_that_no_step_reads_is_not_projected() -> None:
+    ends = [(torch.randn(2, 8, dtype=F64), torch.randn(2, 8, dtype=F64))]
+    for attention, expected in (("none", [0, 1, 0, 1]), ("luong", [0, 1, 0, 1]), ("bahdanau", [1, 1, 0, 1])):
+        bridge = network({"cell": "ssru", "attention": attention}, layers=(1, 2), dims=(8, 12), tie="none").bridge
+        assert isinstance(bridge, ProjectionBridge)
+        assert bridge.project.weight.shape == (12 * sum(expected), 8)
+        assert [int(bool(state.any())) for states in bridge(ends) for state in states] == expected
+
+
+def test_weights_with_a_projection_that_nothing_reads_are_refused_by_name(tmp_path: Path) -> None:
+    model = network({"cell": "ssru"}, layers=(1, 2), dims=(8, 12), tie="none")
+    weights = remove_ties(model.state_dict())
+    weights["bridge.project.weight"] = weights["bridge.project.weight"].repeat(2, 1)
+    with pytest.raises(DataError, match=r"do not match the model: bridge.project.weight is \(48, 8\), not \(24, 8\)"):
+        load_weights(model, weights, tmp_path)
 
 
 # Laws
