@@ -16,6 +16,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts import provenance
 from tfm.pipeline.artifacts.canonical_json import JSON, find_differences, to_jsonable
+from tfm.pipeline.artifacts.file_system import file_system_problem
 from tfm.pipeline.artifacts.files import (
     add_path_to_errors,
     raise_cannot_write,
@@ -150,7 +151,8 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
         seconds_before: of work for the artifact up to here, which belongs to its duration.
 
     Raises:
-        CannotWrite: another process writes the same place, or something is there that is not ours to replace.
+        CannotWrite: another process writes the same place, something is there that is not ours to replace, or the
+            file system cannot rename.
     """
     began = time.monotonic() - seconds_before
     with _replace_by_filled_folder(plan) as version:
@@ -218,7 +220,18 @@ def _prepare_folders(plan: Plan) -> Iterator[tuple[Path, Path]]:
         with raise_cannot_write(plan.folder):
             remove_leftovers(place)
             version.mkdir()
+            _check_file_system(plan, version)
         yield place, version
+
+
+def _check_file_system(plan: Plan, version: Path) -> None:
+    """Raise CannotWrite where a version could not be put in its place; then it is removed."""
+    try:
+        if problem := file_system_problem(version):
+            raise CannotWrite(f"{plan.folder}: {problem}")
+    except BaseException:
+        shutil.rmtree(version, ignore_errors=True)
+        raise
 
 
 def _check_output_allowed(plan: Plan) -> None:

@@ -1,5 +1,6 @@
 """Where a stage cannot write, that is said before any work, and nothing there is changed."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -165,6 +166,45 @@ def test_no_place_for_an_artifact(
 ) -> None:
     out = make(place)
     refused(STAGES[name].to(corpora, runs["all", True], out), out, place)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("call", ["replace", "rename", "fsync"])
+@pytest.mark.parametrize("code", [errno.EXDEV, errno.ENOTSUP, errno.EINVAL, errno.EPERM, errno.ENOSYS])
+@pytest.mark.parametrize("name", ["tokenize", "preprocess", "translate", "evaluate"])
+@pytest.mark.usefixtures("no_work")
+def test_a_file_system_without_renames_or_syncs(
+    name: str,
+    code: int,
+    call: str,
+    corpora: Path,
+    runs: dict[tuple[str, bool], Path],
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As object stores are that somebody mounts as a folder."""
+    words = STAGES[name].to(corpora, runs["all", True], place)
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, call, fails)
+    refused(words, place, place)
+    assert "an object store mounted as a folder" in " ".join(tfm(*words).err.split())
+
+
+@pytest.mark.usefixtures("no_work")
+def test_a_training_where_nothing_can_be_renamed(
+    corpora: Path, runs: dict[tuple[str, bool], Path], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = STAGES["train"].to(corpora, runs["all", True], place)
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    place.mkdir()
+    monkeypatch.setattr(os, "replace", fails)
+    refused(words, place / "model", place)
 
 
 @pytest.mark.parametrize(

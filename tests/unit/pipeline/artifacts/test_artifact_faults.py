@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import around, as_link, make, plan_of
-from tfm.pipeline.artifacts import files, swap
+from tfm.pipeline.artifacts import artifact, files, swap
 from tfm.pipeline.artifacts.artifact import open_artifact, publish, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError
 
@@ -179,6 +179,7 @@ def test_all_is_on_disk_before_the_name_gives_it(folder: Path, monkeypatch: pyte
         make(plan_of(folder))
     events: list[tuple[str, object]] = []
     sync, rename, exchange = os.fsync, os.rename, swap.atomic_swap
+    monkeypatch.setattr(artifact, "file_system_problem", lambda folder: None)  # its files come before
 
     def noted_sync(descriptor: int) -> None:
         events.append(("synced", os.fstat(descriptor).st_ino))
@@ -210,6 +211,7 @@ def test_what_was_moved_aside_is_moved_back_or_named(
 ) -> None:
     make(plan_of(folder))
     rename, seen = os.rename, []
+    monkeypatch.setattr(artifact, "file_system_problem", lambda folder: None)  # it renames before
 
     def failing(source: Any, target: Any) -> None:
         seen.append(source)
