@@ -58,8 +58,10 @@ def cleaned_splits(splits: Splits, clean: Path | None) -> Splits:
     """
     if clean is None:
         return splits
-    kept = open_artifact(clean, CLEAN_STAGE).figures["kept"]
+    kept = open_artifact(clean, CLEAN_STAGE).figures.get("kept")
     corpora = list(flatten_portions(splits.train))
+    if not (isinstance(kept, list) and all(type(count) is int and count >= 0 for count in kept)):
+        raise DataError("does not say how many pairs it has: run `tfm clean` again", file=clean)
     if len(kept) != len(corpora):
         raise DataError("is of other corpora: run `tfm clean` with the same recipe", file=clean)
     counted = enumerate(zip(corpora, kept, strict=True))

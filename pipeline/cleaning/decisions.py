@@ -68,7 +68,7 @@ def decide(
     for number, rule in enumerate(rules, 1):
         alive = made.dropped_by == 0
         if rule.kind == "transform":
-            changed = int(work.scores(rule.name).sum())
+            changed = int(np.count_nonzero(work.scores(rule.name) == 1.0))
             made.results.append(RuleResult(rule.name, work.rows, 0, 0, changed, ()))
             continue
         if rule.kind == "dedup_keys":

@@ -1,9 +1,11 @@
 """Scores that are found already, in a folder beside the artifact: a cleaning that was killed goes on from there.
 
-A column is a file of numbers. `progress.json` says how many pairs, and bytes of changed texts, were safely on disk;
-what is behind them is cut off. All belongs to one plan: another one begins again.
+A column is a file of numbers. `progress.json` says how many pairs, and bytes of changed texts, were safely on disk,
+with the SHA-256 of each file up to there; what is behind them is cut off. All belongs to one plan: another one begins
+again, as does one whose files were damaged.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -30,6 +32,7 @@ CHANGES_FILE = "changes.jsonl"
 MAX_PROGRESS_BYTES = 1 << 20
 NUMBER_BYTES = 8
 KEYS_PER_BLOCK = 1 << 16
+BLOCK_BYTES = 1 << 20
 
 
 class WorkFolder:
@@ -53,26 +56,29 @@ class WorkFolder:
                 make_folder_below(folder.parent, folder)
                 known = {"rows": 0, "changes": 0}
             self.rows, self._changes = int(known["rows"]), int(known["changes"])
-            self._files = {name: self._open(self._column_file(name), self._bytes_of(name)) for name in self._widths}
-            self._changes_file = self._open(folder / CHANGES_FILE, self._changes)
+            sizes = self._sizes(self.rows, self._changes)
+            self._digests = {file: _digest_of(file, size) for file, size in sizes.items()}
+            self._files = {file: self._open(file, size) for file, size in sizes.items()}
 
     def append(
         self, columns: Mapping[str, NDArray[np.float64] | NDArray[np.uint64]], changes: Mapping[int, tuple[str, str]]
     ) -> None:
         """Add numbers (n, width) of further pairs, and their texts where they were changed, by number from 0."""
-        for name, file in self._files.items():
-            file.write(np.ascontiguousarray(columns[name]).tobytes())
+        for name in self._widths:
+            self._write(self._column_file(name), np.ascontiguousarray(columns[name]).tobytes())
         lines = "".join(json.dumps([self.rows + row, *texts]) + "\n" for row, texts in sorted(changes.items()))
-        self._changes_file.write(lines.encode())
+        self._write(self.folder / CHANGES_FILE, lines.encode())
         self._changes += len(lines)
         self.rows += len(next(iter(columns.values()), ()))
 
     def save(self) -> None:
         """Bring all that was added to disk, so that it is found again."""
-        for file in (*self._files.values(), self._changes_file):
+        for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
-        text = json.dumps({"plan": self._fingerprint, "rows": self.rows, "changes": self._changes})
+        digests = {file.name: digest.hexdigest() for file, digest in self._digests.items()}
+        known = {"plan": self._fingerprint, "rows": self.rows, "changes": self._changes, "sha256": digests}
+        text = json.dumps(known)
         write_text_atomically(self.folder / PROGRESS_FILE, text)
 
     def scores(self, name: str, start: int = 0, count: int | None = None) -> NDArray[np.float64]:
@@ -90,23 +96,37 @@ class WorkFolder:
         return found
 
     def changes(self) -> Iterator[tuple[int, str, str]]:
-        """The pairs that were changed: number, source, target; in order."""
-        with open(self.folder / CHANGES_FILE, encoding="ascii") as lines:
-            for line in lines:
-                row, source, target = json.loads(line)
-                yield row, source, target
+        """The pairs that were changed: number, source, target; in order. Raises DataError where a line is none."""
+        file, last = self.folder / CHANGES_FILE, -1
+        with open(file, encoding="ascii") as lines:
+            try:
+                for line in lines:
+                    row, source, target = json.loads(line)
+                    if not (type(row) is int and last < row < self.rows and type(source) is type(target) is str):
+                        raise ValueError(f"{line:.40} is no change of a pair")
+                    last = row
+                    yield row, source, target
+            except (ValueError, TypeError, RecursionError) as error:
+                problem = f"another program changed what is kept of a cleaning ({error!s:.100}); remove its folder"
+                raise DataError(problem, file=file) from error
 
     def close(self) -> None:
         """Close all files; they stay."""
-        for file in (*self._files.values(), self._changes_file):
+        for file in self._files.values():
             with suppress(OSError):
                 file.close()
 
     def _column_file(self, name: str) -> Path:
         return self.folder / f"{name}.column"
 
-    def _bytes_of(self, name: str) -> int:
-        return self.rows * self._widths[name] * NUMBER_BYTES
+    def _sizes(self, rows: int, changes: int) -> dict[Path, int]:
+        """The bytes of each file."""
+        sizes = {self._column_file(name): rows * width * NUMBER_BYTES for name, width in self._widths.items()}
+        return {**sizes, self.folder / CHANGES_FILE: changes}
+
+    def _write(self, file: Path, content: bytes) -> None:
+        self._files[file].write(content)
+        self._digests[file].update(content)
 
     def _open(self, file: Path, num_bytes: int) -> Any:
         stream = open_file_below(self.folder.parent, file, "a+b")
@@ -122,10 +142,22 @@ class WorkFolder:
             whole = isinstance(rows, int) and isinstance(changes, int) and rows >= 0 and changes >= 0
             if not whole or found["plan"] != self._fingerprint:
                 return None
-            sizes = {self._column_file(name): rows * width * NUMBER_BYTES for name, width in self._widths.items()}
-            sizes[self.folder / CHANGES_FILE] = changes
+            sizes, digests = self._sizes(rows, changes), found["sha256"]
             if any(file.stat().st_size < size for file, size in sizes.items()):
+                return None
+            if any(_digest_of(file, size).hexdigest() != digests[file.name] for file, size in sizes.items()):
                 return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError, DataError):
             return None
         return cast("dict[str, int]", found)
+
+
+def _digest_of(file: Path, size: int) -> "hashlib._Hash":
+    """The SHA-256 of the first bytes of a file, to go on with."""
+    digest = hashlib.sha256()
+    if size:
+        with open(file, "rb") as stream:
+            while size and (block := stream.read(min(size, BLOCK_BYTES))):
+                digest.update(block)
+                size -= len(block)
+    return digest

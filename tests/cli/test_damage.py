@@ -16,6 +16,7 @@ from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.promise("damaged")
 READERS = {
+    "clean": ["tokenize", "preprocess"],
     "tokenizer": ["preprocess"],
     "dataset": ["train", "translate", "evaluate"],
     "model": ["translate", "evaluate"],
@@ -23,6 +24,7 @@ READERS = {
     "scores": [],
 }
 MAKERS = {
+    "clean": "clean",
     "tokenizer": "tokenize",
     "dataset": "preprocess",
     "model": "train",
@@ -53,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("base")
     write_corpora(base)
     text = RECIPE.format(folder=base).replace("max_steps = 10", "max_steps = 10\nkeep = { last = 2 }\nsave_every = 4")
-    (base / "tiny.toml").write_text(text, encoding="utf-8")
+    (base / "tiny.toml").write_text(text + "\n[clean]\nlength = { max = 5 }\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(base)
         done = tfm("run", "tiny.toml")

@@ -1,5 +1,6 @@
 """Artifacts made to harm, every checksum in order: refused in a line; nothing runs, nothing is written elsewhere."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -138,6 +139,39 @@ def test_splits(base: Path, split: str, record_property: Record) -> None:
     changes = hostile.train_splits() if split == "train" else hostile.valid_splits()
     name = f"{split}/data-00000-of-00001.arrow"
     all_refused(base, "dataset", name, changes, ("train", "--recipe", "tiny.toml"), record=record_property)
+
+
+@pytest.fixture
+def clean(base: Path, run: Path) -> Path:
+    """Texts that `tfm clean` left, of a recipe whose tokenizer is not made of them yet."""
+    with open(base / "tiny.toml", "a", encoding="utf-8") as recipe:
+        recipe.write("\n[clean]\nlength = { max = 5 }\n")
+    assert tfm("clean", "--recipe", "tiny.toml").code == 0
+    return run / "clean"
+
+
+def test_texts_that_a_cleaning_left(base: Path, clean: Path, tmp_path: Path, record_property: Record) -> None:
+    marker, whole = tmp_path / "it ran", (clean / "train.0.target.txt").read_bytes()
+    changes = {
+        **hostile.pickles(marker), "nothing": b"", "not UTF-8": whole + b"\xff\n", "fewer lines": whole[:100],
+        "more lines": whole + b"more\n" * 1000, "cut gzip": gzip.compress(whole)[:-20],
+    }  # fmt: skip
+    for side in ("source", "target"):
+        name = f"train.0.{side}.txt"
+        all_refused(base, "clean", name, changes, ("preprocess", "--recipe", "tiny.toml"), record=record_property)
+        (clean / name).write_bytes(whole)
+        signed(clean)
+    assert not marker.exists()
+
+
+def test_figures_of_a_cleaning(base: Path, clean: Path, record_property: Record) -> None:
+    kept: list[object] = [None, 3, "x", {}, [], ["x"], [None], [-1], [1.5], [True], [[]], [3, 3], {"0": 3}]
+    cases = [{"figures": {"kept": each}} for each in kept] + [{"figures": each} for each in ({}, {"read": [3]})]
+    for case in cases:
+        rewritten(clean, **case)
+        for stage in ("tokenize", "preprocess"):
+            refused(base, stage, "--recipe", "tiny.toml", names="clean")
+    record_property("files", len(cases))
 
 
 def test_what_would_run_if_it_were_unpickled_does_not(
