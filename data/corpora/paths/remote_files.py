@@ -33,6 +33,11 @@ CHANGE_MARKS = (
 )
 """Properties by which file systems tell that a file has changed; whatever their case and "-"."""
 BLOCK_BYTES = 1 << 20
+HTTP_SCHEMES = ("http", "https")
+HTTP_ENCODINGS = ("", "identity", "gzip", "x-gzip")
+"""Content-Encoding of a body that can be kept as it comes: readers know gzip by its first bytes."""
+CONNECT_SECONDS, READ_SECONDS = 30.0, 60.0
+"""Patience for a connection, and for the next bytes of a file; a whole file may take as long as it does."""
 RECORD_SUFFIX = ".json"
 MAX_NAME_CHARS = 100
 
@@ -88,9 +93,18 @@ def local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count,
         raise DataError(f"needs a package that is not installed: {command}", file=redact_credentials(url)) from error
     except Exception as error:  # each file system of fsspec has errors of its own
         user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
-        text = " ".join(str(error).replace(user, "***").split()) if user else " ".join(str(error).split())
+        said = _reason_of(error)
+        text = " ".join(said.replace(user, "***").split()) if user else " ".join(said.split())
         reason = redact_credentials(text) or type(error).__name__
         raise DataError(f"cannot be downloaded ({reason:.200})", file=redact_credentials(url)) from error
+
+
+def _reason_of(error: BaseException) -> str:
+    """The reason of an error of a file system: a server's answer, which fsspec hides in a FileNotFoundError."""
+    if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
+        error = error.__cause__
+    status = getattr(error, "status", None)
+    return f"the server answers {status} {getattr(error, 'message', '')}".rstrip() if status else str(error)
 
 
 def _check_url(url: str) -> None:
@@ -124,20 +138,24 @@ def _read_record(file: Path) -> Mapping[str, Any] | None:
 def _refresh(url: str, file: Path, record: Mapping[str, Any] | None, on_bytes: ByteCallback) -> Path:
     import fsspec  # here, as few recipes name a URL
 
-    system, path = fsspec.core.url_to_fs(url)
+    is_http = url.partition("://")[0].lower() in HTTP_SCHEMES
+    system, path = fsspec.core.url_to_fs(url, **(_http_options() if is_http else {}))
     info = system.info(path)
     if info.get("type", "file") != "file":
         raise DataError("is a folder; name a file", file=redact_credentials(url))
     said = {name.lower().replace("-", ""): value for name, value in info.items()}
     marks = {name: str(said[name]) for name in CHANGE_MARKS if said.get(name) is not None}
-    if record is not None and record.get("marks") == marks:
+    tells_changes = bool(marks.keys() - {"size"} if is_http else marks)  # a server may tell the size alone, or nothing
+    if record is not None and tells_changes and record.get("marks") == marks:
         return file
     size = info.get("size")
+    at_once = {"block_size": 0} if is_http else {}  # parts might be of two versions, and not every server gives them
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=file.parent)
     digest, count = hashlib.sha256(), 0
     try:
-        with os.fdopen(handle, "wb") as written, system.open(path, "rb") as stream:
+        with os.fdopen(handle, "wb") as written, system.open(path, "rb", **at_once) as stream:
+            _check_encoding(url, stream)
             while block := stream.read(BLOCK_BYTES):
                 written.write(block)
                 digest.update(block)
@@ -151,3 +169,19 @@ def _refresh(url: str, file: Path, record: Mapping[str, Any] | None, on_bytes: B
     kept = {"url": redact_credentials(url), "sha256": digest.hexdigest(), "marks": marks}
     file.with_name(file.name + RECORD_SUFFIX).write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return file
+
+
+def _http_options() -> dict[str, Any]:
+    """Options of fsspec's file system of HTTP: bodies come as they are, and a large file may take its time."""
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
+    client = {"timeout": timeout, "auto_decompress": False, "headers": {"Accept-Encoding": "identity"}}
+    return {"client_kwargs": client}
+
+
+def _check_encoding(url: str, stream: Any) -> None:
+    """Raise DataError where a server sends a file in an encoding that nobody asked for and no reader knows."""
+    headers = getattr(getattr(stream, "r", None), "headers", {})
+    if (encoding := headers.get("Content-Encoding", "").lower()) not in HTTP_ENCODINGS:
+        raise DataError(f"is sent as {encoding:.40}, which was not asked for", file=redact_credentials(url))

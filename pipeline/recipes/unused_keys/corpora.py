@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from tfm.data.corpora.paths.remote_files import is_url
 from tfm.pipeline.recipes.unused_keys.row import IS_LABEL_TASK, IS_TRANSLATION_TASK, UnusedKeysRule, none_of, one_of
 from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.config import LEARNING_KEYS
 
 
 def _reads_files(corpus: Any) -> bool:
-    return bool(corpus.format != "huggingface")
+    """Whether a corpus is of files that are here already, or generated."""
+    places = [corpus.path, corpus.source, corpus.target, *(corpus.references or ())]
+    return corpus.format != "huggingface" and not any(isinstance(place, str) and is_url(place) for place in places)
 
 
 TEXT_RULES = (
@@ -99,7 +102,7 @@ TEXT_RULES = (
             "data.tests": lambda corpora: all(map(_reads_files, corpora.values())),
         },
         ("data.online",),
-        'nothing could be downloaded: no corpus is of format = "huggingface"',
+        'nothing could be downloaded: no corpus is of format = "huggingface" or behind a URL',
     ),
     UnusedKeysRule(
         {"data.path": one_of(None), "data.train": lambda corpora: all(not each.has_source for each in corpora)},

@@ -399,3 +399,21 @@ def test_a_name_of_several_lines_makes_a_message_of_one(tmp_path: Path) -> None:
             load_recipe(file, overrides)
         assert len(str(refused.value).splitlines()) == 1
         assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("corpus", "is_told"),
+    [
+        ('{ source = "https://example.org/a.de", target = "a.en" }', False),
+        ('{ source = "a.de", target = "s3://bucket/a.en" }', False),
+        ('{ format = "tsv", path = "https://example.org/a.tsv", source = "0", target = "1" }', False),
+        ('{ source = "a.de", target = "a.en" }', True),
+    ],
+)
+def test_online_has_an_effect_where_a_file_is_behind_a_url(tmp_path: Path, corpus: str, is_told: bool) -> None:
+    (tmp_path / "r.toml").write_text(f'name = "r"\n[data]\nonline = true\ntrain = {corpus}\n', "utf-8")
+    if not is_told:
+        assert load_recipe(tmp_path / "r.toml").data.online
+        return
+    with pytest.raises(RecipeError, match=r"data\.online = true has no effect .* or behind a URL"):
+        load_recipe(tmp_path / "r.toml")
