@@ -115,6 +115,8 @@ def _can_fuse(parameters: list[nn.Parameter]) -> bool:
     return all(each.device.type in ("cpu", "cuda") for each in parameters)
 
 
+STEP_KEY = "step"
+"""The quantity of a parameter that is a number, whatever the parameter's shape: how often it was updated."""
 OPTIMIZERS: dict[str, Callable[[nn.Module, OptimizerConfig], torch.optim.Optimizer]] = {
     "adam": adam,
     "adamw": adamw,
@@ -178,8 +180,11 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
         parameter = parameters[parameter_name]
-        if tensor.ndim and tensor.shape != local_part(parameter).shape:
-            raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(local_part(parameter).shape)}")
+        wanted = local_part(parameter)
+        if tensor.shape != wanted.shape and not (key == STEP_KEY and tensor.ndim == 0):
+            raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(wanted.shape)}")
+        if tensor.dtype != wanted.dtype and not (key == STEP_KEY and tensor.is_floating_point()):
+            raise RuntimeError(f"{name} is {tensor.dtype}, not {wanted.dtype}")
         quantities[id(parameter)].add(key)
         # Step counts stay where the optimizer keeps them: with the fused kernels beside the weights, else on the CPU.
         on_device = tensor.ndim > 0 or optimizer.defaults.get("fused", False)

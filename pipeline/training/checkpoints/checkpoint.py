@@ -66,7 +66,7 @@ class Checkpoint:
             raise DataError(f"checkpoint is damaged: the parts of {name} have different tensors", file=self.folder)
         try:
             found = {key: join_shards([each[key] for each in loaded]) for key in loaded[0]}
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             problem = f"checkpoint is damaged: the parts of {name} do not fit: {str(error).splitlines()[0]:.100}"
             raise DataError(problem, file=self.folder) from error
         return {key: chunk_of(tensor, rank, size) for key, tensor in found.items()}
@@ -274,7 +274,16 @@ def part_file(name: str, rank: int, size: int) -> str:
 
 
 def join_shards(parts: Sequence[Tensor]) -> Tensor:
-    """Return the whole tensor of which these are the rows that each process has; numbers are the same in all."""
+    """Return the whole tensor of which these are the rows that each process has; numbers are the same in all.
+
+    Raises:
+        ValueError: the parts are of different types, or numbers differ.
+        RuntimeError: the shapes of the parts do not fit.
+    """
+    if len({each.dtype for each in parts}) > 1:
+        raise ValueError(f"one is {parts[0].dtype}, another is not")
+    if not parts[0].ndim and not all(torch.equal(parts[0], each) for each in parts):
+        raise ValueError("a number differs")
     return parts[0] if len(parts) == 1 or not parts[0].ndim else torch.cat(list(parts))
 
 

@@ -189,16 +189,29 @@ class TrainState:
         weights, own = checkpoint.tensors("model", *place), own_weights(self.model)
         wanted, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
         check_fit(wanted, found, checkpoint.folder)
+        _check_tensors(own, weights, checkpoint.folder)
         with torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(weights[name])
         try:
             restore_state(self.optimizer, self.model, checkpoint.tensors("optimizer", *place))
             if self.ema is not None:
-                self.ema.load(checkpoint.tensors("ema", *place))
+                averages = checkpoint.tensors("ema", *place)
+                _check_tensors(self.ema.weights, averages, checkpoint.folder)
+                self.ema.load(averages)
         except (KeyError, RuntimeError) as error:
             raise DataError(f"checkpoint does not fit this training: {error}", file=checkpoint.folder) from error
         self.progress = read_progress(checkpoint)
+
+
+def _check_tensors(own: dict[str, Tensor], found: dict[str, Tensor], folder: Path) -> None:
+    """Raise DataError where a tensor found is of another type or shape than the own one, which a copy would change."""
+    for name, tensor in own.items():
+        if (other := found.get(name)) is None:
+            continue
+        kinds = (f"{each.dtype} {tuple(each.shape)}" for each in (other, tensor))
+        if (kind := next(kinds)) != (wanted := next(kinds)):
+            raise DataError(f"checkpoint does not fit this training: {name} is {kind}, not {wanted}", file=folder)
 
 
 def read_progress(checkpoint: Checkpoint) -> Progress:
