@@ -4,6 +4,7 @@ A unit of work is PORTIONS_PER_CHUNK times the rows that one process encodes at 
 token ids, one record batch for each of them.
 """
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -130,7 +131,7 @@ def read_columns(
         if [len(each) for each in batches] != list(sizes):
             raise ValueError("it has another number of rows")
         return [_flat_ids_and_lengths(batch) for batch in batches]
-    except (ValueError, pa.ArrowException) as error:
+    except (OSError, ValueError, struct.error, pa.ArrowException) as error:
         raise DataError(f"a kept chunk is damaged ({error!s:.200}): remove the hidden folder of chunks") from error
 
 

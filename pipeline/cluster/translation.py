@@ -23,7 +23,7 @@ from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import CHUNK_LINES, check_no_unused_lines, translate_lines
-from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.inference.translation_records import Translation, join_to_one_line
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
 
 if TYPE_CHECKING:
@@ -182,13 +182,26 @@ def _read_result(content: bytes, count: int) -> tuple[list[list[Translation]], d
     """Read what `translate_chunk` gave. Raises DataError where it is not that of so many lines."""
     try:
         found: Any = json.loads(content)
-        translations = [[Translation(**each) for each in n_best] for n_best in found["translations"]]
+        translations = [[_translation_of(each) for each in n_best] for n_best in found["translations"]]
         problems = {name: int(found["problems"][name]) for name in asdict(SourceProblems())}
         if len(translations) != count or not all(translations):
             raise ValueError("it has another number of lines")
         return translations, problems, int(found["limit"])
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise DataError(f"a kept chunk is damaged ({error!s:.200}): remove the hidden folder of chunks") from error
+
+
+def _translation_of(record: Any) -> Translation:
+    """Return a translation that was kept. Raises ValueError or TypeError where the record is none."""
+    found = Translation(**record)
+    kinds: dict[str, tuple[type, ...]] = {"score": (float, int), "log_prob": (float, int), "num_tokens": (int,)}
+    for name, kind in {"text": (str,), **kinds}.items():
+        if type(getattr(found, name)) not in kind:
+            raise TypeError(f"{name} is a {type(getattr(found, name)).__name__}")
+    if found.text != join_to_one_line(found.text):
+        raise ValueError("a translation has more than one line")
+    found.text.encode()  # no half of a surrogate pair
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,128 @@
+"""Kept results of chunks: damaged on disk they are computed again; made to harm they end in an error of ours."""
+
+import json
+import random
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests import hostile
+from tests.damage import DAMAGES
+from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.cluster import encoding, translation
+from tfm.pipeline.cluster.chunk_store import open_chunk_store
+from tfm.pipeline.cluster.local_session import LocalSession
+from tfm.pipeline.cluster.session import Chunk
+from tfm.pipeline.errors import DataError, TfmError
+
+IDS = pa.list_(pa.int32())
+SCHEMA = pa.schema({"source": IDS, "target": IDS})
+GOOD = {"text": "a b", "score": -1.0, "log_prob": -2.0, "num_tokens": 2}
+PROBLEMS = dict.fromkeys(translation.asdict(translation.SourceProblems()), 0)
+
+
+def square(number: int) -> bytes:
+    return str(number * number).encode()
+
+
+def results_of(plan: Plan) -> tuple[list[bytes], list[int]]:
+    """The results of ten chunks, and which were computed."""
+    computed: list[int] = []
+
+    def compute(number: int) -> bytes:
+        computed.append(number)
+        return square(number)
+
+    with open_chunk_store(plan) as store:
+        session = LocalSession(0, store)
+        given = ((number, Chunk(str(number), (number,))) for number in range(10))
+        return [result for _, result in session.map_in_order(compute, given)], computed
+
+
+@pytest.mark.promise("damaged")
+@pytest.mark.parametrize("kind", [*DAMAGES, "others", "pickle", "torch zip", "torch", "longer"])
+def test_a_damaged_chunk_is_computed_again_and_never_another_result(tmp_path: Path, kind: str) -> None:
+    plan = Plan("preprocess", tmp_path / "dataset", {}, {}, seed=None)
+    with suppress(KeyboardInterrupt), open_chunk_store(plan) as store:
+        assert store is not None
+        for number in range(10):
+            store.write(str(number), square(number))
+        shutil.copytree(store.folder, tmp_path / "saved")
+        raise KeyboardInterrupt
+    folder, marker = store.folder, tmp_path / "it ran"
+    for number, name in enumerate(sorted(each.name for each in (tmp_path / "saved").iterdir())):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(tmp_path / "saved", folder)
+        if kind in DAMAGES:
+            DAMAGES[kind](folder / name)
+        elif kind == "others":  # that of another chunk is whole, but not in its place
+            (folder / name).write_bytes(b"x" * 32 + b"1")
+        elif kind == "longer":
+            (folder / name).write_bytes((folder / name).read_bytes() + b"0")
+        else:
+            (folder / name).write_bytes(hostile.pickles(marker)[kind])
+        try:
+            found, computed = results_of(plan)
+        except (TfmError, OSError) as error:
+            found, computed = [square(each) for each in range(10)], [number]
+            assert str(folder) in str(error)  # noqa: PT017
+        assert found == [square(each) for each in range(10)]
+        assert len(computed) == 1
+    assert not marker.exists()
+
+
+def stream(schema: pa.Schema, *columns: pa.Array) -> bytes:
+    return hostile.arrow(schema, *columns)
+
+
+def of_encoding(content: bytes) -> Any:
+    return encoding.read_columns(content, [1], counts_words=False)
+
+
+@pytest.mark.promise("hostile")
+def test_chunks_of_ids_made_to_harm(tmp_path: Path) -> None:
+    good = stream(SCHEMA, hostile.GOOD, hostile.GOOD)
+    assert len(of_encoding(good)) == 1
+    draw, marker = random.Random(3), tmp_path / "it ran"
+    cases = [*hostile.pickles(marker).values(), b"", good[:-9], b"\xff" * 999, hostile.with_offsets(-5, 77)]
+    cases += [stream(SCHEMA, hostile.ids(None, 1), hostile.GOOD), stream(SCHEMA, pa.array([None], IDS), hostile.GOOD)]
+    cases += [stream(pa.schema({"x": IDS, "target": IDS}), hostile.GOOD, hostile.GOOD)]
+    for content in cases:
+        with pytest.raises(DataError, match="a kept chunk is damaged"):
+            of_encoding(content)
+    for _ in range(2000):
+        flipped = bytearray(good)
+        for _ in range(draw.randint(1, 3)):
+            flipped[draw.randrange(len(flipped))] ^= 1 << draw.randrange(8)
+        with suppress(DataError):
+            of_encoding(bytes(flipped[: draw.choice((None, draw.randrange(len(good))))]))
+    assert not marker.exists()
+
+
+def kept(**changes: object) -> bytes:
+    document = {"translations": [[GOOD]], "problems": PROBLEMS, "limit": 9, **changes}
+    return json.dumps(document).encode()
+
+
+@pytest.mark.promise("hostile")
+def test_chunks_of_translations_made_to_harm(tmp_path: Path) -> None:
+    assert translation._read_result(kept(), 1)[2] == 9
+    marker = tmp_path / "it ran"
+    records: list[object] = [None, 3, "x", [], {}, {**GOOD, "more": 1}, {"text": "a"}]
+    records += [{**GOOD, "text": text} for text in (None, 3, ["a"], "a\nb", "a\rb", "\ud800")]
+    records += [{**GOOD, name: value} for name in ("score", "log_prob") for value in (None, "1", [], True)]
+    records += [{**GOOD, "num_tokens": value} for value in (None, 1.5, "1", True)]
+    cases = [*hostile.pickles(marker).values(), b"", b"[]", b"3", hostile.DEEP, hostile.DEEP_OBJECT, b"\xff"]
+    cases += [kept(translations=[[record]]) for record in records]
+    cases += [kept(translations=each) for each in (None, 3, [], [[]], [[GOOD], [GOOD]], {"a": 1})]
+    cases += [kept(problems=each) for each in (None, {}, 3, dict.fromkeys(PROBLEMS, "x"))]
+    cases += [kept(limit=each) for each in (None, "x", [])]
+    cases += [kept(limit=0).replace(b'"limit": 0', b'"limit": 1e999')]
+    for content in cases:
+        with pytest.raises(DataError, match="a kept chunk is damaged"):
+            translation._read_result(content, 1)
+    assert not marker.exists()
