@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bench.claims.claim import Claim, Found
 from bench.claims.runs import read_score, run_recipe
 
@@ -10,7 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECIPE = "recipes/claims/data.toml"
-SIZES = (1_000, 4_000, 30_000)
+SIZES = (1_000, 4_000, 16_000, 60_000)
+SEEDS = (1, 2, 3)
 FIGURES = {"bleu": "test.bleu", "loss": "valid.loss"}
 TRANSFORMER, LSTM, CONVOLUTION = "Transformer", "LSTM with attention", "convolutions"
 MODELS: Mapping[str, Sequence[str]] = {
@@ -24,23 +27,43 @@ MODELS: Mapping[str, Sequence[str]] = {
 }
 
 
-def measure(sizes: Sequence[int] = SIZES) -> Found:
-    """BLEU of the test set and the lowest validation loss, by model and number of pairs."""
-    scores: dict[str, list[dict[str, float]]] = {}
-    for name, sets in MODELS.items():
-        runs = [
-            run_recipe(RECIPE, f"{name.replace(' ', '-')}-{size}", f"data.train.0.size={size}", *sets) for size in sizes
-        ]
-        scores[name] = [{key: read_score(run, figure) for key, figure in FIGURES.items()} for run in runs]
+def read_pairs(name: str, sets: Sequence[str], size: int, seed: int) -> dict[str, float]:
+    """The figures of a model trained on so many pairs, which is trained where it is not there.
+
+    Args:
+        name: of the model.
+        sets: its settings.
+        size: the number of pairs.
+        seed: of initial weights and order of batches.
+    """
+    variant = f"{name.replace(' ', '-')}-{size}-{seed}"
+    run = run_recipe(RECIPE, variant, f"data.train.0.size={size}", f"seed={seed}", *sets)
+    return {key: read_score(run, figure) for key, figure in FIGURES.items()}
+
+
+def measure(sizes: Sequence[int] = SIZES, seeds: Sequence[int] = SEEDS) -> Found:
+    """BLEU of the test set and the lowest validation loss, by model, number of pairs and seed."""
+    scores = {
+        name: [[read_pairs(name, sets, size, seed) for seed in seeds] for size in sizes]
+        for name, sets in MODELS.items()
+    }
     return {"sizes": list(sizes), "scores": scores}
+
+
+def mean_and_deviation(of_seeds: Sequence[Mapping[str, float]], key: str) -> tuple[float, float]:
+    """Mean and standard deviation (n - 1) of a figure over seeds."""
+    values = [each[key] for each in of_seeds]
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
 def figures(found: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {}
     for name, of_sizes in found["scores"].items():
-        for size, each in zip(found["sizes"], of_sizes, strict=True):
-            texts[f"BLEU of {name}, {size:,} pairs"] = f"{each['bleu']:.1f}"
+        for size, of_seeds in zip(found["sizes"], of_sizes, strict=True):
+            for key, digits in (("bleu", 1), ("loss", 2)):
+                mean, deviation = mean_and_deviation(of_seeds, key)
+                texts[f"{key} of {name}, {size:,} pairs"] = f"{mean:.{digits}f} ± {deviation:.{digits}f}"
     return texts
 
 
@@ -51,11 +74,12 @@ def draw(found: Found) -> "Figure":
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
     for name, of_sizes in found["scores"].items():
-        axes.plot(found["sizes"], [each["bleu"] for each in of_sizes], marker=".", label=name)
+        means, deviations = zip(*(mean_and_deviation(each, "bleu") for each in of_sizes), strict=True)
+        axes.errorbar(found["sizes"], means, deviations, marker=".", capsize=3, label=name)
     axes.set_xscale("log")
     axes.set_xticks(found["sizes"], [f"{each:,}" for each in found["sizes"]])
     axes.set_xlabel("pairs")
-    axes.set_title("test BLEU after as many updates", loc="left")
+    axes.set_title("test BLEU after as many updates, mean ± deviation of seeds", loc="left")
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)
     return figure
