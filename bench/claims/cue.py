@@ -28,8 +28,11 @@ REACH = 4
 MODELS: Mapping[str, Sequence[str]] = {
     "attention": (),
     f"attention, window of {REACH}": (f"model.window={REACH}",),
-    f"convolution over {REACH} words before": ("model.mixing=convolution", f"model.window={REACH}"),
-    "recurrent (LSTM)": ("model.mixing=recurrent",),
+    f"convolution over {REACH} words before": (
+        *("model.mixing=convolution", f"model.window={REACH}"),
+        "model.positions=sinusoidal",
+    ),
+    "recurrent (LSTM)": ("model.mixing=recurrent", "model.positions=none"),
 }
 
 

@@ -6,6 +6,7 @@ from bench.claims import (
     block,
     bottleneck,
     cue,
+    curricula,
     data,
     depth,
     dropout,
@@ -59,6 +60,7 @@ CLAIMS: dict[str, Claim] = {
     "data": data.CLAIM,
     "widths": widths.CLAIM,
     "pretraining": pretraining.CLAIM,
+    "curricula": curricula.CLAIM,
     "intervals": intervals.CLAIM,
     "grid": grid.CLAIM,
 }

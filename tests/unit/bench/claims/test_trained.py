@@ -1,31 +1,43 @@
 """Claims of trained models: how they read what was trained, on tiny ones."""
 
+import json
 import math
+from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
+import sacrebleu
 import torch
 
 from bench.claims import (
     align,
     block,
     bottleneck,
+    cue,
+    curricula,
     data,
     depth,
     dropout,
+    ensembles,
     extrapolation,
     heads,
     landscape,
+    lengths,
     meaning,
     order,
     parallel,
+    pretraining,
     smoothing,
     subwords,
+    thinning,
+    widths,
     windows,
 )
 from bench.claims.extrapolation import draw_strings
 from bench.claims.meaning import compare_pairs, count_contexts, positive_mutual_information, share_of_wins, split_words
 from bench.processes import ROOT
+from tfm.data.synthetic.grammar import generate
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
@@ -49,6 +61,12 @@ from tfm.pipeline.recipes.recipe import load_recipe
         (meaning.RECIPE, []),
         *((bottleneck.RECIPE, sets) for sets in bottleneck.MODELS.values()),
         *((data.RECIPE, ["data.train.0.size=1000", *sets]) for sets in data.MODELS.values()),
+        *((data.RECIPE, widths.width_settings(width)) for width in widths.WIDTHS),
+        *((data.RECIPE, [*ensembles.SETTINGS, *sets]) for sets in ensembles.DIRECTIONS.values()),
+        *((cue.RECIPE, sets) for sets in cue.MODELS.values()),
+        *((lengths.RECIPE, sets) for sets in lengths.MODELS.values()),
+        *((curricula.recipe(strategy), []) for strategy in curricula.STRATEGIES),
+        (pretraining.MASKED, ["training.max_epochs=30"]),
         (smoothing.RECIPE, ["training.label_smoothing=0.0"]),
         (depth.RECIPE, ["model.norm=post", "training.schedule.warmup_steps=1"]),
         (dropout.RECIPE, ["model.dropout.residual=0.3"]),
@@ -204,3 +222,73 @@ def test_error_rates_are_those_of_heads_alone() -> None:
     assert quoted["AER of the best head, LSTM"] == "11.0 %"
     assert quoted["AER of the worst head, LSTM"] == "22.0 %"
     assert quoted["AER of the mean of layer 2, LSTM"] == "29.0 %"
+
+
+def test_the_verb_of_a_sentence_agrees_with_its_first_noun_whatever_stands_between() -> None:
+    random = Random(3)
+    forms = {form: number for verb in cue.VERBS for number, form in enumerate(verb)}
+    plurals = []
+    for phrases in (0, 1, 5) * 20:
+        right, wrong = (text.split() for text in cue.write_sentence(random, phrases))
+        assert right[:-1] == wrong[:-1]
+        assert len(right) == 3 + cue.PHRASE_WORDS * phrases  # the first noun is the second word
+        plurals.append(right[1].endswith("s"))
+        assert (forms[right[-1]], forms[wrong[-1]]) == (plurals[-1], not plurals[-1])
+    assert 0 < sum(plurals) < len(plurals)
+
+
+def test_texts_of_several_sentences_end_before_the_limit_and_keep_their_translations_side_by_side() -> None:
+    pairs = list(lengths.join_sentences("valid", 40))
+    counts = [len(german.split()) for _, german in pairs]
+    assert max(counts) <= lengths.MAX_WORDS
+    assert max(counts) > 60 > 20 > min(counts)
+    english, german = zip(*generate("valid", 800, 1), strict=True)
+    one, other = pairs[0]
+    assert " ".join(english).startswith(one)
+    assert " ".join(german).startswith(other)
+
+
+def test_bleu_by_length_is_that_of_the_texts_of_a_length() -> None:
+    references = ["a b c d", "a b c d e", "a b c d e f g h i"]
+    texts = ["a b c d", "x y z v w", "a b c d e f g h j"]
+    short, long = lengths.bleu_by_length(texts, references, (5, 10))
+    assert short == pytest.approx(sacrebleu.corpus_bleu(texts[:2], [references[:2]]).score)
+    assert long == pytest.approx(sacrebleu.corpus_bleu(texts[2:], [references[2:]]).score)
+
+
+def test_networks_without_dropout_are_all_the_same_and_their_mean_is_one_of_them() -> None:
+    torch.manual_seed(0)
+    images, labels = torch.rand(50, 12), torch.randint(10, (50,))
+    plain = thinning.make_network(12, 8, 0.0)
+    assert thinning.thinned_errors(plain, images, labels, (1, 3)) == [thinning.error(plain, images, labels)] * 2
+    dropped = thinning.make_network(12, 8, 0.5)
+    dropped[-1].weight.data *= 50
+    errors = thinning.thinned_errors(dropped, images, labels, (1, 2, 3, 40))
+    assert len({*errors}) > 1
+
+
+def test_active_units_are_those_above_zero() -> None:
+    network = thinning.make_network(2, 3, 0.5)
+    with torch.no_grad():
+        network[1].weight.copy_(torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]))
+        network[1].bias.zero_()
+    found = thinning.describe_activations(network, torch.tensor([[1.0, 2.0], [3.0, -1.0]]))
+    assert found == {"mean": pytest.approx((1 + 2 + 3) / 6), "active": pytest.approx(50)}
+
+
+def test_every_test_set_of_a_curriculum_is_read_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "scores").mkdir()
+    (first, *others) = (
+        {"split": name, "metrics": {"exact_match": {"score": score}}} for name, score in (("a", 1), ("b", 2), ("c", 3))
+    )
+    document = {**first, "others": {each["split"]: each for each in others}}
+    (tmp_path / "scores" / "scores.json").write_text(json.dumps(document), encoding="utf-8")
+    assert curricula.exact_by_test(tmp_path) == {"a": 1.0, "b": 2.0, "c": 3.0}
+
+
+def test_figures_of_seeds_are_means_and_deviations() -> None:
+    of_seeds = [{"bleu": 1.0, "loss": 2.0}, {"bleu": 3.0, "loss": 2.0}]
+    found = data.figures({"sizes": [1000], "scores": {"LSTM": [of_seeds]}})
+    assert [*found.values()] == ["2.0 ± 1.4", "2.00 ± 0.00"]
+    found = pretraining.figures({"labels": [173], "accuracy": {pretraining.SCRATCH: [[60.0, 62.0]]}})
+    assert [*found.values()] == ["61.0 ± 1.4 %"]
