@@ -1,7 +1,8 @@
 """Stacked windows ignore long context, attention sees all: accuracy of agreement by the distance of its cue.
 
-"the dogs near the old houses by the red car … bark": the form of the verb follows the first noun; the nouns between are
-in any number, so that who cannot see the first is right half of the time (Linzen et al. 2016 count so).
+"near the old houses by the red car … , the dogs": whether "do" or "does" asks about it is decided by the last noun, and
+predicted from the first row; the nouns between are in any number, so that who cannot see the last is right half of the
+time (Linzen et al. 2016 count agreement so).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ FOLDER = RUNS_FOLDER / "cue"
 NOUNS = ("dog", "house", "car", "tree", "river", "friend", "teacher", "bird")
 ADJECTIVES = ("old", "red", "small", "quiet")
 PREPOSITIONS = ("near", "by", "behind")
-VERBS = (("barks", "bark"), ("waits", "wait"), ("shines", "shine"), ("stands", "stand"))
+LABELS = ("does", "do")
 PHRASE_WORDS = 4
 PHRASES = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 NUM_TRAIN, NUM_OTHER, NUM_PER_DISTANCE = 12_000, 400, 200
@@ -28,7 +29,7 @@ REACH = 4
 MODELS: Mapping[str, Sequence[str]] = {
     "attention": (),
     f"attention, window of {REACH}": (f"model.window={REACH}",),
-    f"convolution over {REACH} words before": (
+    f"convolution over {REACH} words before and after": (
         *("model.mixing=convolution", f"model.window={REACH}"),
         "model.positions=sinusoidal",
     ),
@@ -36,31 +37,27 @@ MODELS: Mapping[str, Sequence[str]] = {
 }
 
 
-def write_sentence(random: Random, phrases: int) -> tuple[str, str]:
-    """Draw a sentence with so many phrases between noun and verb, and the same with the other form of its verb."""
-
-    def noun(plural: bool) -> str:
-        return random.choice(NOUNS) + "s" * plural
-
-    plural = random.random() < 0.5
-    words = ["the", noun(plural)]
+def write_question(random: Random, phrases: int) -> tuple[str, str]:
+    """Draw the label of a question, does or do, and the question without it, with so many phrases before its noun."""
+    words: list[str] = []
     for _ in range(phrases):
-        words += [random.choice(PREPOSITIONS), "the", random.choice(ADJECTIVES), noun(random.random() < 0.5)]
-    verb = random.choice(VERBS)
-    return " ".join([*words, verb[plural]]), " ".join([*words, verb[not plural]])
+        noun = random.choice(NOUNS) + "s" * (random.random() < 0.5)
+        words += [random.choice(PREPOSITIONS), "the", random.choice(ADJECTIVES), noun]
+    plural = random.random() < 0.5
+    return LABELS[plural], " ".join([*words, ",", "the", random.choice(NOUNS) + "s" * plural])
 
 
 def write_corpus(folder: Path) -> None:
-    """Write the texts of training, validation and test: each number of phrases is as frequent."""
+    """Write the questions of training, validation and test: each number of phrases is as frequent."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed, (name, size) in enumerate({"train": NUM_TRAIN, "valid": NUM_OTHER, "test": NUM_OTHER}.items()):
         random = Random(seed)
-        lines = [write_sentence(random, random.randrange(PHRASES[-1] + 1))[0] for _ in range(size)]
+        lines = [" ".join(write_question(random, random.randrange(PHRASES[-1] + 1))) for _ in range(size)]
         (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def measure(phrases: Sequence[int] = PHRASES, number: int = NUM_PER_DISTANCE) -> Found:
-    """Share of new sentences that are likelier than with the wrong verb, by model and distance in words."""
+    """Share of new questions whose label is right, by model and distance in words."""
     import tfm
 
     write_corpus(FOLDER)
@@ -70,10 +67,11 @@ def measure(phrases: Sequence[int] = PHRASES, number: int = NUM_PER_DISTANCE) ->
         model, random = tfm.load(run, device="cpu"), Random(99)
         accuracy[name] = []
         for count in phrases:
-            right, wrong = zip(*(write_sentence(random, count) for _ in range(number)), strict=True)
-            likelier = model.score(right).log_probs > model.score(wrong).log_probs
-            accuracy[name].append(100 * float(likelier.mean()))
-    return {"distances": [1 + PHRASE_WORDS * count for count in phrases], "accuracy": accuracy}
+            labels, questions = zip(*(write_question(random, count) for _ in range(number)), strict=True)
+            predicted = model.classify(questions)
+            right = [one == other for one, other in zip(predicted, labels, strict=True)]
+            accuracy[name].append(100 * sum(right) / number)
+    return {"distances": [3 + PHRASE_WORDS * count for count in phrases], "accuracy": accuracy}
 
 
 def figures(found: Found) -> dict[str, str]:
@@ -94,8 +92,8 @@ def draw(found: Found) -> "Figure":
     for name, shares in found["accuracy"].items():
         axes.plot(found["distances"], shares, marker=".", label=name)
     axes.axhline(50, color="#999999", linestyle="--", linewidth=0.9)
-    axes.set_xlabel("words from the noun to its verb")
-    axes.set_title("verbs whose right form is likelier, %", loc="left")
+    axes.set_xlabel("words from the verb to its noun")
+    axes.set_title("verbs in the right form, %", loc="left")
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)
     return figure

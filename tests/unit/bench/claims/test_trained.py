@@ -224,17 +224,15 @@ def test_error_rates_are_those_of_heads_alone() -> None:
     assert quoted["AER of the mean of layer 2, LSTM"] == "29.0 %"
 
 
-def test_the_verb_of_a_sentence_agrees_with_its_first_noun_whatever_stands_between() -> None:
-    random = Random(3)
-    forms = {form: number for verb in cue.VERBS for number, form in enumerate(verb)}
-    plurals = []
+def test_the_verb_of_a_question_agrees_with_its_last_noun_whatever_stands_before() -> None:
+    random, labels = Random(3), []
     for phrases in (0, 1, 5) * 20:
-        right, wrong = (text.split() for text in cue.write_sentence(random, phrases))
-        assert right[:-1] == wrong[:-1]
-        assert len(right) == 3 + cue.PHRASE_WORDS * phrases  # the first noun is the second word
-        plurals.append(right[1].endswith("s"))
-        assert (forms[right[-1]], forms[wrong[-1]]) == (plurals[-1], not plurals[-1])
-    assert 0 < sum(plurals) < len(plurals)
+        label, question = cue.write_question(random, phrases)
+        words = [label, *question.split()]
+        assert len(words) - 1 == 3 + cue.PHRASE_WORDS * phrases  # from the verb to the noun
+        assert label == ("do" if words[-1].endswith("s") else "does")
+        labels.append(label)
+    assert {*labels} == {*cue.LABELS}
 
 
 def test_texts_of_several_sentences_end_before_the_limit_and_keep_their_translations_side_by_side() -> None:
