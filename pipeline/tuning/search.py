@@ -17,9 +17,15 @@ from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, remov
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import bleu_tokenizers_problem, empty_fold_problem
-from tfm.pipeline.recipes.final_evaluation import check_tests_unused, score_tests_once
+from tfm.pipeline.recipes.final_evaluation import (
+    check_tests_unused,
+    is_already_evaluated,
+    read_candidate,
+    score_tests_once,
+)
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.recipes.recipe_batch import plan_stage
+from tfm.pipeline.recipes.seed_scores import joint_fingerprint
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
 from tfm.pipeline.tuning.checks.inputs import check_inputs
@@ -208,10 +214,8 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
         suffix = each.name.removeprefix(recipe.name)  # the seed, where there are several
         if search.config.folds is None:  # else trained on all folds
             _copy_trial(made.with_name(f"{made.name}{suffix}"), root / each.name)
-    if not again and any(_is_run_of_other_recipe(each, chain.RunPaths(root / each.name)) for each in recipes):
-        for each in recipes:  # before a model whose scores were looked at makes room
-            if (root / each.name / "model").exists():
-                check_tests_unused(chain.RunPaths(root / each.name), again=False)
+    if not again:
+        _check_tests_before_training(recipes, root, command, reporter)
     for each in recipes:
         chain.run_chain(each, root=root, command=command, reporter=reporter)
     targets = [root / each.name for each in recipes]
@@ -225,6 +229,36 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
         device=recipe.training.device,
     )
     return targets
+
+
+def _check_tests_before_training(
+    recipes: Sequence[Recipe], root: Path, command: Sequence[str], reporter: Reporter
+) -> None:
+    """Raise RecipeError where the tests of runs were scored by --final before, unless just these runs' were.
+
+    Datasets, whose tests the ledger knows, are made for that; models, which may take hours, are not.
+    """
+    runs = [chain.RunPaths(root / each.name) for each in recipes]
+    has_other_model = any(map(_is_run_of_other_recipe, recipes, runs))
+    for run in runs if has_other_model else ():  # before a model whose scores were looked at makes room
+        if run.model.exists():
+            check_tests_unused(run, again=False)
+    for each in recipes:
+        chain.run_chain(each, root=root, command=command, reporter=reporter, only=chain.SHARED_STAGES)
+    is_trained = not has_other_model and all(run.model.exists() for run in runs)
+    if is_trained and _are_tests_scored(runs):
+        return
+    # a look that was entered before a scoring of all seeds was stopped is their own
+    own = joint_fingerprint([run.folder for run in runs]) if is_trained and len(runs) > 1 else None
+    check_tests_unused(runs[0], again=False, own=own)
+
+
+def _are_tests_scored(runs: Sequence[chain.RunPaths]) -> bool:
+    """Return whether all runs have the scores of their tests, by their models of now."""
+    try:
+        return all(is_already_evaluated(read_candidate(run.folder), run) for run in runs)
+    except DataError:
+        return False  # of the validation split there are no scores, so of the tests none
 
 
 def _copy_trial(trial: Path, target: Path) -> None:

@@ -153,6 +153,30 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("head", ["folds = 2", "folds = 2\nrepeats = 2", ""])
+def test_tests_that_are_used_up_are_refused_before_the_final_training(recipe: Path, head: str) -> None:
+    """A second search of the same tests has a model to train for --final: all folds, or a trial that lost its own."""
+    short = (*QUICK, "--set", "training.max_steps=5")
+    for seed, name in enumerate(("one", "two")):
+        file = search(Path(f"{name}.toml"), f'method = "random"\ntrials = 1\nseed = {seed}\n{head}')
+        assert tfm("search", file, *short).code == 0
+        done = tfm("search", file, *short, "--final")
+        if name == "one":
+            assert done.code == 0, done.err
+            assert tfm("search", file, *short, "--final").code == 0  # its own look is no second one
+    assert done.code == 2
+    assert "main was already scored once with --final" in done.err
+    assert list(Path("runs").glob("two-final*/dataset"))
+    assert "train" not in {line.partition("] ")[2] for line in done.err.splitlines()}
+    if head:  # else the model is the trial's
+        assert not list(Path("runs").glob("two-final*/training"))
+        assert not list(Path("runs").glob("two-final*/model"))
+    done = tfm("search", file, *short, "--final", "--again")
+    assert done.code == 0, done.err
+    assert list(Path("runs").glob("two-final*/model"))
+
+
+@pytest.mark.slow
 def test_all_seeds_of_the_best_are_finished_and_their_tests_are_one_look(recipe: Path) -> None:
     file = search(Path("seeds.toml"), 'method = "random"\ntrials = 2\nkeep = 1\nrepeats = 2\nseed = 3')
     assert tfm("search", file, *QUICK).code == 0
