@@ -127,7 +127,9 @@ class SearchConfig(BaseModel):
     trials: int | None = Field(
         None, ge=1, description="as many in all; the first limit that is reached ends the search"
     )
-    hours: float | None = Field(None, gt=0, description="of training and validation in all, summed over workers")
+    hours: float | None = Field(
+        None, gt=0, description="of work in all, summed over workers: datasets, training, validation"
+    )
     updates: int | None = Field(None, ge=1, description="in all")
     seed: int = Field(1, ge=0, lt=2**32)
     repeats: int = Field(1, ge=1, description="seeds a configuration is trained with; the mean counts")

@@ -6,6 +6,7 @@ Reading neither writes nor waits; a link or special file in its place is refused
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,16 +32,17 @@ REMEDY = "move that folder away, or remove what is wrong there"
 
 
 @contextmanager
-def wait_for_lock(file: Path) -> Iterator[None]:
+def wait_for_lock(file: Path) -> Iterator[float]:
     """Hold the lock on a file in this process alone while the body runs; others wait. A killed worker leaves none
-    behind.
+    behind. Yields the seconds that this process waited.
     """
     with raise_cannot_write(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = open_file_below(file.parent, file, "a")
     with stream:
+        start = time.monotonic()
         fcntl.flock(stream.fileno(), fcntl.LOCK_EX)
-        yield
+        yield time.monotonic() - start
 
 
 class JournalFile(BaseJournalBackend):

@@ -133,13 +133,14 @@ def _run_configuration(
     values: list[float] = []
     signatures: dict[str, str] = {}
     for number, one in enumerate(make_run_recipes(recipe, trials.config.folds, trials.config.repeats)):
+        account.begin(one.name, is_first=number == 0)
         try:
-            _prepare_dataset(trials, one, command, log)
+            _prepare_dataset(trials, one, account, command, log)
         except DataError as error:
+            account.record_cost(0)
             if varies_inputs(configuration):
                 return TrialOutcome(IMPOSSIBLE_STATUS, str(error).splitlines()[0], None)
             raise  # no fault of what is tried
-        account.begin(one.name, is_first=number == 0)
         try:
             value, signature = _train_trial(trials, one, account, command, log)
             values.append(value)
@@ -186,14 +187,17 @@ def make_run_recipes(recipe: Recipe, folds: int | None, repeats: int) -> list[Re
     ]
 
 
-def _prepare_dataset(trials: Trials, recipe: Recipe, command: Sequence[str], reporter: Reporter) -> None:
+def _prepare_dataset(
+    trials: Trials, recipe: Recipe, account: TrialProgress, command: Sequence[str], reporter: Reporter
+) -> None:
     """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
     root = trials.folder / "trials"
     place = RunPaths(run_folder(recipe, root))
     with raise_cannot_write(place.folder):
         make_folder_below(trials.folder, place.folder)
     for stage in (each for each in stages_of_recipe(recipe) if each in SHARED_STAGES):
-        with wait_for_lock(trials.folder / ".share.lock"):
+        with wait_for_lock(trials.folder / ".share.lock") as waited:
+            account.exclude_wait(waited)
             plan = plan_stage(recipe, stage, place)
             assert plan is not None
             folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
@@ -204,7 +208,7 @@ def _prepare_dataset(trials: Trials, recipe: Recipe, command: Sequence[str], rep
 
 
 def _train_trial(
-    trials: Trials, recipe: Recipe, account: "TrialProgress", command: Sequence[str], log: TrialLog
+    trials: Trials, recipe: Recipe, account: TrialProgress, command: Sequence[str], log: TrialLog
 ) -> tuple[float, str]:
     """Train one fold with one seed from where it is; its figure of validation with its signature, "" if it has none."""
     place = RunPaths(run_folder(recipe, trials.folder / "trials"))

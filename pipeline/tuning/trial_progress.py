@@ -56,6 +56,10 @@ class TrialProgress:
         self._trial.set_user_attr("updates", self.updates)
         self._trial.set_user_attr("seconds", round(self._seconds, 3))
 
+    def exclude_wait(self, seconds: float) -> None:
+        """Leave out seconds in which this worker waited for another one: they are no work of this trial."""
+        self._clock += seconds
+
     def on_validation(self, found: Validation, is_last: bool) -> None:
         """Write a validation down. Raises TrialPruned where the first run falls behind other trials, and is not done.
 

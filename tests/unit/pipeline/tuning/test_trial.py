@@ -5,6 +5,8 @@ import json
 import math
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -13,11 +15,13 @@ from typing import Any
 import optuna
 import pytest
 
+from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
+from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
 from tfm.pipeline.tuning.study_opening import open_trials
@@ -227,6 +231,41 @@ def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
         outcome = trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
     assert (outcome.ended, outcome.reason, outcome.value) == expected
     assert trials.all()[0].value == expected[2]
+
+
+def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_the_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
+    trials, is_made = played(tmp_path), threading.Event()
+
+    def train_at_once(_: Trials, __: Recipe, account: TrialProgress, *___: object) -> tuple[float, str]:
+        account.record_cost(5)
+        return 1.0, ""
+
+    def make_dataset() -> None:
+        with wait_for_lock(trials.folder / ".share.lock"):
+            is_made.set()
+            time.sleep(0.6)
+
+    monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
+    monkeypatch.setattr(trial, "check_inputs", lambda *given: None)
+    monkeypatch.setattr(trial, "plan_stage", lambda *given: Plan("preprocess", tmp_path, {}, {}, None))
+    for name in ("copy_from_sibling", "run_stage"):
+        monkeypatch.setattr(trial, name, lambda *given, **named: time.sleep(0.01))
+    monkeypatch.setattr(trial, "_train_trial", train_at_once)
+    other = threading.Thread(target=make_dataset)
+    other.start()
+    assert is_made.wait(10)
+    with trials.claim() as claimed:
+        assert claimed is not None
+        begun = time.monotonic()
+        trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
+        whole = time.monotonic() - begun
+    other.join()
+    attributes = trials.all()[0].user_attrs
+    assert attributes["updates"] == 5
+    assert 0.04 <= attributes["seconds"] <= whole - 0.4
 
 
 def test_figures_of_several_definitions_have_no_mean_and_end_the_search(
