@@ -11,7 +11,7 @@ from optuna.trial import FrozenTrial, TrialState
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import Trials
-from tfm.pipeline.tuning.trial_records import DUPLICATE_OF, attributes_of
+from tfm.pipeline.tuning.trial_records import DUPLICATE_OF, WAITING_STATUS, attributes_of, describe_wait
 
 SIGNIFICANCE_LEVEL = 0.05
 MAX_SQUARABLE_FIGURE = 1e100
@@ -93,12 +93,13 @@ def summarize_trials(trials: Trials) -> Results:
 
 def _trial_result(trial: FrozenTrial) -> TrialResult:
     attributes = attributes_of(trial)
+    awaited = None if trial.state.is_finished() else attributes.waits_for
     validations = tuple(trial.intermediate_values[step] for step in sorted(trial.intermediate_values))
     return TrialResult(
         number=trial.number,
         configuration=attributes.configuration or {},
-        ended=OPEN_STATES.get(trial.state) or attributes.ended or "failed",
-        reason=attributes.reason,
+        ended=WAITING_STATUS if awaited is not None else OPEN_STATES.get(trial.state) or attributes.ended or "failed",
+        reason=attributes.reason if awaited is None else describe_wait(awaited),
         value=trial.value if trial.state == TrialState.COMPLETE else None,
         values=tuple(attributes.values),
         validations=validations,

@@ -97,7 +97,8 @@ class Trials:
             return f"{format_count(config.updates, 'update')}"
         if config.method == "grid":
             return "every configuration" if len(begun) == len(trials) else None
-        last = [each for each in begun if each.state.is_finished()][-MAX_IDLE_TRIALS:]
+        idle = [each for each in begun if each.state.is_finished() or attributes_of(each).waits_for is not None]
+        last = idle[-MAX_IDLE_TRIALS:]
         if len(last) == MAX_IDLE_TRIALS and not any(attributes_of(each).updates for each in last):
             return f"{MAX_IDLE_TRIALS} trials in a row without an update"
         return None
@@ -116,20 +117,19 @@ class Trials:
 
     def _resume_abandoned(self, stack: ExitStack) -> ClaimedTrial | None:
         """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
-        been lowered."""
+        been lowered. One whose configuration a worker runs under another number is left for when that has ended.
+        """
         trials = self.all()
-        room = math.inf if self.config.trials is None else self.config.trials
-        room -= sum(each.state.is_finished() for each in trials)
+        running = [each for each in trials if each.state == TrialState.RUNNING]
         with ExitStack() as free:
-            left = None
-            for each in trials:
-                if each.state == TrialState.RUNNING:
-                    if not self._is_free(each.number, stack if left is None else free):
-                        room -= 1
-                    elif left is None:
-                        left = each
-        if left is None or room <= 0:
-            stack.close()
+            able = [each for each in running if self._is_free(each.number, free)]
+            others = [each for each in running if each not in able]
+        visible = [each for each in others if self._is_visible(each.number)]
+        taken = [each.user_attrs[CONFIGURATION_ATTR] for each in visible if CONFIGURATION_ATTR in each.user_attrs]
+        left = next((each for each in able if each.user_attrs.get(CONFIGURATION_ATTR) not in taken), None)
+        room = math.inf if self.config.trials is None else self.config.trials
+        room -= sum(each.state.is_finished() for each in trials) + len(others)
+        if left is None or room <= 0 or not self._is_free(left.number, stack):
             return None
         self._reset_samplers(left.number)
         trial = Trial(self.study, left._trial_id)
@@ -140,8 +140,23 @@ class Trials:
         """Return whether this worker could take a trial, whose lock it now has until `stack` ends."""
         place = self.trial_folder(number)
         check_no_symlinks(self.folder, place)
-        here = self.shares_folder or place.exists()  # else it is another machine's, whose lock cannot be seen
-        return here and _try_lock(place, stack)
+        return self._is_visible(number) and _try_lock(place, stack)
+
+    def _is_visible(self, number: int) -> bool:
+        """Return whether the lock of a trial can be seen here: that of one in another machine's folder cannot."""
+        return self.shares_folder or self.trial_folder(number).exists()
+
+    def find_running_twin(self, number: int, configuration: Configuration) -> FrozenTrial | None:
+        """Return an earlier trial of just this configuration that another worker runs now; None where there is none.
+
+        Args:
+            number: number of the trial to compare.
+            configuration: its values of the keys that vary.
+        """
+        with wait_for_lock(self.folder / ".claim.lock"), ExitStack() as free:
+            twins = [each for each in self.all()[:number] if each.user_attrs.get(CONFIGURATION_ATTR) == configuration]
+            running = [each for each in twins if each.state == TrialState.RUNNING and self._is_visible(each.number)]
+            return next((each for each in running if not self._is_free(each.number, free)), None)
 
     def _reset_samplers(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""

@@ -30,7 +30,13 @@ from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, find_duplicate
 from tfm.pipeline.tuning.trial_progress import TrialLog, TrialProgress, TrialPruned
-from tfm.pipeline.tuning.trial_records import CONFIGURATION_ATTR, DUPLICATE_OF
+from tfm.pipeline.tuning.trial_records import (
+    CONFIGURATION_ATTR,
+    DUPLICATE_OF,
+    WAITING_STATUS,
+    WAITS_FOR,
+    describe_wait,
+)
 
 FINISHED_STATUS, PRUNED_STATUS, IMPOSSIBLE_STATUS, FAILED_STATUS = "finished", "pruned", "impossible", "failed"
 
@@ -58,6 +64,8 @@ def run_trial(
 ) -> TrialOutcome:
     """Run a trial to its end and tell the study; of several seeds and folds the mean counts.
 
+    A trial whose configuration another worker runs is left for when that has ended, as it then takes over its end.
+
     Args:
         trials: the trials of the search.
         claimed: the trial.
@@ -72,6 +80,11 @@ def run_trial(
     """
     configuration = suggest_configuration(trials.parameters, claimed.trial)
     claimed.trial.set_user_attr(CONFIGURATION_ATTR, configuration)
+    if (twin := trials.find_running_twin(claimed.number, configuration)) is not None:
+        claimed.trial.set_user_attr(WAITS_FOR, twin.number)
+        return TrialOutcome(WAITING_STATUS, describe_wait(twin.number), None)
+    if WAITS_FOR in claimed.earlier:
+        claimed.trial.set_user_attr(WAITS_FOR, None)
     earlier = find_duplicate(trials, claimed.number, configuration)
     if earlier is not None:
         claimed.trial.set_user_attr(DUPLICATE_OF, earlier.number)

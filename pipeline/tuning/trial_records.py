@@ -15,6 +15,10 @@ CONFIGURATION_ATTR = "configuration"
 """The attribute of a trial that has all its settings, written when all are drawn."""
 DUPLICATE_OF = "same_as"
 """The attribute of a trial that says which earlier one had its configuration, so that it was not trained again."""
+WAITS_FOR = "waits_for"
+"""The attribute of a trial that says which other one has its configuration and is run, so that it ends after that."""
+WAITING_STATUS = "waiting"
+"""The status of a trial whose configuration another worker runs under an earlier number: it ends after that one."""
 OPTUNA_ATTRIBUTES = ("fixed_params", "constraints", "completed_rung_")
 """Attributes of Optuna's own that its samplers and pruners read, by how they begin."""
 MAX_STEP = 10**6
@@ -32,6 +36,7 @@ class TrialAttributes(BaseModel):
 
     configuration: dict[str, ParameterValue] | None = None
     same_as: Count | None = None
+    waits_for: Count | None = None
     began: Seconds | None = None
     ended: Literal["finished", "pruned", "impossible", "failed"] | None = None
     reason: Annotated[str, Field(max_length=100_000)] = ""
@@ -51,6 +56,11 @@ def attributes_of(trial: FrozenTrial) -> TrialAttributes:
         first = error.errors(include_url=False)[0]
         place = escape_unprintable(f"{'.'.join(map(str, first['loc'])):.100}")
         raise ValueError(f"{place}: {first['input']!r:.60}: {first['msg']:.200}") from None
+
+
+def describe_wait(number: int) -> str:
+    """The reason for which a trial waits for another one, by the number of that."""
+    return f"to take over the end of trial {number}, which has the same configuration"
 
 
 def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter], num_runs: int) -> None:

@@ -25,6 +25,7 @@ from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
 from tfm.pipeline.tuning.trial import TrialOutcome, prune_artifacts, run_trial
 from tfm.pipeline.tuning.trial_progress import TrialLog
+from tfm.pipeline.tuning.trial_records import WAITING_STATUS
 
 POLL_INTERVAL_SECONDS = 0.5
 PROGRESS_LABEL = "searching"
@@ -54,7 +55,7 @@ def run_worker(of: WorkerJob) -> None:
                     return
                 outcome = _run_trial(of, claimed)
                 of.reporter.line(describe_outcome(of.trials, claimed, outcome))
-            bar.advance(1, describe_best_trial(of.trials))
+            bar.advance(outcome.ended != WAITING_STATUS, describe_best_trial(of.trials))
 
 
 def num_remaining_trials(limit: int | None, done: int) -> int | None:

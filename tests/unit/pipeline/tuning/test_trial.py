@@ -22,12 +22,20 @@ from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.journal import wait_for_lock
+from tfm.pipeline.tuning.report import methods_paragraph
+from tfm.pipeline.tuning.results import summarize_trials
 from tfm.pipeline.tuning.space import make_parameters
-from tfm.pipeline.tuning.study import ClaimedTrial, Trials
+from tfm.pipeline.tuning.study import MAX_IDLE_TRIALS, ClaimedTrial, Trials
 from tfm.pipeline.tuning.study_opening import open_trials
-from tfm.pipeline.tuning.trial import FAILED_STATUS, FINISHED_STATUS, PRUNED_STATUS, TrialOutcome, prune_artifacts
+from tfm.pipeline.tuning.trial import (
+    FAILED_STATUS,
+    FINISHED_STATUS,
+    PRUNED_STATUS,
+    TrialOutcome,
+    prune_artifacts,
+)
 from tfm.pipeline.tuning.trial_progress import PRUNE_ATTR, TrialLog, TrialProgress, TrialPruned
-from tfm.pipeline.tuning.trial_records import DUPLICATE_OF
+from tfm.pipeline.tuning.trial_records import DUPLICATE_OF, WAITING_STATUS
 
 LAST = 9  # validations of a training that is not pruned
 STEPS = 10  # updates from one to the next
@@ -340,6 +348,66 @@ def test_a_configuration_that_was_drawn_before_is_not_trained_again(
     assert len({each[2] for each in said}) == 1
     if ended != PRUNED_STATUS:
         assert [each[1] for each in said[1:]] == ["the same configuration as trial 0"] * 2
+
+
+@pytest.mark.parametrize("ended", [FINISHED_STATUS, FAILED_STATUS, PRUNED_STATUS])
+def test_a_configuration_that_another_worker_runs_is_not_trained_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    """The second worker draws anew, and whoever is free when the first has ended takes over its end."""
+    trained: list[int] = []
+
+    def outcome(_: Trials, claimed: ClaimedTrial, *__: object) -> TrialOutcome:
+        trained.append(claimed.number)
+        if claimed.number == 0:
+            for number in (1, 2):
+                assert run_next(second) == (number, WAITING_STATUS)
+            during = summarize_trials(second)
+            assert [(each.ended, each.reason) for each in during.trials[1:]] == [(WAITING_STATUS, waits)] * 2
+            assert "Of 3 trials, 2 not begun; 1 was trained: 1 running" in _paragraph(second)
+            with second.claim() as none:
+                assert none is None  # the limit is reached, and those that wait are no work yet
+        return TrialOutcome(ended, "", 2.0 if ended == FINISHED_STATUS else None)
+
+    def run_next(of: Trials) -> tuple[int, str]:
+        with of.claim() as claimed:
+            assert claimed is not None
+            found = trial.run_trial(of, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
+            return claimed.number, found.ended
+
+    monkeypatch.setattr(trial, "_run_configuration", outcome)
+    waits = "to take over the end of trial 0, which has the same configuration"
+    first = played(tmp_path, trials=3, space={"a": {"values": [3]}})
+    second = Trials(first.config, first.parameters, first.folder, first.study, shares_folder=True)
+    assert [run_next(first), run_next(second), run_next(first)] == [(number, ended) for number in range(3)]
+    assert trained == ([0, 1, 2] if ended == PRUNED_STATUS else [0])
+    found = summarize_trials(first)
+    assert [each.same_as for each in found.trials] == [None, *([None] if ended == PRUNED_STATUS else [0]) * 2]
+    assert [each.ended for each in found.trials] == [ended] * 3
+    if ended == FINISHED_STATUS:
+        assert found.num_trained == 1
+        assert "Of 3 trials, 2 had the configuration of an earlier one; 1 was trained: 1 finished" in _paragraph(first)
+
+
+def _paragraph(trials: Trials) -> str:
+    return methods_paragraph(trials.config, trials.parameters, summarize_trials(trials))
+
+
+def test_a_search_of_which_another_worker_runs_the_only_configuration_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = played(tmp_path, trials=None, hours=1.0, space={"a": {"values": [3]}})
+    with trials.claim() as first:
+        assert first is not None
+        first.trial.set_user_attr("configuration", {"a": first.trial.suggest_int("a", 0, 0) + 3})
+        for _ in range(MAX_IDLE_TRIALS):
+            with trials.claim() as claimed:
+                assert claimed is not None
+                found = trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
+                assert found.ended == WAITING_STATUS
+        with trials.claim() as none:
+            assert none is None
+    assert trials.stop_reason() == "100 trials in a row without an update"
 
 
 def test_optuna_alone_opens_the_study(tmp_path: Path) -> None:
