@@ -1,7 +1,9 @@
 """Arguments of Python callers: texts, lists of them, numbers and names, each checked before anything is computed."""
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import index
+from pathlib import Path
 from typing import Literal, cast, get_args
 
 import numpy as np
@@ -12,25 +14,55 @@ Side = Literal["source", "target"]
 SIDES = get_args(Side)
 
 
-def text_list(texts: str | Iterable[str], what: str = "text") -> list[str]:
+def text_list(texts: str | Iterable[str], what: str) -> list[str]:
     """Return the texts as a list; one given alone is a list of one.
 
-    Raises TypeError, with the number of the item, for one that is no text.
+    Args:
+        texts: the texts, or one.
+        what: the name of the argument, for messages.
+
+    Raises:
+        TypeError: the argument is no list of texts, or an item of it is no text; the item is named by its number.
     """
-    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
-        raise TypeError(f"{what} is {type(texts).__name__}: give a str, or a list of str")
+    if isinstance(texts, bytes | Mapping | Set) or not isinstance(texts, Iterable):
+        raise TypeError(f"{what} is {type(texts).__name__}: give a str, or a list of str{_path_advice(texts)}")
     found = [texts] if isinstance(texts, str) else list(texts)
     for number, text in enumerate(found):
         if not isinstance(text, str):
-            raise TypeError(f"{what} {number} is {type(text).__name__}, and not str")
+            raise TypeError(f"{what}[{number}] is {type(text).__name__}: give a str{_path_advice(text)}")
     return found
+
+
+def _path_advice(argument: object) -> str:
+    """The rest of a message about a path in place of a text; "" for anything else."""
+    if not isinstance(argument, os.PathLike):
+        return ""
+    return ", such as Path.read_text() of a text file, or str() of the name of an image file"
 
 
 def single_text(text: object, what: str) -> str:
     """One text. Raises TypeError for anything else."""
     if not isinstance(text, str):
-        raise TypeError(f"{what} is {type(text).__name__}: give one str")
+        raise TypeError(f"{what} is {type(text).__name__}: give one str{_path_advice(text)}")
     return text
+
+
+def check_folder(folder: object, what: str) -> Path:
+    """The path of a folder.
+
+    Args:
+        folder: the argument.
+        what: its name, for messages.
+
+    Raises:
+        TypeError: the argument is no path.
+        RecipeError: the argument is empty, which to a path is the working folder.
+    """
+    if not isinstance(folder, str | os.PathLike) or isinstance(os.fspath(folder), bytes):
+        raise TypeError(f"{what} is {type(folder).__name__}: give a str or a Path")
+    if not os.fspath(folder):
+        raise RecipeError(f'{what} is empty: give the name of a folder; the working folder is "."')
+    return Path(folder)
 
 
 def check_languages(to: object, source_language: object) -> tuple[str | None, str | None]:
@@ -53,7 +85,7 @@ def require_texts(texts: object, what: str, of: str) -> list[str]:
     Raises:
         TypeError: one text is given, which would be a list of its letters.
     """
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+    if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(texts, Iterable):
         raise TypeError(f"{what} is {type(texts).__name__}: give a list of str, {of}")
     return text_list(texts, what)
 
@@ -84,9 +116,11 @@ def check_whole_number(value: object, name: str, least: int) -> int:
         RecipeError: the number is too small.
     """
     try:
-        found = index(value)  # type: ignore[arg-type]
+        found = None if isinstance(value, bool | np.bool_) else index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{name} is {type(value).__name__}: give a whole number") from None
+        found = None
+    if found is None:
+        raise TypeError(f"{name} is {type(value).__name__}: give a whole number")
     if found < least:
         raise RecipeError(f"{name} ({found}) must be at least {least}")
     return found

@@ -1,8 +1,8 @@
 """Load a trained model: `tfm.load`."""
 
 import os
-from pathlib import Path
 
+from tfm.pipeline.api import arguments
 from tfm.pipeline.api.logged import LoggingReporter
 from tfm.pipeline.api.messages import replace_flags_in_errors
 from tfm.pipeline.api.model import Model
@@ -23,5 +23,7 @@ def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: R
 
     Raises:
         DataError: there is no model.
+        TypeError: an argument is of another kind.
     """
-    return Model(load_model(model_folder(Path(folder)), device), reporter or LoggingReporter())
+    place, name = arguments.check_folder(folder, "folder"), arguments.single_text(device, "device")
+    return Model(load_model(model_folder(place), name), reporter or LoggingReporter())

@@ -274,7 +274,7 @@ class Model:
         for a word that has no vector.
         """
         known = self._words(arguments.check_side(side))
-        rows = [known[word] for word in arguments.text_list(words, "word")]
+        rows = [known[word] for word in arguments.text_list(words, "words")]
         return np.stack(rows) if rows else known.vectors[:0]
 
     @replace_flags_in_errors
@@ -299,7 +299,7 @@ class Model:
         number = None if layer is None else arguments.check_whole_number(layer, "layer", 0)
         arguments.check_choice(unit, hidden_states.UNITS, "unit")
         with exclude_other_threads():
-            lines = arguments.text_list(texts)
+            lines = arguments.text_list(texts, "texts")
             return hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
 
     @replace_flags_in_errors

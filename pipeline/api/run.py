@@ -6,12 +6,12 @@ Legend: n points of a curve.
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.errors import format_count
+from tfm.pipeline.api import arguments
 from tfm.pipeline.page_frame import inline_svg
 from tfm.pipeline.reports import run_summary
 from tfm.pipeline.reports.training_curves import curve_points, curves_svg, read_metrics
@@ -69,7 +69,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 
     A training that goes on, or was stopped, has curves and no more. Raises DataError where there is neither.
     """
-    place = Path(folder)
+    place = arguments.check_folder(folder, "folder")
     metrics = place / "training" / "metrics.jsonl"
     if not (place / "model").exists() and metrics.exists():
         note = "has no model yet: its training goes on, or was stopped"

@@ -12,9 +12,11 @@ import torch
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.layout import Layout
+from tfm.pipeline.api.loading import load
 from tfm.pipeline.api.logged import LoggingReporter
 from tfm.pipeline.api.methods import TASKS_WITH_METHOD
 from tfm.pipeline.api.model import Model
+from tfm.pipeline.api.run import read_run
 from tfm.pipeline.api.settings import DecodingOptions
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
@@ -88,20 +90,24 @@ def test_settings_that_do_not_fit_are_refused(model, settings, problem):
     ("name", "arguments", "problem"),
     [
         ("translations", {"texts": ["a dog"], "prefixes": "the"}, "prefixes is str: give a list of str"),
-        ("translations", {"texts": ["a dog"], "prefixes": [3]}, "prefixes 0 is int"),
+        ("translations", {"texts": ["a dog"], "prefixes": [3]}, "prefixes[0] is int: give a str"),
         ("translations", {"texts": ["a dog"], "forced_in_each": "sea"}, "forced_in_each is str"),
         ("translations", {"texts": ["a dog"], "forced_in_each": ["sea"]}, "forced_in_each[0] is str"),
-        ("translations", {"texts": ["a dog"], "forced_in_each": [[3]]}, "forced_in_each[0] 0 is int"),
+        ("translations", {"texts": ["a dog"], "forced_in_each": [[3]]}, "forced_in_each[0][0] is int: give a str"),
         ("translations", {"texts": ["a dog"], "forced_in_each": [["the\tsea"]]}, "a phrase holds a tab"),
         ("translate", {"texts": ["a dog"], "forced": "sea"}, 'decoding.forced = "sea" must be a list'),
         ("translate", {"texts": ["a dog"], "forbidden": "sea"}, 'decoding.forbidden = "sea" must be a list'),
-        ("translate", {"texts": b"a dog"}, "text is bytes"),
-        ("translate", {"texts": 3}, "text is int"),
-        ("score", {"sources": ["a"], "targets": 3}, "text is int"),
+        ("translate", {"texts": b"a dog"}, "texts is bytes: give a str, or a list of str"),
+        ("translate", {"texts": 3}, "texts is int"),
+        ("score", {"sources": ["a"], "targets": 3}, "targets is int"),
         ("embed", {"words": "a", "side": "x"}, "side = 'x' is not allowed; it may be 'source' or 'target'"),
         ("neighbours", {"word": "a", "side": "x"}, "side = 'x' is not allowed"),
         ("neighbours", {"word": "a", "count": -1}, "count (-1) must be at least 1"),
         ("neighbours", {"word": "a", "count": 1.5}, "count is float: give a whole number"),
+        ("neighbours", {"word": "a", "count": True}, "count is bool: give a whole number"),
+        ("translate", {"texts": {"a dog": 1}}, "texts is dict: give a str, or a list of str"),
+        ("translate", {"texts": {"a dog"}}, "texts is set: give a str, or a list of str"),
+        ("translations", {"texts": ["a dog"], "prefixes": {"a": 1}}, "prefixes is dict: give a list of str"),
         ("neighbours", {"word": ["a"]}, "word is list: give one str"),
         ("fill", {"text": "a dog", "top": 0}, "top (0) must be at least 1"),
         ("fill", {"text": "a dog", "unit": "letter"}, "unit = 'letter' is not allowed; it may be 'piece' or 'word'"),
@@ -117,6 +123,63 @@ def test_an_argument_of_another_kind_is_refused_by_its_name(model, name, argumen
     with pytest.raises((TypeError, RecipeError)) as caught:
         getattr(model, name)(**arguments)
     assert problem in str(caught.value)
+
+
+TEXT_ARGUMENTS = {
+    "translate": ("translation", "texts", ()),
+    "translations": ("translation", "texts", ()),
+    "classify": ("classification", "texts", ()),
+    "probabilities": ("classification", "texts", ()),
+    "tag": ("tagging", "texts", ()),
+    "fill": ("masked_language_model", "text", ()),
+    "generate": ("language_model", "prompt", ()),
+    "generations": ("language_model", "prompt", ()),
+    "score": ("translation", "targets", ("a dog",)),
+    "embed": ("word_vectors", "words", ()),
+    "encode": ("translation", "texts", ()),
+    "neighbours": ("word_vectors", "word", ()),
+    "neighbour_probability": ("word_vectors", "outside", ("dog",)),
+    "attend": ("translation", "source", ()),
+}
+"""A task with each method of `Model`, the name of its argument of texts, and those before that."""
+
+
+def test_every_method_that_takes_texts_is_in_the_table():
+    own = {name for name, each in vars(Model).items() if callable(each) and not name.startswith("_")}
+    assert own == set(TEXT_ARGUMENTS)
+
+
+@pytest.mark.parametrize("name", TEXT_ARGUMENTS)
+def test_no_method_takes_another_kind_for_a_text(name):
+    task, argument, before = TEXT_ARGUMENTS[name]
+    method, is_list = getattr(model_of(task), name), argument.endswith("s")
+    wanted = "a str, or a list of str" if is_list else "one str"
+    for given in (Path("a.txt"), b"a dog", None, 3, 1.5, {"a dog": 1}):
+        kind = type(given).__name__
+        if given is None and name == "score":
+            continue  # no targets
+        with pytest.raises(TypeError) as caught:
+            method(*before, given)
+        assert str(caught.value).startswith(f"{argument} is {kind}: give {wanted}")
+        assert ("Path.read_text()" in str(caught.value)) == isinstance(given, Path)
+        with pytest.raises(TypeError) as caught:
+            method(*before, ["dog", given])
+        named = f"{argument}[1] is {kind}: give a str" if is_list else f"{argument} is list: give one str"
+        assert str(caught.value).startswith(named)
+
+
+@pytest.mark.parametrize("open_folder", [load, read_run])
+def test_a_folder_is_a_path(open_folder):
+    for given in (b"runs", None, 3, ["runs"]):
+        with pytest.raises(TypeError, match=f"^folder is {type(given).__name__}: give a str or a Path$"):
+            open_folder(given)
+    with pytest.raises(RecipeError, match="folder is empty"):
+        open_folder("")
+
+
+def test_a_device_is_a_name():
+    with pytest.raises(TypeError, match="device is int: give one str"):
+        load("nowhere", device=0)
 
 
 def test_numbers_of_numpy_are_numbers(model):
@@ -148,7 +211,7 @@ def test_texts_are_strings(model):
     assert model.translate("a dog") == model.translate(["a dog"]) == model.translate(iter(["a dog"]))
     assert model.translate([]) == []
     assert model.translate(["", "a dog", ""])[::2] == ["", ""]
-    with pytest.raises(TypeError, match="text 1 is NoneType, and not str"):
+    with pytest.raises(TypeError, match=r"texts\[1\] is NoneType: give a str$"):
         model.translate(["a dog", None])
     with pytest.raises(DataError, match="2 sources and 1 targets"):
         model.score(["a", "b"], ["c"])
