@@ -49,8 +49,8 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
     work = _describe_work(sum(each.seconds for each in results.trials))
     updates = sum(each.updates for each in results.trials)
     text = (
-        f"Hyperparameters were chosen by {method}{PRUNER_DESCRIPTIONS[config.pruning]}, by the "
-        f"{_describe_evaluation(config)} (seed {config.seed}). The space was: {space}. "
+        f"Hyperparameters were chosen by {method}, by the {_describe_evaluation(config)} (seed {config.seed})"
+        f"{_describe_pruning(config)}. The space was: {space}. "
         f"{_counts_sentence(results, seeds)}; they took {format_count(updates, 'update')} and {work} in all."
     )
     if results.best is None:
@@ -63,6 +63,14 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
         return text + " No other trial has the figures for a test of whether it is worse."
     test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED_TEST_DESCRIPTION
     return f"{text} By {test}, {_verdict_sentence(others, results.not_worse[1:])} at p < 0.05."
+
+
+def _describe_pruning(config: SearchConfig) -> str:
+    """Return as text how trials were ended early, and by which of their trainings, where they have several."""
+    compared = [f"on the first of {config.folds} folds"] if config.folds is not None else []
+    compared += [f"with the first of {config.repeats} seeds"] if config.repeats > 1 else []
+    by = f", by the training {' '.join(compared)} alone" if compared and config.pruning != "none" else ""
+    return f"{PRUNER_DESCRIPTIONS[config.pruning]}{by}"
 
 
 def _counts_sentence(results: Results, seeds: str) -> str:

@@ -127,10 +127,11 @@ def test_the_paragraph_says_what_a_reader_must_know() -> None:
 def test_the_paragraph_says_every_configuration_only_where_none_is_left() -> None:
     grid = CONFIG.model_copy(update={"method": "grid"})
     some = some_results()
-    assert "by grid search over every configuration; " in methods_paragraph(grid, make_parameters(CONFIG.space), some)
+    text = methods_paragraph(grid, make_parameters(CONFIG.space), some)
+    assert "by grid search over every configuration, by the" in text
     some = replace(some, trials=(*some.trials, trial(4, (), "waiting")))
     text = methods_paragraph(grid, make_parameters(CONFIG.space), some)
-    assert "by grid search; " in text
+    assert "by grid search, by the" in text
     assert "Of 5 trials, 1 not begun; 4 were trained: 3 finished" in text
 
 
@@ -141,6 +142,22 @@ def test_the_paragraph_of_folds_names_them_and_their_test() -> None:
     assert "4 trials were trained: 3 finished (one seed each), 1 failed;" in text
     assert "By the one-sided paired t-test over folds" in text
     assert "trial 0 is not found to be worse" in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"repeats": 1}, "by the loss of the validation set (seed 1); trials were ended early by H (L). The space was"),
+        ({"repeats": 3}, "H (L), by the training with the first of 3 seeds alone. The space was"),
+        ({"folds": 5, "repeats": 1}, "H (L), by the training on the first of 5 folds alone. The space was"),
+        ({"folds": 5}, "H (L), by the training on the first of 5 folds with the first of 3 seeds alone. The space was"),
+        ({"folds": 5, "pruning": "none"}, "cross-validation on the training data (seed 1). The space was"),
+    ],
+)
+def test_the_paragraph_says_by_which_training_trials_were_ended_early(settings: dict[str, Any], words: str) -> None:
+    config = CONFIG.model_copy(update={"pruning": "hyperband", **settings})
+    text = methods_paragraph(config, make_parameters(config.space), some_results())
+    assert words in text.replace("Hyperband (Li et al. 2018)", "H (L)")
 
 
 def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
