@@ -20,6 +20,7 @@ from tfm.data.images.decoding import IMAGE_EXTENSIONS
 FILE_NAME_COLUMN = "file_name"
 TableReader: TypeAlias = Callable[[CorpusConfig], Iterator[tuple[str, ...]]]
 METADATA_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+METADATA_STEM = "metadata"
 SPLIT_NAMES = frozenset(word for words in SPLIT_WORDS.values() for word in words)
 
 
@@ -46,7 +47,8 @@ def read_imagefolder(
     files = [file for _, file in list_files(folder)]
     tables = [file for file in files if file.name in METADATA_FILES]
     if classes and not tables:
-        raise DataError("its labels are the names of folders, not integers: remove `classes`", file=folder)
+        advice = _table_advice(folder, files) or "remove `classes`"
+        raise DataError(f"its labels are the names of folders, not integers: {advice}", file=folder)
     _check_one_split(folder, tables or [file for file in files if file.suffix.lower() in IMAGE_EXTENSIONS])
     found = (
         _read_tables(folder, tables, columns, read_table, classes) if tables else _read_folders(folder, files, columns)
@@ -167,21 +169,31 @@ def _similar_name_advice(table: Path, name: str) -> str:
 def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
     images = [file for file in files if file.suffix.lower() in IMAGE_EXTENSIONS]
     if unlabelled := [file.name for file in images if file.parent == folder]:
-        names = format_names(unlabelled, max_chars=80)
+        names, advice = format_names(unlabelled, max_chars=80), _table_advice(folder, files) or "write metadata.csv"
         if len(unlabelled) == 1:
-            problem = f"{names} has no label: put it into a folder of its class, or write metadata.csv"
+            problem = f"{names} has no label: put it into a folder of its class, or {advice}"
         else:
-            problem = f"{names} have no labels: put each into a folder of its class, or write metadata.csv"
+            problem = f"{names} have no labels: put each into a folder of its class, or {advice}"
         raise DataError(problem, file=folder)
     if columns and list(columns) != ["label"]:
-        raise DataError(
-            f"there is no metadata.csv, so no column {format_names(columns)}: labels are folders", file=folder
-        )
-    _check_equally_deep(folder, images)
+        advice = _table_advice(folder, files) or "labels are folders"
+        raise DataError(f"there is no metadata.csv, so no column {format_names(columns)}: {advice}", file=folder)
+    _check_equally_deep(folder, images, _table_advice(folder, files) or "write metadata.csv")
     for label in (file.parent for file in images):
         if label.name != escape_control_characters(label.name, keep=""):
             raise DataError("a label is one line of UTF-8: rename this folder", file=label)
     return [_make_image(folder, file, (file.parent.name,)) for file in images]
+
+
+def _table_advice(folder: Path, files: Sequence[Path]) -> str:
+    """What to do with a file that is called like a table and is none that is read; "" where there is none."""
+    for file in files:
+        name = format_names([file.relative_to(folder).as_posix()])
+        if file.name.lower() in METADATA_FILES:
+            return f"rename {name}, which is not read, to {file.name.lower()}"
+        if file.name.lower().partition(".")[0] == METADATA_STEM:
+            return f"save {name}, which is not read, as metadata.csv (separated by commas) or metadata.jsonl"
+    return ""
 
 
 def _check_one_split(folder: Path, files: Sequence[Path]) -> None:
@@ -192,8 +204,14 @@ def _check_one_split(folder: Path, files: Sequence[Path]) -> None:
         raise DataError(problem, file=folder)
 
 
-def _check_equally_deep(folder: Path, images: Sequence[Path]) -> None:
-    """Refuse images of which some lie deeper: Hugging Face then knows no labels, and others take the topmost folder."""
+def _check_equally_deep(folder: Path, images: Sequence[Path], advice: str) -> None:
+    """Refuse images of which some lie deeper: Hugging Face then knows no labels, and others take the topmost folder.
+
+    Args:
+        folder: of the images.
+        images: their files.
+        advice: how to give them a table, for the message.
+    """
     if not images:
         return
     high, low = (choose(images, key=lambda file: len(file.parts)) for choose in (min, max))
@@ -201,7 +219,7 @@ def _check_equally_deep(folder: Path, images: Sequence[Path]) -> None:
         names = " and ".join(file.relative_to(folder).as_posix() for file in (high, low))
         names = escape_control_characters(names, keep="")
         problem = f"{names} do not lie equally deep, so which folder is a label is not known"
-        raise DataError(f"{problem}: put each image into the folder of its class, or write metadata.csv", file=folder)
+        raise DataError(f"{problem}: put each image into the folder of its class, or {advice}", file=folder)
 
 
 def _make_image(folder: Path, file: Path, captions: tuple[str, ...]) -> CaptionedImage:

@@ -195,6 +195,28 @@ def test_a_label_is_a_line_of_text(tmp_path: Path, label: bytes) -> None:
     assert refused(tmp_path, ()).endswith(": a label is one line of UTF-8: rename this folder")
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("metadata.tsv", "save metadata.tsv, which is not read, as metadata.csv (separated by commas) or metadata."),
+        ("Metadata.json", "save Metadata.json, which is not read, as metadata.csv"),
+        ("metadata.csv.gz", "save metadata.csv.gz, which is not read, as metadata.csv"),
+        ("Metadata.csv", "rename Metadata.csv, which is not read, to metadata.csv"),
+        ("b/METADATA.JSONL", "rename b/METADATA.JSONL, which is not read, to metadata.jsonl"),
+    ],
+)
+def test_a_table_of_another_name_or_kind_is_named_where_one_is_missed(tmp_path: Path, name: str, advice: str) -> None:
+    draw(tmp_path, "b/1.png", "c/2.png")
+    (tmp_path / name).write_text("file_name\ttext\n1.png\ta\n", encoding="utf-8")
+    assert [texts for _, texts in found(tmp_path)] == [("b",), ("c",)]  # labels need none
+    assert read_imagefolder(tmp_path, (), read_rows)[1] == [name]  # and the report says that it is left out
+    assert refused(tmp_path, ["text"]).startswith(f": there is no metadata.csv, so no column text: {advice}")
+    draw(tmp_path, "c/d/2.png")
+    assert f"put each image into the folder of its class, or {advice}" in refused(tmp_path, ())
+    draw(tmp_path, "0.png")
+    assert f"0.png has no label: put it into a folder of its class, or {advice}" in refused(tmp_path, ())
+
+
 def test_all_images_in_folders_of_classes_lie_equally_deep(tmp_path: Path) -> None:
     """The label of cat/indoors/2.png could be either; Hugging Face then knows no labels, torchvision says cat."""
     draw(tmp_path, "a/cat/1.png", "b/dog/2.png")
