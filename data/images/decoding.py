@@ -154,10 +154,17 @@ def _check_header(image: Image.Image, name: str) -> list[str]:
     several = bool(getattr(image, "is_animated", False))
     if several and image.format != "MPO":
         raise DataError("is animated, or has several pages: save the picture that is meant", file=name)
+    kind = ""
     if image.mode not in PIL_MODES and not image.mode.startswith("I;16"):
-        raise DataError(f"has pixels of mode {image.mode}, whose black and white are not known", file=name)
-    if image.mode == "I" and image.format == "TIFF":
-        raise DataError("has pixels with a sign or of 32 bits, whose black and white are not known", file=name)
+        kind = f"of mode {image.mode}"
+    elif image.mode == "I" and image.format == "TIFF":
+        kind = "with a sign or of 32 bits"
+    if kind:
+        raise DataError(
+            f"has pixels {kind}, whose black and white are not known: scale its values to 0 (black) to 255 (white), "
+            "and save 8 bits of each",
+            file=name,
+        )
     return ["first picture of several (MPO)"] if several else []
 
 

@@ -254,9 +254,10 @@ def test_a_file_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_has_no_known_black_and_white_is_refused() -> None:
-    said = "whose black and white are not known"
-    assert said in refused(saved(Image.fromarray(np.zeros((6, 8), np.float32)), "TIFF"))
-    assert said in refused(saved(Image.fromarray(np.zeros((6, 8), np.int32)), "TIFF"))
+    remedy = "scale its values to 0 (black) to 255 (white), and save 8 bits of each"
+    for kind, pixels in ((np.float32, "pixels of mode F"), (np.int32, "pixels with a sign or of 32 bits")):
+        said = refused(saved(Image.fromarray(np.zeros((6, 8), kind)), "TIFF"))
+        assert said == f"has {pixels}, whose black and white are not known: {remedy}"
 
 
 def test_what_pillow_warns_of_is_a_conversion() -> None:
