@@ -186,7 +186,7 @@ def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -
 
 
 def _table_advice(folder: Path, files: Sequence[Path]) -> str:
-    """What to do with a file that is called like a table and is none that is read; "" where there is none."""
+    """Say what to do with a file that is called like a table and is none that is read; "" where there is none."""
     for file in files:
         name = format_names([file.relative_to(folder).as_posix()])
         if file.name.lower() in METADATA_FILES:
