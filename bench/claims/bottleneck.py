@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
 from bench.claims.extrapolation import draw_strings
+from bench.claims.plots import draw_lines
 from bench.claims.runs import run_recipe
 
 if TYPE_CHECKING:
@@ -60,16 +61,8 @@ def figures(found: Found) -> dict[str, str]:
 
 def draw(found: Found) -> "Figure":
     """Exact copies over length."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for name, values in found["exact"].items():
-        axes.plot(found["lengths"], values, marker=".", label=name)
-    axes.set_xlabel("symbols")
-    axes.set_title("strings copied exactly, %", loc="left")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
+    lengths, exact = found["lengths"], found["exact"]
+    figure, _ = draw_lines(lengths, exact, xlabel="symbols", title="strings copied exactly, %")
     return figure
 
 

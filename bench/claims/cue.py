@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
+from bench.claims.plots import draw_lines
 from bench.claims.runs import RUNS_FOLDER, run_recipe
 
 if TYPE_CHECKING:
@@ -85,17 +86,10 @@ def figures(found: Found) -> dict[str, str]:
 
 def draw(found: Found) -> "Figure":
     """Accuracy over distance; half are right by chance."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.5, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for name, shares in found["accuracy"].items():
-        axes.plot(found["distances"], shares, marker=".", label=name)
+    distances, accuracy = found["distances"], found["accuracy"]
+    title = "verbs in the right form, %"
+    figure, axes = draw_lines(distances, accuracy, xlabel="words from the verb to its noun", title=title)
     axes.axhline(50, color="#999999", linestyle="--", linewidth=0.9)
-    axes.set_xlabel("words from the verb to its noun")
-    axes.set_title("verbs in the right form, %", loc="left")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
     return figure
 
 

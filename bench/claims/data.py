@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench.claims.claim import Claim, Found
+from bench.claims.plots import draw_deviations
 from bench.claims.runs import read_score, run_recipe
 
 if TYPE_CHECKING:
@@ -69,20 +70,9 @@ def figures(found: Found) -> dict[str, str]:
 
 def draw(found: Found) -> "Figure":
     """BLEU over the number of pairs, on a log axis."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for name, of_sizes in found["scores"].items():
-        means, deviations = zip(*(mean_and_deviation(each, "bleu") for each in of_sizes), strict=True)
-        axes.errorbar(found["sizes"], means, deviations, marker=".", capsize=3, label=name)
-    axes.set_xscale("log")
-    axes.set_xticks(found["sizes"], [f"{each:,}" for each in found["sizes"]])
-    axes.set_xlabel("pairs")
-    axes.set_title("test BLEU after as many updates, mean ± deviation of seeds", loc="left")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
-    return figure
+    title = "test BLEU after as many updates, mean ± deviation of seeds"
+    lines = {name: [mean_and_deviation(each, "bleu") for each in row] for name, row in found["scores"].items()}
+    return draw_deviations(found["sizes"], lines, xlabel="pairs", title=title)
 
 
 CLAIM = Claim("a Transformer needs more data than an RNN or a CNN", measure, figures, draw)

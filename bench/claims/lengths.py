@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench.claims.bottleneck import ATTENTION, recurrent
 from bench.claims.claim import Claim, Found
+from bench.claims.plots import draw_lines
 from bench.claims.runs import RUNS_FOLDER, read_score, run_recipe
 
 if TYPE_CHECKING:
@@ -88,17 +89,9 @@ def figures(found: Found) -> dict[str, str]:
 
 def draw(found: Found) -> "Figure":
     """BLEU over length."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for name, values in found["bleu"].items():
-        axes.plot(found["edges"], values, marker=".", label=name)
-    axes.set_xticks(found["edges"], [f"to {edge}" for edge in found["edges"]])
-    axes.set_xlabel("words of the reference")
-    axes.set_title("test BLEU, greedy search", loc="left")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
+    edges, title = found["edges"], "test BLEU, greedy search"
+    figure, axes = draw_lines(edges, found["bleu"], xlabel="words of the reference", title=title)
+    axes.set_xticks(edges, [f"to {edge}" for edge in edges])
     return figure
 
 

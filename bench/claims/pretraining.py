@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
+from bench.claims.plots import draw_deviations
 from bench.claims.runs import read_score, run_recipe
 
 if TYPE_CHECKING:
@@ -21,9 +22,15 @@ UPDATES = 200
 PRETRAINED, SCRATCH = "pre-trained by masks", "from scratch"
 
 
-def train_classifier(start: str, labels: int, seed: int) -> Path:
-    """The run of a classifier that begins at a start with so many labels."""
-    masked = run_recipe(MASKED, "masks", "training.max_epochs=30")
+def train_classifier(masked: Path, start: str, labels: int, seed: int) -> Path:
+    """The run of a classifier with so many labels.
+
+    Args:
+        masked: the run that learned to fill masks, whose vocabulary every classifier has.
+        start: whether it begins with the encoder of that, too.
+        labels: their number.
+        seed: of initial weights and order of batches.
+    """
     init_from = masked / "model" if start == PRETRAINED else "none"
     variant = f"{start.replace(' ', '-')}-{labels}-{seed}"
     sets = (f"tokenizer.source_from={masked / 'tokenizer'}", f"training.init_from={init_from}", f"seed={seed}")
@@ -33,8 +40,12 @@ def train_classifier(start: str, labels: int, seed: int) -> Path:
 
 def measure(labels: Sequence[int] = LABELS, seeds: Sequence[int] = SEEDS) -> Found:
     """Test accuracy by start, number of labels and seed."""
+    masked = run_recipe(MASKED, "masks", "training.max_epochs=30")
     accuracy = {
-        start: [[read_score(train_classifier(start, size, seed), "test.accuracy") for seed in seeds] for size in labels]
+        start: [
+            [read_score(train_classifier(masked, start, size, seed), "test.accuracy") for seed in seeds]
+            for size in labels
+        ]
         for start in (SCRATCH, PRETRAINED)
     }
     return {"labels": list(labels), "accuracy": accuracy}
@@ -51,21 +62,12 @@ def figures(found: Found) -> dict[str, str]:
 
 def draw(found: Found) -> "Figure":
     """Accuracy over the number of labels, on a log axis."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for start, of_sizes in found["accuracy"].items():
-        means, deviations = zip(*((statistics.fmean(each), statistics.stdev(each)) for each in of_sizes), strict=True)
-        axes.errorbar(found["labels"], means, deviations, marker=".", capsize=3, label=start)
-    axes.set_xscale("log")
-    axes.set_xticks(found["labels"], [f"{each:,}" for each in found["labels"]])
-    axes.minorticks_off()
-    axes.set_xlabel("labels")
-    axes.set_title("test accuracy, %, mean ± deviation of seeds", loc="left")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
-    return figure
+    title = "test accuracy, %, mean ± deviation of seeds"
+    lines = {
+        start: [(statistics.fmean(each), statistics.stdev(each)) for each in of_sizes]
+        for start, of_sizes in found["accuracy"].items()
+    }
+    return draw_deviations(found["labels"], lines, xlabel="labels", title=title)
 
 
 CLAIM = Claim("pre-training helps where labels are few", measure, figures, draw)

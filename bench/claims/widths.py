@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
 from bench.claims.data import SIZES, TRANSFORMER, read_pairs
+from bench.claims.plots import draw_lines, mark_log_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,18 +48,9 @@ def figures(found: Found) -> dict[str, str]:
 
 def draw(found: Found) -> "Figure":
     """BLEU over the number of pairs, a line for each width."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for width, of_sizes in found["scores"].items():
-        axes.plot(found["sizes"], [each["bleu"] for each in of_sizes], marker=".", label=f"width {width}")
-    axes.set_xscale("log")
-    axes.set_xticks(found["sizes"], [f"{each:,}" for each in found["sizes"]])
-    axes.set_xlabel("pairs")
-    axes.set_title("test BLEU after as many updates", loc="left")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
+    lines = {f"width {width}": [each["bleu"] for each in row] for width, row in found["scores"].items()}
+    figure, axes = draw_lines(found["sizes"], lines, xlabel="pairs", title="test BLEU after as many updates")
+    mark_log_axis(axes, found["sizes"])
     return figure
 
 

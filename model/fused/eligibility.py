@@ -104,7 +104,11 @@ def is_cpu_eval_fp32(module: nn.Module) -> bool:
 
 def are_all_eligible(modules: Iterable[nn.Module], parts: EligibilityChecks) -> bool:
     """Return whether modules, and all modules within them, are of these parts in the form that these ask for."""
-    return all(type(part) in parts and parts[type(part)](part) for module in modules for part in module.modules())
+    return all(_is_eligible(part, parts) for module in modules for part in module.modules())
+
+
+def _is_eligible(part: nn.Module, parts: EligibilityChecks) -> bool:
+    return type(part) in parts and parts[type(part)](part)
 
 
 def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: EligibilityChecks = LAYER_ELIGIBILITY) -> bool:
@@ -115,7 +119,9 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Eligibil
         final_norm: the norm that the stack ends with.
         parts: the parts that are known.
     """
-    if not layers or not are_all_eligible((*_without_ssrus(layers), final_norm), parts):
+    if not layers or not are_all_eligible([final_norm], parts):
+        return False
+    if not all(_is_eligible(part, parts) for part in _modules_outside_ssrus(layers)):
         return False
     residuals: list[Any] = [part for part in layers.modules() if isinstance(part, PreNorm | PostNorm)]
     attentions: list[Any] = [part for part in layers.modules() if isinstance(part, SelfAttention | CrossAttention)]
@@ -133,16 +139,16 @@ def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: Eligibil
 
 def has_ssrus(layers: nn.ModuleList) -> bool:
     """Return whether an SSRU, in one direction, stands in the place of every decoder layer's self-attention."""
-    mixings: list[Any] = [layer.attention for layer in layers if isinstance(layer, DecoderLayer)]
+    mixings: list[Any] = [layer.attention for layer in layers if type(layer) is DecoderLayer]
     parts = [RecurrentMixing, nn.ModuleList, Ssru, Linear]
     return len(mixings) == len(layers) and all([type(part) for part in each.modules()] == parts for each in mixings)
 
 
-def _without_ssrus(layers: nn.ModuleList) -> list[nn.Module]:
-    """Return the modules of a stack whose parts are to be looked at; an SSRU is one part, and the loops know it."""
-    if not has_ssrus(layers) or not all(type(each) is DecoderLayer and _has_feed_forward(each) for each in layers):
-        return [layers]
-    return [child for layer in layers for name, child in layer.named_children() if name != "attention"]
+def _modules_outside_ssrus(layers: nn.ModuleList) -> list[nn.Module]:
+    """Return the modules of a stack but for those of its SSRUs, which the loops know as they are."""
+    mixings: list[Any] = [layer.attention for layer in layers] if has_ssrus(layers) else []
+    known = {part for mixing in mixings for part in mixing.modules()}
+    return [part for part in layers.modules() if part not in known]
 
 
 def rotary_config(layer: Any) -> RotaryConfig | None:

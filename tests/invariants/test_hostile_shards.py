@@ -87,7 +87,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def refused(base: Path, code: int = 65) -> str:
-    """What a training says that cannot go on: a line or a few, and nothing is written."""
+    """The message of a training that cannot go on: a line or a few, and nothing is written."""
     before = listing(base.parent, touched="manifest.json")
     result = tfm("train", "--recipe", "tiny.toml")
     assert result.code == code, result

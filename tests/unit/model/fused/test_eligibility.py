@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.plain_model import STACK as PLAIN_STACK
 from tests.plain_model import network
 from tests.tiny_model import STACK, tiny_model
 from tfm.model.attention.multi_head import CrossAttention
@@ -24,6 +25,7 @@ pytest.importorskip("tfm.model.cpu_kernels.library", reason="no numba (extra: fa
 
 ROOT = Path(__file__).parents[4]
 SPECIAL = (PAD_ID, BOS_ID, EOS_ID)
+SSRU = {"decoder": PLAIN_STACK.model_copy(update={"mixing": "recurrent"}), "recurrent": {"cell": "ssru"}}
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in (ROOT / "docs" / "decoding" / "loops.md").read_text(encoding="utf-8").splitlines()
@@ -56,9 +58,10 @@ def test_the_table_of_docs_says_which_code_decodes(
     assert [*found, is_supported(loaded.config)] == [each == "yes" for each in (plain, step, search, in_numpy)]
 
 
-def test_a_part_without_a_row_is_left_to_the_plain_modules() -> None:
+@pytest.mark.parametrize("changes", [{}, SSRU], ids=["attention", "ssru"])
+def test_a_part_without_a_row_is_left_to_the_plain_modules(changes: dict[str, Any]) -> None:
     """The first module of each class in each part of a model that all loops know, of a class that inherits all."""
-    whole, checked = network(), set()
+    whole, checked = network(**changes), set()
     for name, part in whole.named_modules():
         stack = name.split(".")[0]
         if (stack, type(part)) in checked:
@@ -73,9 +76,10 @@ def test_a_part_without_a_row_is_left_to_the_plain_modules() -> None:
     assert len(checked) > 25
 
 
-def test_a_part_that_is_added_is_left_to_the_plain_modules() -> None:
+@pytest.mark.parametrize("changes", [{}, SSRU], ids=["attention", "ssru"])
+def test_a_part_that_is_added_is_left_to_the_plain_modules(changes: dict[str, Any]) -> None:
     for name in ("decoder.1", "decoder.0.attention", "decoder.0.feed_forward"):
-        model: Any = network()
+        model: Any = network(**changes)
         model.get_submodule(name).add_module("another", nn.Tanh())
         assert fuse_if_supported(model) is model
         assert make_greedy_search(model, SPECIAL) is None

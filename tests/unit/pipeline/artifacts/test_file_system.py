@@ -1,4 +1,4 @@
-"""What artifacts need of a file system is tried before any work: refused in words where it is not there."""
+"""Renames and syncs of a file system are tried before any work: refused in words where they are not there."""
 
 import errno
 import os

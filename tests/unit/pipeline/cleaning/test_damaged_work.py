@@ -1,4 +1,4 @@
-"""What is kept of a cleaning that was killed: damaged in any way it is made again, and never gives other results."""
+"""Scores kept of a cleaning that was killed: damaged in any way they are made again, and never give other results."""
 
 import hashlib
 import json

@@ -79,27 +79,27 @@ def stream(schema: pa.Schema, *columns: pa.Array) -> bytes:
     return hostile.arrow(schema, *columns)
 
 
-def of_encoding(content: bytes) -> Any:
+def decode_chunk(content: bytes) -> Any:
     return encoding.read_columns(content, [1], counts_words=False)
 
 
 @pytest.mark.promise("hostile")
 def test_chunks_of_ids_made_to_harm(tmp_path: Path) -> None:
     good = stream(SCHEMA, hostile.GOOD, hostile.GOOD)
-    assert len(of_encoding(good)) == 1
+    assert len(decode_chunk(good)) == 1
     draw, marker = random.Random(3), tmp_path / "it ran"
     cases = [*hostile.pickles(marker).values(), b"", good[:-9], b"\xff" * 999, hostile.with_offsets(-5, 77)]
     cases += [stream(SCHEMA, hostile.ids(None, 1), hostile.GOOD), stream(SCHEMA, pa.array([None], IDS), hostile.GOOD)]
     cases += [stream(pa.schema({"x": IDS, "target": IDS}), hostile.GOOD, hostile.GOOD)]
     for content in cases:
         with pytest.raises(DataError, match="a kept chunk is damaged"):
-            of_encoding(content)
+            decode_chunk(content)
     for _ in range(2000):
         flipped = bytearray(good)
         for _ in range(draw.randint(1, 3)):
             flipped[draw.randrange(len(flipped))] ^= 1 << draw.randrange(8)
         with suppress(DataError):
-            of_encoding(bytes(flipped[: draw.choice((None, draw.randrange(len(good))))]))
+            decode_chunk(bytes(flipped[: draw.choice((None, draw.randrange(len(good))))]))
     assert not marker.exists()
 
 

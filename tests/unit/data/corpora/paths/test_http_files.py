@@ -26,7 +26,7 @@ PAIRS = [("eins", "one"), ("zwei", "two")]
 
 @dataclass
 class Answer:
-    """What the server says at a path."""
+    """The answer of the server at a path."""
 
     body: bytes = TEXT
     status: int = 200
@@ -98,7 +98,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture
 def copy(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bytes]:
-    """What a new process reads at a URL."""
+    """The bytes that a new process reads at a URL."""
 
     def read(url: str) -> bytes:
         monkeypatch.setattr(remote_files, "_refreshed", {})
