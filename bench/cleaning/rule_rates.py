@@ -28,7 +28,7 @@ HELD_OUT_PAIRS = 1000
 
 def main(asked: dict[str, Any]) -> None:
     texts = [list(open_lines(Path(asked[side])))[: asked["pairs"]] for side in ("source", "target")]
-    held_out = HeldOutKeys.of(list(zip(*texts, strict=True))[:HELD_OUT_PAIRS])
+    held_out = HeldOutKeys.from_pairs(list(zip(*texts, strict=True))[:HELD_OUT_PAIRS])
     rates = {}
     for rule in make_rules(CleanConfig.model_validate(RULES), held_out):
         few = PairBatch(*(side[:10] for side in texts))

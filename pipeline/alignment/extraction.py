@@ -33,7 +33,7 @@ class AlignmentHead:
     head: int | None = None
     shifted: bool = False
 
-    def cells(self) -> tuple[object, ...]:
+    def table_row(self) -> tuple[object, ...]:
         """Return layer, head and row in words, for tables."""
         return self.layer, self.head or "mean", "reads the word" if self.shifted else "predicts the word"
 
@@ -159,10 +159,10 @@ class WordAligner:
             self._loaded, [sources[row] for row in rows], [targets[row] for row in rows]
         ):
             row = rows[number]
-            target_words = self._target_words.words_of(targets[row], pairs[row].target)
-            source_words = self._source_words.words_of(sources[row], pairs[row].source)
+            target_words = self._target_words.word_indices(targets[row], pairs[row].target)
+            source_words = self._source_words.word_indices(sources[row], pairs[row].source)
             found[row] = [
-                attention_between_words(_rows_that_ask(layers[each.layer - 1], each), target_words, source_words)
+                attention_between_words(_target_rows(layers[each.layer - 1], each), target_words, source_words)
                 for each in heads
             ]
         return found
@@ -178,7 +178,7 @@ class WordAligner:
                     )
 
 
-def _rows_that_ask(weights: Weights, head: AlignmentHead) -> Weights:
+def _target_rows(weights: Weights, head: AlignmentHead) -> Weights:
     """The attention (T, S) of the rows that ask for each piece of the target, of weights (H, T + 1, S)."""
     chosen: Weights = weights.mean(0) if head.head is None else weights[head.head - 1]
     return chosen[1:] if head.shifted else chosen[:-1]

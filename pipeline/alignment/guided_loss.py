@@ -37,7 +37,7 @@ class AlignmentGuide:
     config: GuidedAlignmentConfig
     layer: int
 
-    def guided(self, model: nn.Module, batch: PairBatch, compute: Callable[[], Loss]) -> Loss:
+    def add_alignment_loss(self, model: nn.Module, batch: PairBatch, compute: Callable[[], Loss]) -> Loss:
         """Return the loss that `compute` returns, with that of the alignment; the mean where it runs several passes.
 
         Args:
@@ -70,7 +70,7 @@ class AlignmentGuide:
             log_weights: (B, T, S), log A.
             batch: whose rows have links.
         """
-        pair, target, source = self.links.take(batch.rows)
+        pair, target, source = self.links.links_of_rows(batch.rows)
         shares = 1 / np.bincount(pair * log_weights.shape[1] + target)[pair * log_weights.shape[1] + target]
         device, dtype = log_weights.device, log_weights.dtype
         places = [torch.from_numpy(each).to(device) for each in (pair, target + self.config.is_shifted, source)]

@@ -32,7 +32,7 @@ class HeadAgreement:
         """Return a line that names both heads and their agreement."""
         forward, back = (
             f"layer {layer}, head {head}, the row that {row}"
-            for layer, head, row in (each.cells() for each in (self.head, self.back))
+            for layer, head, row in (each.table_row() for each in (self.head, self.back))
         )
         return f"{forward}; of the other direction {back}: {self.agreement:.2f} % of their links agree"
 

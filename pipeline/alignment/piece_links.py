@@ -34,7 +34,7 @@ class PieceLinks:
         """The number of rows with any link."""
         return int(np.count_nonzero(self.target.lengths[:]))
 
-    def take(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+    def links_of_rows(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the links of some rows: the place of the row among them, the piece of the target, of the source."""
         target, counts = self.target.take(rows)
         source, _ = self.source.take(rows)
@@ -75,14 +75,14 @@ class RowTexts:
         return [
             (source, target)
             for row in rows
-            for source, target in [[words.text_of(column[row].tolist()) for words, column in sides]]
+            for source, target in [[words.decode_with_marks(column[row].tolist()) for words, column in sides]]
         ]
 
-    def words(self, split: Split, row: int, texts: tuple[str, str]) -> tuple[list[int], list[int]]:
+    def word_indices(self, split: Split, row: int, texts: tuple[str, str]) -> tuple[list[int], list[int]]:
         """Return the word of each piece of the source and of the target of a row, whose texts are known."""
         columns = split.source[row], split.target[row]
         source, target = (
-            words.words_of(ids.tolist(), text) for words, ids, text in zip(self._words, columns, texts, strict=True)
+            words.word_indices(ids.tolist(), text) for words, ids, text in zip(self._words, columns, texts, strict=True)
         )
         return source, target
 
@@ -109,7 +109,7 @@ def read_piece_links(file: Path, split: Split, tokenizers: tuple[Tokenizer, Toke
             links = next(lines, None)
             if links is None:
                 raise _length_error(file, row, len(split))
-            words = texts.words(split, row, pair)
+            words = texts.word_indices(split, row, pair)
             sizes = tuple(len(text.split()) for text in pair)
             outside = next((link for link in links.possible if link[0] >= sizes[0] or link[1] >= sizes[1]), None)
             if outside is not None:

@@ -27,13 +27,13 @@ class PieceWords:
         self._surfaces: dict[int, str] = {}
         self._unknown = f" {UNKNOWN_MARK}" if tokenizer.begins_word()[UNK_ID] else UNKNOWN_MARK
 
-    def text_of(self, ids: Sequence[int]) -> str:
+    def decode_with_marks(self, ids: Sequence[int]) -> str:
         """Return the text of ids as decoding gives it, but with a mark in place of each unknown piece."""
         if UNK_ID not in ids:
             return self._tokenizer.decode(ids)
         return "".join(map(self._surface, ids)).strip()
 
-    def words_of(self, ids: Sequence[int], text: str) -> list[int]:
+    def word_indices(self, ids: Sequence[int], text: str) -> list[int]:
         """Return the place of the word, from 0, of each piece of a text; NO_WORD for tokens that are of none.
 
         Args:
@@ -69,7 +69,7 @@ class PieceWords:
         return [min(len(each.split()), count) - 1 for each in decoded]
 
 
-def choose_weights(layers: Sequence[Weights], guided: GuidedAlignmentConfig | None) -> Weights:
+def alignment_weights(layers: Sequence[Weights], guided: GuidedAlignmentConfig | None) -> Weights:
     """Return the attention (T, S) from each piece of the target, of the rows that ask for it: of the head that was
     trained to align, or else the mean of all heads, of the rows that predict the pieces.
 

@@ -35,14 +35,14 @@ class DecodingOptions(TypedDict, total=False):
     precision: DecodingPrecision
 
 
-def decoding_config(beam: int | None, given: Mapping[str, object]) -> DecodingConfig:
+def decoding_config(beam: int | None, options: Mapping[str, object]) -> DecodingConfig:
     """Return the checked settings.
 
     Raises:
         RecipeError: a setting is unknown, or its value does not fit; the error names it.
         TypeError: a value is no number, text or list.
     """
-    values = {key: arguments.check_single_setting(value, key) for key, value in {"beam": beam, **given}.items()}
+    values = {key: arguments.check_single_setting(value, key) for key, value in {"beam": beam, **options}.items()}
     if values["beam"] not in (None, DecodingConfig.model_fields["beam"].default) and values.get("strategy") == "sample":
         raise RecipeError(f"beam ({beam}) is for searching, and strategy is 'sample': remove one of the two")
     return section_from_flags(DecodingConfig, values)

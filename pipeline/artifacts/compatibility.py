@@ -43,27 +43,27 @@ def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
                 )
 
 
-def have_images(model: Manifest, dataset: Manifest) -> bool:
+def both_have_images(model: Manifest, dataset: Manifest) -> bool:
     """Whether a model reads images, and a dataset has some."""
     return IMAGES_FILE in model.files and f"tokenizer/{IMAGES_FILE}" in dataset.files
 
 
 def check_image_shape(model: Manifest, dataset: Manifest) -> None:
     """Raise DataError where a model reads images of another shape than those of a dataset; both were verified."""
-    if have_images(model, dataset):
+    if both_have_images(model, dataset):
         from tfm.data.images.preparation import read_image_transform  # here, as it needs numpy
 
         other = read_image_transform(dataset.folder / "tokenizer", dataset.path / "tokenizer").shape
-        check_images_are_of(model, other, f"those of {dataset.path}", "make the dataset with")
+        check_image_size(model, other, f"those of {dataset.path}", "make the dataset with")
 
 
-def check_images_are_of(model: Manifest, other: "ImageSize", those: str, remedy: str) -> None:
+def check_image_size(model: Manifest, other: "ImageSize", description: str, remedy: str) -> None:
     """Check that a model reads images of a shape.
 
     Args:
         model: its manifest.
         other: the shape.
-        those: what is of that shape, in words.
+        description: what is of that shape, in words.
         remedy: what to do with `data.images`, in words.
 
     Raises:
@@ -75,7 +75,7 @@ def check_images_are_of(model: Manifest, other: "ImageSize", those: str, remedy:
     if own != other:
         colour = str(own.channels == 3).lower()
         keys = f"data.images = {{ height = {own.height}, width = {own.width}, colour = {colour} }}"
-        raise DataError(f"reads images of {own}, and {those} are {other}: {remedy} {keys}", file=model.path)
+        raise DataError(f"reads images of {own}, and {description} are {other}: {remedy} {keys}", file=model.path)
 
 
 def _tokenizer_path(model: Manifest) -> str:

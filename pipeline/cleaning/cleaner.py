@@ -76,9 +76,9 @@ class Cleaner:
         """Return the fate of each pair that was measured."""
 
         def score(rule: Rule, wanted: Bools) -> Floats:
-            from tfm.pipeline.cleaning.late_scores import score_late  # loads torch
+            from tfm.pipeline.cleaning.late_scores import score_remaining_pairs  # loads torch
 
-            return score_late(
+            return score_remaining_pairs(
                 rule,
                 wanted,
                 lambda skip: self.read(work, skip),

@@ -90,18 +90,18 @@ def check_clean_unchanged(clean: Path | None, inputs: Mapping[str, Input]) -> No
         raise DataError("was made anew while it was read: run the same command again", file=clean)
 
 
-def as_lines(texts: Sequence[str], *, is_first: bool) -> str:
+def format_lines(texts: Sequence[str], *, is_first: bool) -> str:
     """Return texts as lines of a file that is read as the same texts; line breaks within them become spaces.
 
     is_first: whether the file begins with them.
     """
     lines = "\n".join(texts)
     if "\r" in lines or lines.count("\n") >= len(texts) or (is_first and lines.startswith(BYTE_ORDER_MARK)):
-        lines = "\n".join(_as_line(each, is_first=is_first and not row) for row, each in enumerate(texts))
+        lines = "\n".join(_format_line(each, is_first=is_first and not row) for row, each in enumerate(texts))
     return lines + "\n" if texts else ""
 
 
-def _as_line(text: str, *, is_first: bool) -> str:
+def _format_line(text: str, *, is_first: bool) -> str:
     line = text.replace("\n", " ") if "\n" in text else text
     if line.endswith("\r"):  # a reader takes one away
         line += "\r"

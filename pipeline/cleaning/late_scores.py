@@ -27,7 +27,7 @@ Block = tuple[Bools, list[Pair]]
 """Which pairs of a block (b,) are wanted; and those, as source, if there is one, and target."""
 
 
-def score_late(
+def score_remaining_pairs(
     rule: Rule, is_needed: Bools, read: PairReader, folder: Path, plan: object, *, device: str, reporter: Reporter
 ) -> Floats:
     """(n,) the scores of pairs by a late rule, NaN for those that are not wanted; resumes what a killed process began.
@@ -60,7 +60,7 @@ def score_late(
             else:
                 scorer = DualCrossEntropy(rule.config, device)
                 for chosen, pairs in blocks:
-                    save(_fill(chosen, scorer.score([(source or "", target) for source, target in pairs])))
+                    save(_spread_scores(chosen, scorer.score([(source or "", target) for source, target in pairs])))
         work.save()
         return work.scores("scores")
     finally:
@@ -83,7 +83,7 @@ def _iterate_blocks(is_needed: Bools, read: PairReader, done: int) -> Iterator[B
         yield is_needed[begin:row], block
 
 
-def _fill(is_needed: Bools, scores: Iterable[float]) -> Floats:
+def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
     """(b,) the scores of the pairs that are wanted, NaN for the others."""
     filled = np.full(len(is_needed), np.nan)
     filled[is_needed] = np.fromiter(scores, np.float64, int(is_needed.sum()))
@@ -103,7 +103,7 @@ def _score_externally(scorer: ExternalScorer, blocks: Iterator[Block], save: Cal
     def take(numbers: Sequence[float]) -> None:
         found.extend(numbers)
         while waiting and len(found) >= (size := int(waiting[0].sum())):
-            save(_fill(waiting.popleft(), found[:size]))
+            save(_spread_scores(waiting.popleft(), found[:size]))
             del found[:size]
 
     try:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tfm.data.arrays import splitmix64
-from tfm.pipeline.cleaning.corpora import as_lines, clean_text_files
+from tfm.pipeline.cleaning.corpora import clean_text_files, format_lines
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import Chunk
 from tfm.pipeline.cleaning.rules.registry import Rule
@@ -23,7 +23,7 @@ from tfm.pipeline.cleaning.text_batch import Floats
 from tfm.pipeline.cleaning.work_folder import WorkFolder
 
 ENCODER = json.JSONEncoder(ensure_ascii=False)
-Fates = NDArray[np.int16]
+RuleIndices = NDArray[np.int16]
 NUM_EXAMPLES = 10
 MAX_EXAMPLE_CHARACTERS = 400
 SCORES_FILE = "scores.parquet"
@@ -65,9 +65,9 @@ class ScoreTable:
 
     def select_row_scores(self, number: int, row: int) -> dict[str, float | None]:
         """The scores of a pair by one rule."""
-        return {name: _rounded(float(self.read(name, row, 1)[0])) for name in self.rules[number].columns}
+        return {name: _round_score(float(self.read(name, row, 1)[0])) for name in self.rules[number].columns}
 
-    def select_dropped_scores(self, fates: Fates, start: int) -> dict[int, dict[str, float | None]]:
+    def select_dropped_scores(self, fates: RuleIndices, start: int) -> dict[int, dict[str, float | None]]:
         """The scores of dropped pairs by the rule that dropped each, by number.
 
         Args:
@@ -80,11 +80,11 @@ class ScoreTable:
             names = self.rules[number - 1].columns
             scores = zip(*(self.read(name, start, len(fates))[rows].tolist() for name in names), strict=True)
             for row, some in zip(rows.tolist(), scores, strict=True):
-                found[row] = dict(zip(names, map(_rounded, some), strict=True))
+                found[row] = dict(zip(names, map(_round_score, some), strict=True))
         return dict(sorted(found.items()))
 
 
-def _rounded(score: float) -> float | None:
+def _round_score(score: float) -> float | None:
     return round(score, 6) if math.isfinite(score) else None
 
 
@@ -116,7 +116,7 @@ def write_clean_text(
     made = CleanText([0] * num_corpora, [0] * num_corpora)
     examples, row = example_rows(table, decisions), 0
     with ExitStack() as files:
-        writer = None if folder is None else _Writer(folder, num_corpora, table, files)
+        writer = None if folder is None else _CleanTextWriter(folder, num_corpora, table, files)
         for chunk in chunks:
             before = made.read[chunk.corpus]
             fates = decisions.dropped_by[row : row + len(chunk)]
@@ -136,7 +136,7 @@ def write_clean_text(
     return made
 
 
-class _Writer:
+class _CleanTextWriter:
     """The files of the artifact, open for writing; `files` closes them."""
 
     def __init__(self, folder: Path, num_corpora: int, table: ScoreTable, files: ExitStack) -> None:
@@ -151,13 +151,13 @@ class _Writer:
         self._schema = pa.schema([*fields, *((name, pa.float64()) for name in table.names)])
         self._scores = files.enter_context(pq.ParquetWriter(folder / SCORES_FILE, self._schema, compression="zstd"))
 
-    def write(self, chunk: Chunk, fates: Fates, row: int, before: int, *, is_first: bool) -> None:
+    def write(self, chunk: Chunk, fates: RuleIndices, row: int, before: int, *, is_first: bool) -> None:
         """Write some pairs. row: of the first in all corpora; before: pairs of its corpus before it."""
         kept = np.flatnonzero(fates == 0).tolist()
         sides = [chunk.sources, chunk.targets]
         for file, texts, is_there in zip(self._texts[chunk.corpus], sides, (chunk.has_source, True), strict=True):
             if is_there:
-                file.write(as_lines([texts[each] for each in kept], is_first=is_first))
+                file.write(format_lines([texts[each] for each in kept], is_first=is_first))
         for each, scores in self._table.select_dropped_scores(fates, row).items():
             number = int(fates[each]) - 1
             entry = {

@@ -75,13 +75,15 @@ def report_page(results: Sequence[RuleResult], text: CleanText, corpora: Sequenc
     )  # fmt: skip
     parts = [f"<p>{escape_html(summary_line(text))}. {intro}</p>", "<h2>Corpora</h2>"]
     counts = zip(corpora, text.read, text.kept, strict=True)
-    parts.append(_table(("corpus", "read", "kept"), [[name, f"{read:,}", f"{kept:,}"] for name, read, kept in counts]))
-    parts += ["<h2>Rules</h2>", _table(TABLE_COLUMNS, rule_rows(results))]
+    parts.append(
+        _table_html(("corpus", "read", "kept"), [[name, f"{read:,}", f"{kept:,}"] for name, read, kept in counts])
+    )
+    parts += ["<h2>Rules</h2>", _table_html(TABLE_COLUMNS, rule_rows(results))]
     for each in results:
         if examples := text.examples.get(each.name):
             done = "changed" if each.changed is not None else "dropped"
             parts.append(f"<h3>{escape_html(each.name)}: pairs that it {done}</h3>")
-            parts += [_example(example, corpora[example.corpus]) for example in examples]
+            parts += [_example_html(example, corpora[example.corpus]) for example in examples]
     return frame_page("Cleaning", "\n".join(parts))
 
 
@@ -90,20 +92,20 @@ def _limit_as_json(limit: Limit) -> dict[str, object]:
     return {"score": limit.column, **{name: value for name, value in values.items() if value is not None}}
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def _table_html(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     head = "".join(f"<th>{escape_html(name)}</th>" for name in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td{_number_class(str(cell))}>{escape_html(str(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td{_cell_css_class(str(cell))}>{escape_html(str(cell))}</td>" for cell in row) + "</tr>"
         for row in rows
     )
     return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def _number_class(cell: str) -> str:
+def _cell_css_class(cell: str) -> str:
     return ' class="number"' if cell.replace(",", "").isdecimal() or cell == "–" else ""
 
 
-def _example(example: Example, corpus: str) -> str:
+def _example_html(example: Example, corpus: str) -> str:
     scores = ", ".join(
         f"{name} {'–' if score is None or math.isnan(score) else f'{score:.4g}'}"
         for name, score in example.scores.items()

@@ -41,7 +41,7 @@ class TextBatch:
         inside = ~white_space()[self.characters]
         begins = inside.copy()
         begins[1:] &= ~inside[:-1]
-        first = self._begins[self.lengths > 0]
+        first = self._text_starts[self.lengths > 0]
         begins[first] = inside[first]
         return self.count(begins)
 
@@ -49,11 +49,11 @@ class TextBatch:
         """(n,) characters of each text that have a flag (c,)."""
         sums = np.zeros(len(flags) + 1, np.int64)
         np.cumsum(flags, out=sums[1:])
-        found: Ints = sums[self._begins + self.lengths] - sums[self._begins]
+        found: Ints = sums[self._text_starts + self.lengths] - sums[self._text_starts]
         return found
 
     @cached_property
-    def _begins(self) -> Ints:
+    def _text_starts(self) -> Ints:
         return np.cumsum(self.lengths) - self.lengths
 
 
@@ -90,6 +90,6 @@ def lengths_of(texts: TextBatch, unit: str) -> Ints:
     return texts.num_words if unit == "word" else texts.lengths
 
 
-def column(scores: NDArray[np.generic]) -> Floats:
+def as_column(scores: NDArray[np.generic]) -> Floats:
     """Return scores (n,) as the one column (n, 1) of a rule."""
     return scores.astype(np.float64).reshape(-1, 1)

@@ -50,8 +50,8 @@ class LocalSession:
         """
         if self.workers == 0:
             for known, chunk in chunks:
-                result = self._read(chunk)
-                yield known, result if result is not None else self._keep(chunk, compute(*chunk.arguments))
+                result = self._read_stored(chunk)
+                yield known, result if result is not None else self._store_result(chunk, compute(*chunk.arguments))
             return
         with ExitStack() as stack:
             yield from self._map_by_processes(compute, enumerate(chunks), stack)
@@ -71,7 +71,7 @@ class LocalSession:
                     break
                 number, asked[number] = taken
                 chunk = asked[number][1]
-                if (kept := self._read(chunk)) is not None:
+                if (kept := self._read_stored(chunk)) is not None:
                     results[number] = kept
                     continue
                 line = idle.pop() if idle else self._fork(compute, stack)
@@ -87,16 +87,16 @@ class LocalSession:
             for line in [each for each in busy if each in ready]:
                 (result,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
                 number = busy.pop(line)
-                results[number] = self._keep(asked[number][1], result)
+                results[number] = self._store_result(asked[number][1], result)
                 idle.append(line)
 
     def _fork(self, compute: Callable[..., bytes], stack: ExitStack) -> WorkerConnection:
         return stack.enter_context(fork_worker(lambda arguments, _: compute(*arguments), self.at_start))
 
-    def _read(self, chunk: Chunk) -> bytes | None:
+    def _read_stored(self, chunk: Chunk) -> bytes | None:
         return None if self.store is None else self.store.read(chunk.key)
 
-    def _keep(self, chunk: Chunk, result: bytes) -> bytes:
+    def _store_result(self, chunk: Chunk, result: bytes) -> bytes:
         if self.store is not None:
             self.store.write(chunk.key, result)
         return result

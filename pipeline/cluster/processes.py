@@ -31,7 +31,7 @@ def num_threads() -> int:
 
 
 @dataclass(frozen=True)
-class Resources:
+class ProcessResources:
     """The processors and GPUs of a node that a process takes."""
 
     num_cpus: int
@@ -43,7 +43,7 @@ class Resources:
         return min([*rooms, *([int(resources.get("GPU", 0) // self.num_gpus)] if self.num_gpus else [])])
 
 
-def choose_resources(cluster: ClusterSession, device: str) -> Resources:
+def choose_resources(cluster: ClusterSession, device: str) -> ProcessResources:
     """Return what a training on a device takes: `num_threads()` processors; a GPU, if it is asked for or there.
 
     Raises:
@@ -51,7 +51,7 @@ def choose_resources(cluster: ClusterSession, device: str) -> Resources:
     """
     nodes = [each["Resources"] for each in cluster.ray.nodes() if each["Alive"]]
     has_gpu = any(each.get("GPU", 0) for each in nodes)
-    needed = Resources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
+    needed = ProcessResources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
     if not any(needed.count_in(each) for each in nodes):
         wanted = format_count(needed.num_cpus, "processor") + (" and a GPU" if needed.num_gpus else "")
         remedy = "start a larger node, or set OMP_NUM_THREADS to fewer threads"
@@ -59,9 +59,9 @@ def choose_resources(cluster: ClusterSession, device: str) -> Resources:
     return needed
 
 
-def count_room(cluster: ClusterSession, needed: Resources) -> int:
+def max_processes(cluster: ClusterSession, resources: ProcessResources) -> int:
     """Return how many processes all nodes have room for."""
-    return sum(needed.count_in(each["Resources"]) for each in cluster.ray.nodes() if each["Alive"])
+    return sum(resources.count_in(each["Resources"]) for each in cluster.ray.nodes() if each["Alive"])
 
 
 @contextmanager
@@ -76,10 +76,10 @@ def open_mailbox(cluster: ClusterSession) -> Iterator[Any]:
         cluster.ray.kill(mailbox)
 
 
-def run_all(
+def run_jobs(
     cluster: ClusterSession,
-    pieces: Mapping[str, Work],
-    needed: Resources,
+    jobs: Mapping[str, Work],
+    needed: ProcessResources,
     *,
     reporter: Reporter,
     keep_going: bool = False,
@@ -89,7 +89,7 @@ def run_all(
 
     Args:
         cluster: the cluster.
-        pieces: by name.
+        jobs: by name.
         needed: what each takes.
         reporter: receives the lines of all, which begin with the name of the piece.
         keep_going: whether the others go on after an error; else they are asked to stop.
@@ -102,12 +102,12 @@ def run_all(
         Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all pieces have stopped.
     """
     task = cluster.ray.remote(num_cpus=needed.num_cpus, num_gpus=needed.num_gpus, max_retries=MAX_RETRIES, max_calls=1)(
-        _run_piece
+        _run_job
     )
     replay, failed = EventReplay(reporter, labelled=True), dict[str, Exception]()
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop:
         place = str(Path.cwd())
-        running = {task.remote(mailbox, name, place, work): name for name, work in pieces.items()}
+        running = {task.remote(mailbox, name, place, work): name for name, work in jobs.items()}
         while running:
             done, _ = cluster.ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL_SECONDS)
             replay.play(cluster.result(mailbox.take.remote()))
@@ -133,7 +133,7 @@ def _error_of(cluster: ClusterSession, reference: Any) -> Exception | None:
     return None
 
 
-def _run_piece(mailbox: Any, name: str, folder: str, work: Work) -> None:
+def _run_job(mailbox: Any, name: str, folder: str, work: Work) -> None:
     """Run a piece of work, on a node, in the folder of the process that was started."""
     with chdir(folder), forward_events(mailbox, name) as reporter:
         work(reporter=reporter)

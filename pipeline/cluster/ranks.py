@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, EventReplay, forward_events
-from tfm.pipeline.cluster.processes import Resources, Work, choose_resources, count_room, open_mailbox
+from tfm.pipeline.cluster.processes import ProcessResources, Work, choose_resources, max_processes, open_mailbox
 from tfm.pipeline.cluster.session import ClusterSession
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 
-ERROR = "error"
+ERROR_KEY = "error"
 """The name of an event that ends a training: its argument is the error of a rank."""
 
 
@@ -42,12 +42,12 @@ def train_on_ranks(
         Exception: the error of a rank.
     """
     needed = choose_resources(cluster, device)
-    if (room := count_room(cluster, needed)) < num_ranks:
+    if (room := max_processes(cluster, needed)) < num_ranks:
         reporter.warn(f"the cluster has room for {room} of {num_ranks} processes: waiting for further nodes")
     replay = EventReplay(reporter, labelled=False)
-    with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop, _storage() as storage:
+    with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop, _temporary_storage() as storage:
         trainer = _make_trainer(mailbox, work, num_ranks, needed, restarts, storage)
-        fit = _Fit(trainer)
+        fit = _FitThread(trainer)
         fit.start()
         errors: list[tuple[int, Exception]] = []
         is_alive = True
@@ -55,8 +55,8 @@ def train_on_ranks(
             fit.join(POLL_INTERVAL_SECONDS)
             is_alive = fit.is_alive()
             events = cluster.result(mailbox.take.remote())
-            errors += [(int(sender), event[1][0]) for sender, event in events if event[0] == ERROR]
-            replay.play([each for each in events if each[1][0] != ERROR])
+            errors += [(int(sender), event[1][0]) for sender, event in events if event[0] == ERROR_KEY]
+            replay.play([each for each in events if each[1][0] != ERROR_KEY])
             if stop:
                 cluster.result(mailbox.ask_to_stop.remote(stop.signal))
         replay.close()
@@ -71,7 +71,7 @@ def train_on_ranks(
         ) from fit.error
 
 
-class _Fit(threading.Thread):
+class _FitThread(threading.Thread):
     """`fit` of a trainer beside this thread, which shows progress; error: what it raised."""
 
     def __init__(self, trainer: Any) -> None:
@@ -87,7 +87,7 @@ class _Fit(threading.Thread):
 
 
 @contextmanager
-def _storage() -> Iterator[str]:
+def _temporary_storage() -> Iterator[str]:
     """A folder for what Ray Train writes about a training, none of which is needed afterwards."""
     folder = tempfile.mkdtemp(prefix="tfm-ray-")
     try:
@@ -96,7 +96,9 @@ def _storage() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make_trainer(mailbox: Any, work: Work, num_ranks: int, needed: Resources, restarts: int, storage: str) -> Any:
+def _make_trainer(
+    mailbox: Any, work: Work, num_ranks: int, needed: ProcessResources, restarts: int, storage: str
+) -> Any:
     from ray import train
     from ray.train.torch import TorchConfig, TorchTrainer
 
@@ -129,4 +131,4 @@ def _run_rank(config: dict[str, Any]) -> None:
             is_lost_peer = isinstance(error, Stopped) and reporter.stop is None
             if is_lost_peer:
                 raise
-            reporter.add(ERROR, error)
+            reporter.add(ERROR_KEY, error)

@@ -135,7 +135,7 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
             raise
         raise RecipeError(f"--cluster needs ray: {install_command('cluster')}") from None
     if address != AUTO:
-        _check_answers(address)
+        _check_cluster_answers(address)
     _init_ray(ray, address)
     try:
         with open_chunk_store(plan) as store:
@@ -163,7 +163,7 @@ def _init_ray(ray: Any, address: str) -> None:
                 raise RecipeError(f"--cluster {address}: Ray does not start or answer ({reason:.200})") from error
 
 
-def _check_answers(address: str) -> None:
+def _check_cluster_answers(address: str) -> None:
     """Raise RecipeError where nothing answers at an address: Ray itself would try for many minutes."""
     host, _, port = address.rpartition(":")
     try:

@@ -19,7 +19,7 @@ from tfm.pipeline.significance.segment_statistics import (
     segment_statistics,
 )
 
-UNIT_COUNTS: Mapping[str, Callable[[SegmentValues], int | None]] = {
+UNITS_OF_SEGMENT: Mapping[str, Callable[[SegmentValues], int | None]] = {
     "perplexity": lambda segment: segment.pieces,
     "word_perplexity": lambda segment: segment.words,
 }
@@ -143,7 +143,7 @@ def _missing_reason(metric: str, system: System, baseline: System) -> str | None
     segments, num = system.segment_values, len(baseline.segment_values)
     if metric == BITS_PER_CHARACTER and (system.texts is None or len(system.texts.references) > 1):
         return NO_SEGMENT_METRICS_REASON  # which of several references were left out is not known
-    if metric in (*UNIT_COUNTS, BITS_PER_CHARACTER):
+    if metric in (*UNITS_OF_SEGMENT, BITS_PER_CHARACTER):
         if not any(each.log_prob is not None for each in segments):
             return NO_SEGMENT_METRICS_REASON if segments else MISSING_SEGMENT_METRICS_REASON
     elif not segments or not all(metric in each.external for each in segments):
@@ -161,8 +161,8 @@ def _system_statistics(metric: str, systems: Sequence[System], signature: str) -
         return segment_statistics(
             metric, [each.hypotheses for each in texts], texts[0].references, systems[0].evaluation
         )
-    if metric in UNIT_COUNTS:
-        unit = UNIT_COUNTS[metric]
+    if metric in UNITS_OF_SEGMENT:
+        unit = UNITS_OF_SEGMENT[metric]
         return [
             perplexity_statistics(
                 [each.log_prob for each in system.segment_values], [unit(each) for each in system.segment_values]

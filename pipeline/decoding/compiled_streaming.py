@@ -47,20 +47,20 @@ def compiled_stream(
         context: the most pieces that the model reads; with `continue_past_line_end` text goes on from their last half.
         continue_past_line_end: whether the end token is a piece like others; a text ends after `longest` pieces.
     """
-    if _begin_texts(model, [[BOS_ID]], 1) is None:
+    if _start_compiled_texts(model, [[BOS_ID]], 1) is None:
         return None
     choice = _token_choice_of(config)
     limits = (0, longest + 1) if continue_past_line_end else (min(config.min_length, longest), longest)
 
     def begin_texts(pieces: Any) -> CompiledTexts:
-        found = _begin_texts(model, truncate_context(pieces, context), context)
+        found = _start_compiled_texts(model, truncate_context(pieces, context), context)
         assert found is not None
         return found
 
     return _stream_pieces(begin_texts, prompt, config, choice, limits, context, continue_past_line_end)
 
 
-def _begin_texts(model: object, pieces: Any, room: int) -> CompiledTexts | None:
+def _start_compiled_texts(model: object, pieces: Any, room: int) -> CompiledTexts | None:
     """Return texts that begin with pieces (N, T); None where the loop does not apply, or numba is not installed."""
     with use_compiled_kernels(True):
         return make_compiled_texts(model, pieces, room, SPECIAL_IDS)

@@ -141,7 +141,7 @@ class _DecodeShard:
     device: torch.device
     on_done: Callable[[int], None]
 
-    def read(self) -> tuple[Tensor, Layout]:
+    def load_source(self) -> tuple[Tensor, Layout]:
         """The ids (N,) or images (B, ...), and their layout."""
         source, lengths = self.sources.load_batch(self.rows, self.device)
         return source, self.stepper.source_layout(source, lengths)
@@ -155,10 +155,12 @@ def _search_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
             texts = share.sources.source_ids(share.rows)
             if (found := fused_greedy_search(share.stepper, texts, share.rules, share.on_done)) is not None:
                 return found
-        return single_hypothesis_search(share.stepper, *share.read(), share.rules, most=most, on_done=share.on_done)
+        return single_hypothesis_search(
+            share.stepper, *share.load_source(), share.rules, most=most, on_done=share.on_done
+        )
     return beam_search(
         share.stepper,
-        *share.read(),
+        *share.load_source(),
         share.rules,
         beam=config.beam,
         n_best=config.n_best,
@@ -186,7 +188,7 @@ def _sample_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
 
     found = single_hypothesis_search(
         share.stepper,
-        *drawn.read(),
+        *drawn.load_source(),
         rules,
         choose=Sampling(config, keys),
         most=config.batch_sentences * times,

@@ -79,7 +79,7 @@ class NumpyModel:
         encoded = self.source_tokenizer.encode_batch(lines)
         cuts.count_unknown_pieces(self.source_tokenizer, lines, encoded)
         for ids in encoded:
-            cuts.count([len(ids) > most])
+            cuts.count_too_long([len(ids) > most])
             if not ids:
                 yield [EMPTY_TRANSLATION]
                 continue

@@ -30,7 +30,7 @@ class SourceProblems:
     unknown: int = 0
     strange: int = 0
 
-    def count(self, are_too_long: Iterable[bool]) -> None:
+    def count_too_long(self, are_too_long: Iterable[bool]) -> None:
         """Count some lines; are_too_long: whether each is longer than the model reads."""
         each = list(are_too_long)
         self.lines += len(each)

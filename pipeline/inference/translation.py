@@ -85,7 +85,7 @@ def translate_lines(
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
         cuts.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
-        cuts.count(is_too_long(source, loaded.model) for source in sources)
+        cuts.count_too_long(is_too_long(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources, texts), strict=True):
             yield translations if source else [EMPTY_TRANSLATION]
     search.check_no_unused_constraints()
@@ -223,7 +223,7 @@ class _TranslationSearch:
             written = loaded.target_tokenizer.decode_batch(ids)
             if self.replacer is not None:
                 of_each = [read[row] for row, n_best in zip(rows, found, strict=True) for _ in n_best]
-                for place, text in self.replacer.write(of_each, ids).items():
+                for place, text in self.replacer.replace_unknown(of_each, ids).items():
                     written[place] = text
             texts = map(join_to_one_line, written)
             return [[Translation(next(texts), x.score, x.log_prob, x.num_tokens) for x in n_best] for n_best in found]

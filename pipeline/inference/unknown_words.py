@@ -40,7 +40,7 @@ class UnknownWordReplacer:
         self._words = PieceWords(loaded.target_tokenizer)
         self._dictionary = dictionary or {}
 
-    def write(self, sources: Sequence[str], hypotheses: Sequence[Sequence[int]]) -> dict[int, str]:
+    def replace_unknown(self, sources: Sequence[str], hypotheses: Sequence[Sequence[int]]) -> dict[int, str]:
         """Return the texts of the hypotheses that have unknown words, by their places.
 
         Args:
@@ -51,7 +51,7 @@ class UnknownWordReplacer:
         found: dict[int, str] = {}
         for first in range(0, len(rows), CHUNK_PAIRS):
             some = rows[first : first + CHUNK_PAIRS]
-            pairs = [Pair(sources[row], self._words.text_of(hypotheses[row])) for row in some]
+            pairs = [Pair(sources[row], self._words.decode_with_marks(hypotheses[row])) for row in some]
             attention = self._aligner.attention(pairs, [self._head], truncate=True)
             for row, pair, (weights,) in zip(some, pairs, attention, strict=True):
                 found[row] = self._replace(pair, weights)

@@ -77,7 +77,7 @@ def _read_page_answers(campaign: Campaign, text: str) -> Iterator[Answer]:
     if content.get("format") is True or content.get("format") != 1 or not isinstance(content.get("answers"), list):
         raise ValueError("has no answers: it is no file of format 1 that the page of a judge gives")
     campaign.check_fingerprint(content.get("campaign"))
-    judge = campaign.judge(content.get("judge"))
+    judge = campaign.find_judge(content.get("judge"))
     if judge is None:
         raise ValueError(
             f"{quote_value(content.get('judge'))} is not one of the campaign's "

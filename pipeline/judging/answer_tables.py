@@ -25,7 +25,7 @@ def segment_of(item: Item) -> str:
     return f"{item.test}:{item.line}"
 
 
-def scale_value(scale: str) -> RatingValue:
+def scale_reader(scale: str) -> RatingValue:
     """The value that a text was given on a scale."""
     return lambda rating: rating.scores[scale]
 
@@ -50,7 +50,7 @@ def list_judgments(answers: Sequence[Answer], value: RatingValue) -> list[Judgme
     return [
         Judgment(answer.judge, segment_of(answer.item), system, value(rating))
         for answer in answers
-        if answer.item.counts
+        if answer.item.is_counted
         for label, rating in answer.ratings.items()
         if (system := answer.item.by_label[label].system) is not None
     ]
@@ -61,7 +61,7 @@ def list_preferences(answers: Sequence[Answer], systems: Sequence[str]) -> list[
     return [
         preference
         for answer in answers
-        if answer.item.counts
+        if answer.item.is_counted
         for preference in preferences_from_best(
             answer.judge, segment_of(answer.item), *_systems_of_answer(answer, systems)
         )
@@ -100,7 +100,7 @@ def choice_judgments(kind: CampaignKind, answers: Sequence[Answer], systems: Seq
 
     For pairs these are `pair_judgments`; for the best, 1 for a system that is among them, 0 for another.
     """
-    seen = [answer for answer in answers if answer.shown and answer.item.counts]
+    seen = [answer for answer in answers if answer.shown and answer.item.is_counted]
     if kind == "pairwise":
         return pair_judgments(list_preferences(seen, systems))
     found = []
@@ -122,10 +122,12 @@ def judge_stats(campaign: Campaign, answers: Sequence[Answer]) -> list[JudgeStat
                     judge.name,
                     num_items=len(judge.items),
                     num_answered=len(own),
-                    checks=[answer.passed for answer in own.values() if answer.passed is not None],
+                    checks=[answer.check_passed for answer in own.values() if answer.check_passed is not None],
                     repeats=list(_repeat_agreements(campaign.kind, own)),
                     seconds=[answer.seconds for answer in own.values() if answer.seconds is not None],
-                    answers=[text for answer in own.values() if answer.item.counts for text in _click_sequence(answer)],
+                    answers=[
+                        text for answer in own.values() if answer.item.is_counted for text in _click_sequence(answer)
+                    ],
                     num_ties=len(judge.ties),
                 )
             )

@@ -51,7 +51,7 @@ class Answer:
     shown: bool = True
 
     @property
-    def passed(self) -> bool | None:
+    def check_passed(self) -> bool | None:
         """Whether an attention check was passed; None where the item is none.
 
         A damaged text is to be rated below the middle of the first scale (adequacy, score), and never to be preferred.

@@ -82,7 +82,7 @@ class Item(_CampaignModel):
         return {each.label: each for each in self.shown}
 
     @property
-    def counts(self) -> bool:
+    def is_counted(self) -> bool:
         """Whether the item says something of the systems: it is no attention check and was not asked before."""
         return self.check is None and self.repeat_of is None
 
@@ -131,7 +131,7 @@ class Campaign(_CampaignModel):
         """Each judge by name."""
         return {judge.name: judge for judge in self.judges}
 
-    def judge(self, name: object) -> Judge | None:
+    def find_judge(self, name: object) -> Judge | None:
         """The judge of this name; None if there is none, or it is no name."""
         return self.judges_by_name.get(name) if isinstance(name, str) else None
 

@@ -18,7 +18,7 @@ from tfm.pipeline.judging.answer_tables import (
     list_preferences,
     mean_scale,
     pair_judgments,
-    scale_value,
+    scale_reader,
 )
 from tfm.pipeline.judging.answers import Answer, sort_answers
 from tfm.pipeline.judging.campaign import SCALES, Campaign
@@ -189,7 +189,7 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], without: Sequ
         if name not in names:
             raise RecipeError(f"--without {name}: no such judge; answers are from {', '.join(names)}")
     used = [answer for answer in answers if answer.judge not in without]
-    if not any(answer.item.counts for answer in used):
+    if not any(answer.item.is_counted for answer in used):
         raise RecipeError("no answer is left that says something of the systems: give more files, or fewer --without")
     values = _comparison_judgments(campaign, answers)
     judges = judge_verdicts(judge_stats(campaign, answers), values)
@@ -210,7 +210,7 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], without: Sequ
 
 
 def _judged_scales(campaign: Campaign) -> list[tuple[str, RatingValue]]:
-    found = [(name, scale_value(name)) for name in SCALES[campaign.kind]]
+    found = [(name, scale_reader(name)) for name in SCALES[campaign.kind]]
     return [*found, (ERROR_SCALE, error_weight)] if campaign.kind == "esa" else found
 
 

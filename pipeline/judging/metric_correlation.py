@@ -35,12 +35,12 @@ PREFERENCE_SCALE = "preference"
 
 def references_of(campaign: Campaign) -> dict[str, Sequence[str]]:
     """The references of each segment that has any in the campaign."""
-    return {segment_of(item): item.references for item in campaign.items if item.counts and item.references}
+    return {segment_of(item): item.references for item in campaign.items if item.is_counted and item.references}
 
 
 def read_references(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
     """The reference of each segment from the lines of a file. Raises DataError where lines or test sets do not fit."""
-    items = [item for item in campaign.items if item.counts]
+    items = [item for item in campaign.items if item.is_counted]
     tests = list(dict.fromkeys(item.test for item in items))
     if len(tests) > 1:
         raise DataError(f"the campaign is of several test sets ({', '.join(tests)}): its lines name none", file=file)
@@ -98,7 +98,7 @@ def texts_of(findings: Findings) -> dict[JudgedUnit, str]:
     return {
         (segment_of(answer.item), shown.system): shown.text
         for answer in findings.answers
-        if answer.item.counts
+        if answer.item.is_counted
         for shown in answer.item.shown
         if shown.system is not None
     }

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale_reason
-from tfm.pipeline.cluster.processes import choose_resources, run_all
+from tfm.pipeline.cluster.processes import choose_resources, run_jobs
 from tfm.pipeline.cluster.session import connect
 from tfm.pipeline.errors import DataError, RecipeError, Stopped, TfmError
 from tfm.pipeline.recipes import chain
@@ -177,7 +177,7 @@ def run_recipes_on_cluster(
             left = len(running)
 
         needed = choose_resources(cluster, device)
-        errors = run_all(cluster, pieces, needed, reporter=reporter, keep_going=keep_going, on_poll=show)
+        errors = run_jobs(cluster, pieces, needed, reporter=reporter, keep_going=keep_going, on_poll=show)
     for name, error in errors.items():
         if not keep_going or not isinstance(error, (TfmError, OSError)):
             raise error

@@ -207,9 +207,9 @@ def _clean_splits(
 
 def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:
     if config.overlap is None:
-        return HeldOutKeys.of(())
+        return HeldOutKeys.from_pairs(())
     corpora = [each for name, some in splits.all().items() if name != "train" for each in some]
-    return HeldOutKeys.of(pair for corpus in corpora for pair in read_pairs(corpus, online=online))
+    return HeldOutKeys.from_pairs(pair for corpus in corpora for pair in read_pairs(corpus, online=online))
 
 
 def _show(found: _Result, remarks: Iterable[str], reporter: Reporter) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tfm.data.table_keys import SYNTHETIC_FILES
-from tfm.pipeline.cleaning.corpora import as_lines
+from tfm.pipeline.cleaning.corpora import format_lines
 from tfm.pipeline.synthesis.pairs import DROP_REASONS, SyntheticPair
 
 SCORES_FILE = "scores.parquet"
@@ -80,7 +80,7 @@ def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticText:
         for batch in _batches(pairs):
             kept = [pair for pair in batch if pair.dropped is None]
             for file, side in zip(texts, ("input", "output"), strict=True):
-                file.write(as_lines([getattr(pair, side) for pair in kept], is_first=count == 0))
+                file.write(format_lines([getattr(pair, side) for pair in kept], is_first=count == 0))
             if kept:
                 columns = ([getattr(pair, name) for pair in kept] for name in SCHEMA.names)
                 arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]

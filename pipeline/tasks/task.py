@@ -131,7 +131,7 @@ class TaskContext:
 class PassGuide(Protocol):
     """A further loss of a network's pass over the pairs of a batch."""
 
-    def guided(self, model: Any, batch: PairBatch, compute: Callable[[], Loss]) -> Loss:
+    def add_alignment_loss(self, model: Any, batch: PairBatch, compute: Callable[[], Loss]) -> Loss:
         """Return the loss that `compute` returns, with the further one.
 
         Args:

@@ -50,7 +50,7 @@ class Translation(PairTask):
         def compute() -> Loss:
             return self.criterion.loss(model.output, lambda: self._predictions(model, batch))
 
-        return compute() if self.guide is None else self.guide.guided(model, batch, compute)
+        return compute() if self.guide is None else self.guide.add_alignment_loss(model, batch, compute)
 
     def evaluate(self, model: Any, batch: PairBatch) -> Counts:
         """-log p and accuracy of the reference tokens, without smoothing."""

@@ -19,11 +19,11 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.artifacts.compatibility import (
+    both_have_images,
     check_image_shape,
-    check_images_are_of,
+    check_image_size,
     check_source_tokenizer,
     check_tokenizer,
-    have_images,
 )
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
@@ -97,7 +97,7 @@ def check_starting_model(init_from: str, model: ModelConfig, images: ImagesConfi
         from tfm.data.images.decoding import ImageSize  # here, as it needs Pillow
 
         shape = ImageSize(images.height, images.width, 3 if images.colour else 1)
-        check_images_are_of(first, shape, "those of the recipe", "set")
+        check_image_size(first, shape, "those of the recipe", "set")
 
 
 def check_pretrained_fits(
@@ -154,7 +154,7 @@ def keeps_image_statistics(pretrained: Manifest, dataset: Manifest, asked: str) 
     Raises:
         RecipeError: the setting is not the default, and there are no images.
     """
-    has_images = have_images(pretrained, dataset)
+    has_images = both_have_images(pretrained, dataset)
     if asked != "model" and not has_images:
         raise RecipeError(
             f'training.image_statistics = "{asked}" is for models of images, and {pretrained.path} reads none, or the '

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from tfm.pipeline.artifacts.files import raise_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
-from tfm.pipeline.cluster.processes import choose_resources, count_room, run_all
+from tfm.pipeline.cluster.processes import choose_resources, max_processes, run_jobs
 from tfm.pipeline.cluster.session import connect
 from tfm.pipeline.errors import Stopped, TfmError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -227,11 +227,11 @@ def run_workers_on_cluster(job: WorkerJob, place: SearchPlace, address: str, num
     device = load_recipe(job.base, job.sets).training.device
     with connect(address) as cluster:
         needed = choose_resources(cluster, device)
-        number = num_workers or max(1, count_room(cluster, needed))
+        number = num_workers or max(1, max_processes(cluster, needed))
         work = partial(_run_search_worker, place, job.command)
         pieces = {f"worker {each}": work for each in range(1, number + 1)}
         with watch_trials(job) as show:
-            errors = run_all(cluster, pieces, needed, reporter=job.reporter, on_poll=lambda running: show())
+            errors = run_jobs(cluster, pieces, needed, reporter=job.reporter, on_poll=lambda running: show())
     for error in errors.values():
         raise error
 

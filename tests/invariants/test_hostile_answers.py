@@ -68,7 +68,7 @@ def is_refused(file: Path, read: Callable[[], object]) -> bool:
 
 def scored(campaign: Campaign, answers: Sequence[Answer]) -> None:
     """All that is said of answers can be computed and shown."""
-    if not any(answer.item.counts for answer in answers):
+    if not any(answer.item.is_counted for answer in answers):
         return
     found = analyze_answers(campaign, answers)
     assert tables_of_findings(found)

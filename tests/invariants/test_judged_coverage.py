@@ -20,7 +20,7 @@ from tfm.pipeline.judging.statistics.minimums import (
     MIN_SEGMENTS,
 )
 from tfm.pipeline.judging.statistics.preferences import Preference, bradley_terry_strengths
-from tfm.pipeline.judging.statistics.ratings import Judgment, mean_of
+from tfm.pipeline.judging.statistics.ratings import Judgment, estimate_mean
 
 Floats = npt.NDArray[np.float64]
 Ends = tuple[float | None, float | None]
@@ -38,7 +38,7 @@ def weights(without: float) -> Floats:
 
 def mean_panel(values: Floats, shares: Floats, num: int) -> Panel:
     def drawn(rng: np.random.Generator) -> tuple[Ends, float]:
-        found = mean_of(rng.choice(values, p=shares, size=num).tolist(), num)
+        found = estimate_mean(rng.choice(values, p=shares, size=num).tolist(), num)
         return (found.low, found.high), float(values @ shares)
 
     return drawn
@@ -51,7 +51,7 @@ def paired_panel(share: float, better: float, values: Floats, shares: Floats) ->
     def drawn(rng: np.random.Generator) -> tuple[Ends, float]:
         sizes = rng.choice(values, p=shares, size=MIN_DIFFERENCES) * (rng.random(MIN_DIFFERENCES) < share)
         apart = sizes * np.where(rng.random(MIN_DIFFERENCES) < better, 1, -1)
-        found = mean_of(apart.tolist(), MIN_DIFFERENCES)
+        found = estimate_mean(apart.tolist(), MIN_DIFFERENCES)
         return (found.low, found.high), true
 
     return drawn

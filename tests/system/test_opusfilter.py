@@ -90,7 +90,7 @@ def test_scores_and_decisions_are_the_same(both: tuple[list[tuple[str, str]], di
         pytest.importorskip("py3langid", reason="needs the extra `clean`")
     pairs, theirs = both
     off = dict.fromkeys(each for each in CleanConfig.model_fields if each != "external")
-    (made,) = make_rules(CleanConfig.model_validate(off | {rule: config}), HeldOutKeys.of(()))
+    (made,) = make_rules(CleanConfig.model_validate(off | {rule: config}), HeldOutKeys.from_pairs(()))
     sources, targets = zip(*pairs, strict=True)
     found = Measurer([made], everything=True)(Chunk(0, True, sources, targets)).columns
     scores = np.stack([found[column] for column in made.columns], 1)

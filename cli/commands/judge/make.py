@@ -107,7 +107,7 @@ def _workload_table(campaign: "Campaign") -> tuple[list[str], list[list[object]]
     rows: list[list[object]] = []
     for judge in campaign.judges:
         items = [campaign.items_by_id[name] for name in judge.items]
-        counts = [sum(item.counts for item in items), sum(item.repeat_of is not None for item in items)]
+        counts = [sum(item.is_counted for item in items), sum(item.repeat_of is not None for item in items)]
         checks = sum(item.check is not None for item in items)
         rows.append([judge.name, len(items), *counts, checks, len(judge.ties)])
     return ["judge", "items", "asked once", "again", "attention checks", "ties not shown"], rows

@@ -13,7 +13,7 @@ from tfm.pipeline.cleaning.limits import Limit
 from tfm.pipeline.cleaning.recipe_check import TWO_SIDED_RULES
 from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
-from tfm.pipeline.cleaning.rules.corpora.near_duplicates import choose_bands, make_near_duplicate_keys
+from tfm.pipeline.cleaning.rules.corpora.near_duplicates import choose_lsh_bands, make_near_duplicate_keys
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, count_shared_sides
 from tfm.pipeline.cleaning.rules.pairs.copies import measure_copies
 from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup
@@ -116,7 +116,7 @@ def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> Rule:
     if name == "overlap":
         return made(kind="score", measure=partial(count_shared_sides, config=config, held_out=held_out))
     if name == "near_duplicates":
-        bands = choose_bands(config.likeness)[0]
+        bands = choose_lsh_bands(config.likeness)[0]
         return made(kind="dedup_keys", num_keys=bands, measure=make_near_duplicate_keys(config))
     num_keys = {"duplicates": 1, "boilerplate": 2}.get(name, 0)
     kind: CleaningRuleKind = "dedup_keys" if num_keys else "score"

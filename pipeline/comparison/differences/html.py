@@ -95,8 +95,8 @@ def _changes_section(differences: Differences, name: str, changed: SentenceChang
 def _sentence_html(change: SentenceChange, base: str, name: str, by: str) -> str:
     """One segment as both have it; a language that runs from right to left reads from its own side (dir=auto)."""
     entries = [] if change.source is None else [("source", text_as_html(change.source))]
-    entries.append((bidi_isolate(base), _mark_html(change.before, "del")))
-    entries.append((bidi_isolate(name), _mark_html(change.after, "ins")))
+    entries.append((bidi_isolate(base), _highlight_spans(change.before, "del")))
+    entries.append((bidi_isolate(name), _highlight_spans(change.after, "ins")))
     entries += [("reference", text_as_html(text)) for text in change.references]
     inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
     before, after = change.scores
@@ -104,7 +104,7 @@ def _sentence_html(change: SentenceChange, base: str, name: str, by: str) -> str
     return f'<div class="sample"><p>{told}</p><dl>{inner}</dl></div>'
 
 
-def _mark_html(stretches: Sequence[TextSpan], tag: str) -> str:
+def _highlight_spans(stretches: Sequence[TextSpan], tag: str) -> str:
     texts = ((text_as_html(each.text), each.differs) for each in stretches)
     return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
 

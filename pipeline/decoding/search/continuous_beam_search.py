@@ -28,7 +28,7 @@ MIN_SLOTS = 2
 """A state of one sentence cannot be selected twice, so that it could not grow: beside one there is a free slot."""
 IDLE_SOURCE = (EOS_ID,)
 """The source of a slot that no sentence has yet."""
-Found = tuple[Hashable, Hypothesis | DataError]
+FinishedSearch = tuple[Hashable, Hypothesis | DataError]
 """A sentence's key, and its best hypothesis; an error where the model gives no finite probabilities."""
 
 
@@ -80,7 +80,7 @@ class ContinuousBeamSearch:
             self._release(np.array([each == key for each in self._keys]))
 
     @torch.inference_mode()
-    def step(self) -> list[Found]:
+    def step(self) -> list[FinishedSearch]:
         """Let waiting sentences join, extend every hypothesis by a piece, and return the sentences that are done."""
         self._shrink()
         while self._waiting and len(self._found) < self.most:
@@ -99,14 +99,14 @@ class ContinuousBeamSearch:
             self._state = self._state.select(torch.cat([rows, self._rows(0)]))
             self._add_slots(1)
         slot = self._keys.index(None)
-        self._state = self._state.replace(self._rows(slot), self._read(source))
+        self._state = self._state.replace(self._rows(slot), self._initial_state(source))
         longest = max_pieces(len(source), self._config, self._stepper.max_length)
         self._keys[slot], self._found[key] = key, []
         self._num_pieces[slot] = self._num_read[slot] = 0
         self._longest[slot] = longest
         self._beams.reset_slots(np.array([slot]), self._norms[[longest + 1]])
 
-    def _read(self, source: Sequence[int]) -> Any:
+    def _initial_state(self, source: Sequence[int]) -> Any:
         """The state of a source of which nothing is written, of W rows."""
         return self._read_source(source).select(torch.zeros(self._config.beam, dtype=torch.long))
 
@@ -143,7 +143,7 @@ class ContinuousBeamSearch:
             bound=np.ones(count),
         )
 
-    def _extend(self) -> list[Found]:
+    def _extend(self) -> list[FinishedSearch]:
         """A step of `beam_search`, over all slots."""
         beams, width, num_pieces = self._beams, self._config.beam, self._num_pieces
         predict, self._state = self._stepper.step(torch.from_numpy(beams.tokens.ravel()), self._state)
@@ -174,20 +174,25 @@ class ContinuousBeamSearch:
         which no neighbour is to take.
         """
         sums, num_pieces = torch.from_numpy(self._beams.sums), torch.from_numpy(self._num_pieces)
-        free = self._rules(np.full_like(self._longest, NO_LIMIT))
+        free = self._make_logits_processor(np.full_like(self._longest, NO_LIMIT))
         found = best_continuations(predict, free, num_pieces, None, sums, self._config.beam)
         for slot in np.flatnonzero(self._num_pieces >= self._longest):
             one, first = slice(slot, slot + 1), int(slot) * self._config.beam
-            own = partial(_shifted, predict, first)
+            own = partial(_select_predictions, predict, first)
             limited = best_continuations(
-                own, self._rules(self._longest[one]), num_pieces[one], None, sums[one], self._config.beam
+                own,
+                self._make_logits_processor(self._longest[one]),
+                num_pieces[one],
+                None,
+                sums[one],
+                self._config.beam,
             )
             for whole, part in zip(found, limited, strict=True):
                 whole[one] = part
         values, parents, tokens = (each.numpy() for each in found)
         return values, parents, tokens
 
-    def _rules(self, longest: Ids) -> LogitsProcessor:
+    def _make_logits_processor(self, longest: Ids) -> LogitsProcessor:
         """The rules of sentences whose hypotheses have these most pieces (B,), and are free else."""
         limits, none = torch.from_numpy(longest), torch.zeros(len(longest), 0, dtype=torch.long)
         return LogitsProcessor(torch.zeros_like(limits), limits, none, torch.from_numpy(self._norms))
@@ -200,9 +205,9 @@ class ContinuousBeamSearch:
                 ids = tuple(self._beams.pieces[slot, parents[slot, rank], :length].tolist())
                 self._found[key].append(Hypothesis(ids, log_prob / float(self._norms[length + 1]), log_prob))
 
-    def _finish(self, done: Flags) -> list[Found]:
+    def _finish(self, done: Flags) -> list[FinishedSearch]:
         """Free the slots of the sentences that are done (B,), and return these."""
-        answers: list[Found] = []
+        answers: list[FinishedSearch] = []
         for slot in np.flatnonzero(done):
             if (key := self._keys[slot]) is not None:
                 try:
@@ -237,10 +242,10 @@ class ContinuousBeamSearch:
         self._num_pieces, self._num_read = self._num_pieces[slots], self._num_read[slots]
         self._longest = self._longest[slots]
         for slot in np.flatnonzero(worn[slots]):
-            self._state = self._state.replace(self._rows(int(slot)), self._read(IDLE_SOURCE))
+            self._state = self._state.replace(self._rows(int(slot)), self._initial_state(IDLE_SOURCE))
             self._num_read[slot] = 0
 
 
-def _shifted(predict: LogProbFn, first: int, rows: slice) -> Tensor:
+def _select_predictions(predict: LogProbFn, first: int, rows: slice) -> Tensor:
     """The log-probabilities of some rows, counted from the row `first` on."""
     return predict(slice(first + rows.start, first + rows.stop))

@@ -29,7 +29,7 @@ class PairUtility(Protocol):
         """
 
 
-class _CountedNgrams:
+class _NgramCounts:
     """Counts of the n-grams of texts, by order: matches of one text with others are sums of minima."""
 
     def __init__(self, counters: Sequence[Sequence[Counter[object]]]) -> None:
@@ -59,7 +59,7 @@ class SegmentChrf:
     def __init__(self, texts: Sequence[str]) -> None:
         from sacrebleu.metrics.helpers import extract_all_char_ngrams
 
-        self._ngrams = _CountedNgrams([extract_all_char_ngrams(text, CHRF_ORDER) for text in texts])
+        self._ngrams = _NgramCounts([extract_all_char_ngrams(text, CHRF_ORDER) for text in texts])
 
     def __call__(self, hypothesis: int, references: TextIndices) -> Floats:
         """Return the chrF of a text by each of some references."""
@@ -85,7 +85,7 @@ class SegmentBleu:
 
         tokenize = Tokenizer13a()  # type: ignore[no-untyped-call]
         words = [tokenize(text.rstrip()).split() for text in texts]
-        self._ngrams = _CountedNgrams(
+        self._ngrams = _NgramCounts(
             [[extract_word_ngrams(tokens, order) for order in range(1, BLEU_ORDER + 1)] for tokens in words]
         )
 

@@ -79,7 +79,7 @@ _TABLE_INSTRUCTIONS: Mapping[CampaignKind, str] = {
 }
 
 
-def as_text(kind: CampaignKind) -> str:
+def instructions_text(kind: CampaignKind) -> str:
     """The instructions for those who fill in a table."""
     scales = [f"{name} {step}" for name in SCALES[kind] for step in SCALE_STEPS[name]]
     after = "Change nothing else, and save the table as CSV in UTF-8."

@@ -116,7 +116,7 @@ def _log_entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[s
 
 
 def _parse_answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
-    judge = campaign.judge(user)
+    judge = campaign.find_judge(user)
     if judge is None:
         raise ValueError(
             f"user {quote_value(user)} is not one of the campaign's {format_count(len(campaign.judges), 'judge')}"

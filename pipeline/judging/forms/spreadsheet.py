@@ -85,7 +85,7 @@ def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
 def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> Item:
     """The item of a row. Raises ValueError if campaign, judge, item or label is not one of this campaign's."""
     campaign.check_fingerprint(row["campaign"])
-    judge = campaign.judge(row["judge"])
+    judge = campaign.find_judge(row["judge"])
     if judge is None:
         raise ValueError(
             f"{quote_value(row['judge'])} is not one of the campaign's {format_count(len(campaign.judges), 'judge')}"

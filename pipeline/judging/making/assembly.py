@@ -44,7 +44,7 @@ class CampaignSpec:
     seed: int = 1
     show_reference: bool = False
 
-    def check(self, systems: Sequence[System]) -> None:
+    def check_systems(self, systems: Sequence[System]) -> None:
         """Raise RecipeError or DataError where these systems cannot be judged so."""
         if self.num_judges > MAX_JUDGES:
             raise RecipeError(f"--judges {self.num_judges}: a campaign has at most {MAX_JUDGES:,}")
@@ -72,7 +72,7 @@ class CampaignSpec:
 
 def make_campaign(spec: CampaignSpec, systems: Sequence[System]) -> Campaign:
     """The campaign of some systems, each with the one test set to judge: a pure function of `spec` and the texts."""
-    spec.check(systems)
+    spec.check_systems(systems)
     test = segments_of(systems[0])
     # each part has a generator of its own: more judges, or more checks, do not change which segments are drawn
     lines = _seeded_random(spec, "segments").sample(range(len(test.hypotheses)), spec.num_segments)
@@ -122,7 +122,7 @@ class _ItemBuilder:
         drawn = {*lines}
         self.spare = [line for line in range(len(self.test.hypotheses)) if line not in drawn]
 
-    def item(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
+    def label_texts(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
         """An item that has no id yet, its texts (system, text) labelled in this order."""
         labelled = (
             ShownText(label=SYSTEM_LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown)
@@ -141,9 +141,9 @@ class _ItemBuilder:
         """The item of a judge for a segment, its texts in random order."""
         line = self.lines[asked.segment]
         systems = [self.systems[number] for number in rng.sample(asked.systems, len(asked.systems))]
-        return self.item(line, [(system.name, segments_of(system).hypotheses[line]) for system in systems])
+        return self.label_texts(line, [(system.name, segments_of(system).hypotheses[line]) for system in systems])
 
-    def check(self, kind: CampaignKind, line: int, rng: Random) -> Item | None:
+    def make_check(self, kind: CampaignKind, line: int, rng: Random) -> Item | None:
         """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
 
         None where this segment's text cannot be spoiled.
@@ -158,7 +158,7 @@ class _ItemBuilder:
             return None
         shown = rng.sample([*texts, whole], len(texts) + 1) if kind in ("pairwise", "best") else texts
         damaged = tuple(SYSTEM_LABELS[place] for place, text in enumerate(shown) if text != whole)
-        return self.item(line, [(None, text) for text in shown], check=AttentionCheck(damaged=damaged))
+        return self.label_texts(line, [(None, text) for text in shown], check=AttentionCheck(damaged=damaged))
 
 
 def _make_judge_items(
@@ -179,7 +179,7 @@ def _make_judge_items(
             yield firsts[number]
         elif kind == "repeat":
             again = [(each.system, each.text) for each in reversed(firsts[number].shown)]
-            yield texts.item(firsts[number].line - 1, again, repeat_of=str(repeated_places[number]))
+            yield texts.label_texts(firsts[number].line - 1, again, repeat_of=str(repeated_places[number]))
         else:
             yield checks[number]
     yield from (item for item in all_items if _is_tie(spec.kind, item))
@@ -190,7 +190,7 @@ def _make_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: int, rng: 
     found: list[Item] = []
     lines = [*rng.sample(texts.spare, len(texts.spare)), *rng.sample(texts.lines, len(texts.lines))]
     for line in lines if num_checks else ():
-        item = texts.check(spec.kind, line, rng)
+        item = texts.make_check(spec.kind, line, rng)
         found += [] if item is None else [item]
         if len(found) == num_checks:
             return found

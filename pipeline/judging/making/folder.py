@@ -7,7 +7,7 @@ from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomical
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.judging.campaign import CAMPAIGN_FILE, Campaign, read_campaign, write_campaign
-from tfm.pipeline.judging.forms.instructions import as_text
+from tfm.pipeline.judging.forms.instructions import instructions_text
 from tfm.pipeline.judging.forms.page import judge_page
 from tfm.pipeline.judging.forms.pearmut import format_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet
@@ -38,7 +38,7 @@ def judge_forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
     for judge in campaign.judges:
         yield f"{judge.name}.html", judge_page(campaign, judge)
         yield f"{judge.name}.csv", make_spreadsheet(campaign, judge)
-    yield "instructions.txt", as_text(campaign.kind)
+    yield "instructions.txt", instructions_text(campaign.kind)
     yield "pearmut.json", format_pearmut(campaign)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import ttest_ind
 
 from tfm.pipeline.judging.statistics.minimums import MIN_DIFFERENCES, MIN_SEGMENTS, values_problem
-from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, mean_of, segment_means
+from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, estimate_mean, segment_means
 from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
 from tfm.pipeline.significance.intervals import IntervalOrReason
 from tfm.pipeline.significance.paired_tests import compare_systems
@@ -75,7 +75,7 @@ def paired_test(
     a, b = [mine[segment] for segment in both], [theirs[segment] for segment in both]
     versus = compare_systems([statistics_of(b), statistics_of(a)])[1].versus
     p = 1.0 if versus is None else versus.p  # None of one segment: to swap it changes nothing
-    found = mean_of([x - y for x, y in zip(a, b, strict=True)], fewest)
+    found = estimate_mean([x - y for x, y in zip(a, b, strict=True)], fewest)
     ends = found.low, found.high
     return DifferenceTest(
         first, second, True, found.value, *ends, len(both), len(both), p, p, no_interval_reason=found.no_interval_reason

@@ -20,7 +20,7 @@ from tfm.pipeline.judging.statistics.minimums import (
     differ_from_mode,
     round_to_digits,
 )
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, percentiles
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, percentile_bounds
 from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
 
 Floats = npt.NDArray[np.float64]
@@ -135,7 +135,7 @@ def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence
     if problem is None:
         drawn = bootstrap_counts(len(segments), NUM_DRAWS)
         again = bradley_terry(np.tensordot(drawn, counts, 1))
-        low, high = np.percentile(again, percentiles(len(segments)), axis=0).tolist()
+        low, high = np.percentile(again, percentile_bounds(len(segments)), axis=0).tolist()
     found = []
     for i, system in enumerate(systems):
         own = [

@@ -72,7 +72,7 @@ def estimate_interval(
     apart: Mapping[str, Sequence[Sequence[bool]]],
     num_draws: int = NUM_DRAWS,
 ) -> Estimate:
-    """A figure of units with the `percentiles` of it over bootstrap draws of whole segments.
+    """A figure of units with the `percentile_bounds` of it over bootstrap draws of whole segments.
 
     of_draws: the figure (D,) of draws that hold each unit as often as an array (D, units) says; nan: not defined, left
     out. apart: by reason, which units differ, each time one flag a unit. No interval of fewer than MIN_SEGMENTS, nor
@@ -91,11 +91,11 @@ def estimate_interval(
     bootstrap_values = bootstrap_values[~np.isnan(bootstrap_values)]
     if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING_TOLERANCE * np.abs(bootstrap_values).max():
         return Estimate(value, no_interval_reason=IDENTICAL_DRAWS_REASON)
-    low, high = np.percentile(bootstrap_values, percentiles(len(segments)))
+    low, high = np.percentile(bootstrap_values, percentile_bounds(len(segments)))
     return Estimate(value, float(low), float(high))
 
 
-def percentiles(num_segments: int) -> tuple[float, float]:
+def percentile_bounds(num_segments: int) -> tuple[float, float]:
     """Between which bootstrap figures are 95 % of those of other texts: 2.5 and 97.5 of many segments, wider of few.
 
     With n segments 100 Φ(− √(n / (n − 1)) t(n − 1)), so that the interval of a mean is about Student's: the expanded
@@ -116,7 +116,7 @@ def segment_means(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
     }
 
 
-def mean_of(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> MeanRating:
+def estimate_mean(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> MeanRating:
     """The mean of one value a segment, and of `fewest` segments or more Student's t interval: mean ± t(n − 1) s / √n.
 
     It is about other segments, judged by the same judges. None where fewer than MIN_DIFFERENCES segments differ from
@@ -137,8 +137,10 @@ def values_vary(values: Sequence[float]) -> bool:
 
 
 def mean_ratings(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, MeanRating]:
-    """The mean of each system over its segments, each segment by the mean of its judges; intervals as `mean_of`."""
-    return {system: mean_of(list(segments.values()), fewest) for system, segments in segment_means(judgments).items()}
+    """The mean of each system over its segments, each segment by the mean of its judges; intervals as `estimate_mean`."""
+    return {
+        system: estimate_mean(list(segments.values()), fewest) for system, segments in segment_means(judgments).items()
+    }
 
 
 def z_scores(judgments: Sequence[Judgment]) -> tuple[list[Judgment], list[str]]:

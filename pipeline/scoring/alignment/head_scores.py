@@ -23,7 +23,7 @@ class HeadScores:
 
     def row(self) -> tuple[object, ...]:
         """Return the cells of COLUMNS."""
-        return *self.head.cells(), *(f"{each.score:.2f}" for each in self.scores.values())
+        return *self.head.table_row(), *(f"{each.score:.2f}" for each in self.scores.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return the scores with the head."""

@@ -5,7 +5,7 @@ Legend: L layers · H heads · T pieces of the translation · S pieces of the so
 
 import numpy as np
 
-from tfm.pipeline.alignment.word_pieces import choose_weights
+from tfm.pipeline.alignment.word_pieces import alignment_weights
 from tfm.pipeline.attention_page.attended import AttentionTrace
 from tfm.pipeline.attention_page.reading import trace_attention
 from tfm.pipeline.config import GuidedAlignmentConfig
@@ -58,4 +58,4 @@ def _alignment_weights(
     begin = rows - 1 - num_targets
     if first < 0 or begin < 0:
         return None
-    return choose_weights([each[:, begin:, first:last] for each in whole], guided)
+    return alignment_weights([each[:, begin:, first:last] for each in whole], guided)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tfm.model.numpy_inference.cross_attention_weights import cross_attention_weights
-from tfm.pipeline.alignment.word_pieces import choose_weights
+from tfm.pipeline.alignment.word_pieces import alignment_weights
 from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.serving.text.alignment import Alignment
 from tfm.tokenizer.special import BOS_ID, EOS_ID
@@ -26,6 +26,6 @@ def align_by_numpy(model: NumpyModel, source: str, target: str) -> Alignment | N
     read = [*model.source_tokenizer.encode(source), EOS_ID]
     tokens = [BOS_ID, *(number for number, _, _ in targets)]
     layers = cross_attention_weights(model.network, read, tokens).astype(np.float64)
-    weights = choose_weights(list(layers), model.guided)
+    weights = alignment_weights(list(layers), model.guided)
     spans = [tuple((start, end) for _, start, end in pieces) for pieces in (sources, targets)]
     return Alignment(spans[0], spans[1], weights[:, -1 - len(sources) : -1])

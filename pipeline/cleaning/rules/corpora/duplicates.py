@@ -4,13 +4,13 @@ OpusFilter's `remove_duplicates` is the same (marks: `letters_only`, of its kind
 """
 
 from tfm.pipeline.cleaning.rules.corpora.config import DuplicatesConfig
-from tfm.pipeline.cleaning.rules.corpora.text_keys import FOLDS, Keys, hash_texts
+from tfm.pipeline.cleaning.rules.corpora.text_keys import TEXT_NORMALIZERS, Keys, hash_texts
 from tfm.pipeline.cleaning.text_batch import PairBatch
 
 
 def duplicate_keys(pairs: PairBatch, config: DuplicatesConfig) -> Keys:
     """(n, 1) a key of each pair, or of one side of it."""
-    fold = FOLDS[config.ignore]
+    fold = TEXT_NORMALIZERS[config.ignore]
     if config.sides == "pair" and pairs.has_source:
         sides = zip(pairs.source.texts, pairs.target.texts, strict=True)
         return hash_texts(f"{fold(source)}\n{fold(target)}" for source, target in sides).reshape(-1, 1)

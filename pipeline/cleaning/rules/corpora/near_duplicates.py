@@ -21,7 +21,7 @@ MAX_BANDS = 10
 SEED = 1
 
 
-def choose_bands(likeness: float) -> tuple[int, int]:
+def choose_lsh_bands(likeness: float) -> tuple[int, int]:
     """Return bands b and minima a band r whose probability is nearest to a half at a likeness, with the most minima."""
     rows = max(1, math.floor(math.log(1 - 0.5 ** (1 / MAX_BANDS)) / math.log(likeness)))
     bands = round(math.log(0.5) / math.log(1 - likeness**rows))
@@ -38,7 +38,7 @@ def make_near_duplicate_keys(config: NearDuplicatesConfig) -> Callable[[PairBatc
         from rensa import RMinHash
     except ImportError:
         raise missing_package_error("near_duplicates", "rensa") from None
-    bands, rows = choose_bands(config.likeness)
+    bands, rows = choose_lsh_bands(config.likeness)
     factors = splitmix64(np.arange(1, config.shingle + 1, dtype=np.uint64)) | np.uint64(1)
     band_factors = splitmix64(np.arange(1, rows + 1, dtype=np.uint64)) | np.uint64(1)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfm.pipeline.cleaning.rules.corpora.config import OverlapConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, hash_texts
-from tfm.pipeline.cleaning.text_batch import Bools, Floats, PairBatch, column
+from tfm.pipeline.cleaning.text_batch import Bools, Floats, PairBatch, as_column
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class HeldOutKeys:
     pairs: Keys
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> "HeldOutKeys":
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> "HeldOutKeys":
         """Return the keys of some pairs; texts that are empty are no text."""
         folded = [(fold_spelling(source), fold_spelling(target)) for source, target in pairs]
         sources, targets = (np.unique(hash_texts(each[side] for each in folded if each[side])) for side in (0, 1))
@@ -33,11 +33,11 @@ def count_shared_sides(pairs: PairBatch, config: OverlapConfig, held_out: HeldOu
     """(n, 1) 1 where a pair is shared with the held-out data, 0 where it is not."""
     folded = [[fold_spelling(text) for text in side.texts] for side in (pairs.source, pairs.target)]
     if config.sides == "both" and pairs.has_source:
-        return column(_is_in(_pair_keys(zip(*folded, strict=True)), held_out.pairs))
+        return as_column(_is_in(_pair_keys(zip(*folded, strict=True)), held_out.pairs))
     shared = _is_in(hash_texts(folded[1]), held_out.targets)
     if pairs.has_source:
         shared |= _is_in(hash_texts(folded[0]), held_out.sources)
-    return column(shared)
+    return as_column(shared)
 
 
 def _pair_keys(folded: Iterable[tuple[str, str]]) -> Keys:

@@ -27,7 +27,7 @@ def fold_spelling(text: str) -> str:
     return (" ".join(text.split()) if text.isascii() else normalize_whitespace(text)).casefold()
 
 
-def letters_alone(text: str) -> str:
+def keep_letters(text: str) -> str:
     """Return the letters of a text, small."""
     return str(NO_LETTER_PATTERN.sub("", text)).casefold()
 
@@ -37,5 +37,5 @@ def fold_numbers(text: str) -> str:
     return str(DIGITS_PATTERN.sub("0", fold_spelling(text)))
 
 
-FOLDS: dict[str, Callable[[str], str]] = {"nothing": str, "case": fold_spelling, "marks": letters_alone}
+TEXT_NORMALIZERS: dict[str, Callable[[str], str]] = {"nothing": str, "case": fold_spelling, "marks": keep_letters}
 """By what makes no difference: the function that takes it away."""

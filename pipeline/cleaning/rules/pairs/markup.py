@@ -9,14 +9,14 @@ import numpy as np
 import regex
 
 from tfm.pipeline.cleaning.rules.pairs.config import MarkupConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
 
 MAX_TAG_LENGTH = 200
 MARKUP_PATTERN = regex.compile(
     rf"https?://[^\s<>\"]+|www\.[^\s<>\"]+|[\w.+-]{{1,64}}@[\w-]{{1,64}}\.[\w.-]{{1,64}}"
     rf"|</?[A-Za-z][^<>]{{0,{MAX_TAG_LENGTH}}}>|\{{\w{{0,40}}\}}|%\(\w{{1,40}}\)[a-z]|&\w{{1,10}};"
 )
-HINTS = frozenset("@<{%&")
+MARKUP_CHARACTERS = frozenset("@<{%&")
 """Characters of which each kind has one, but for web addresses, which have a full stop or a colon between letters."""
 
 
@@ -25,16 +25,16 @@ def measure_markup(pairs: PairBatch, config: MarkupConfig) -> Floats:
     scores = np.ones(len(pairs))
     for row, both in enumerate(zip(*(side.texts for side in pairs.sides), strict=True)):
         if any(map(_may_have_markup, both)):
-            source, target = (Counter(_trim(each) for each in MARKUP_PATTERN.findall(text)) for text in both)
+            source, target = (Counter(_strip_full_stop(each) for each in MARKUP_PATTERN.findall(text)) for text in both)
             union = (source | target).total()
             scores[row] = (source & target).total() / union if union else 1.0
-    return column(scores)
+    return as_column(scores)
 
 
 def _may_have_markup(text: str) -> bool:
-    return "://" in text or "www." in text or not HINTS.isdisjoint(text)
+    return "://" in text or "www." in text or not MARKUP_CHARACTERS.isdisjoint(text)
 
 
-def _trim(text: str) -> str:
+def _strip_full_stop(text: str) -> str:
     """Return an address without the full stop of its sentence."""
     return text.rstrip(".,;:!?)")

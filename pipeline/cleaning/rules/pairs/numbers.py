@@ -9,7 +9,7 @@ import numpy as np
 import regex
 
 from tfm.pipeline.cleaning.rules.pairs.config import NumbersConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
 
 NO_DIGIT_PATTERN = regex.compile("[^1-9]+")
 
@@ -17,8 +17,8 @@ NO_DIGIT_PATTERN = regex.compile("[^1-9]+")
 def measure_numbers(pairs: PairBatch, config: NumbersConfig) -> Floats:
     """(n, 1) the likeness of the digits of both sides."""
     source, target = ([NO_DIGIT_PATTERN.sub("", text) for text in side.texts] for side in pairs.sides)
-    return column(np.array([_likeness(*both) for both in zip(source, target, strict=True)]))
+    return as_column(np.array([_number_similarity(*both) for both in zip(source, target, strict=True)]))
 
 
-def _likeness(source: str, target: str) -> float:
+def _number_similarity(source: str, target: str) -> float:
     return 1.0 if source == target else SequenceMatcher(None, source, target).ratio()

@@ -6,7 +6,7 @@ OpusFilter's LengthRatioFilter is the same, but drops a pair whose ratio is just
 import numpy as np
 
 from tfm.pipeline.cleaning.rules.pairs.config import RatioConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column, lengths_of
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column, lengths_of
 
 
 def measure_ratio(pairs: PairBatch, config: RatioConfig) -> Floats:
@@ -15,4 +15,4 @@ def measure_ratio(pairs: PairBatch, config: RatioConfig) -> Floats:
     shorter, longer = np.minimum.reduce(lengths), np.maximum.reduce(lengths)
     ratios = np.where(longer > 0, np.inf, 0.0)
     np.divide(longer, shorter, out=ratios, where=shorter > 0)
-    return column(ratios)
+    return as_column(ratios)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tfm.pipeline.cleaning.rules.texts.config import EmptyConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
 
 
 def count_filled_sides(pairs: PairBatch, config: EmptyConfig) -> Floats:
@@ -11,4 +11,4 @@ def count_filled_sides(pairs: PairBatch, config: EmptyConfig) -> Floats:
     filled = np.ones(len(pairs), np.bool_)
     for side in pairs.sides:
         filled &= side.num_words > 0
-    return column(filled)
+    return as_column(filled)

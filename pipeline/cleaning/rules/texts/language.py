@@ -12,7 +12,7 @@ import numpy as np
 from tfm.data.errors import format_names
 from tfm.pipeline.cleaning.packages import missing_package_error
 from tfm.pipeline.cleaning.rules.texts.config import LanguageConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
 from tfm.pipeline.errors import RecipeError
 
 
@@ -52,6 +52,6 @@ def make_language_measure(config: LanguageConfig) -> Callable[[PairBatch], Float
         for side, code in ((pairs.source, config.source), (pairs.target, config.target)):
             if code is not None and (side is pairs.target or pairs.has_source):
                 scores = np.minimum(scores, [probability(text, code) for text in side.texts])
-        return column(scores)
+        return as_column(scores)
 
     return measure

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfm.pipeline.cleaning.character_sets import letters
 from tfm.pipeline.cleaning.rules.texts.config import LettersConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
 
 
 def measure_letters(pairs: PairBatch, config: LettersConfig) -> Floats:
@@ -16,4 +16,4 @@ def measure_letters(pairs: PairBatch, config: LettersConfig) -> Floats:
     for side in pairs.sides:
         found = side.count(letters()[side.characters])
         shares = np.minimum(shares, np.where(side.lengths > 0, found / np.maximum(side.lengths, 1), 1.0))
-    return column(shares)
+    return as_column(shares)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfm.pipeline.cleaning.character_sets import letters, letters_of_script
 from tfm.pipeline.cleaning.rules.texts.config import ScriptConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, column
+from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
 
 
 def measure_script(pairs: PairBatch, config: ScriptConfig) -> Floats:
@@ -18,4 +18,4 @@ def measure_script(pairs: PairBatch, config: ScriptConfig) -> Floats:
             continue
         found, of_script = (side.count(table[side.characters]) for table in (letters(), letters_of_script(script)))
         shares = np.minimum(shares, np.where(found > 0, of_script / np.maximum(found, 1), 1.0))
-    return column(shares)
+    return as_column(shares)

@@ -98,7 +98,7 @@ def test_each_piece_has_the_word_it_is_in(kind: Any) -> None:
         chosen = draw.choices([*TEXTS[1].split(), "snow", "runs"], k=draw.randint(1, 9))
         text = " ".join(chosen)
         ids = tokenizer.encode(text)
-        found = words.words_of(ids, text)
+        found = words.word_indices(ids, text)
         assert len(found) == len(ids)
         for place, word in enumerate(chosen):
             pieces = [number for number, of in zip(ids, found, strict=True) if of == place]

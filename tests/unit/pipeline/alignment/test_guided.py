@@ -196,7 +196,7 @@ def test_links_are_read_of_each_row(dataset: Path, links: Path) -> None:
     data = load_dataset(dataset)
     found = read_piece_links(links, data.train, load_tokenizer_pair(data.tokenizer_folder))
     assert found.num_linked_rows == len(found) == len(data.train)
-    pair, target, source = found.take(np.array([3, 0]))
+    pair, target, source = found.links_of_rows(np.array([3, 0]))
     assert np.array_equal(target, source)
     lengths = data.train.source_lengths[[3, 0]]
     assert np.array_equal(np.bincount(pair), lengths)

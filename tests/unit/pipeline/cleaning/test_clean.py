@@ -179,8 +179,8 @@ def test_killed_it_goes_on_where_it_was_and_ends_with_the_same_bytes(
     calls: list[int] = []
     owner, name, last = {
         "measuring": (measurement.Measurer, "__call__", 5),
-        "scoring": (late_scores, "_fill", 3),
-        "writing": (output, "as_lines", 6),
+        "scoring": (late_scores, "_spread_scores", 3),
+        "writing": (output, "format_lines", 6),
     }[moment]
     real = getattr(owner, name)
 

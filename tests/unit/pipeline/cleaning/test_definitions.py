@@ -192,13 +192,13 @@ def _controls(action: str) -> object:
 
 
 def test_pairs_that_tests_have_are_known_by_either_side_or_both() -> None:
-    held_out = HeldOutKeys.of([("A  dog", "Ein Hund"), ("", "leer")])
+    held_out = HeldOutKeys.from_pairs([("A  dog", "Ein Hund"), ("", "leer")])
     pairs = [("a dog", "x"), ("y", "EIN HUND"), ("A dog", "Ein hund"), ("", "voll"), ("b", "c")]
     either = count_shared_sides(batch(pairs), OverlapConfig(), held_out)[:, 0]
     assert either.tolist() == [1, 1, 1, 0, 0]
     both = count_shared_sides(batch(pairs), OverlapConfig(sides="both"), held_out)[:, 0]
     assert both.tolist() == [0, 0, 1, 0, 0]
-    assert not count_shared_sides(batch(pairs), OverlapConfig(), HeldOutKeys.of([])).any()
+    assert not count_shared_sides(batch(pairs), OverlapConfig(), HeldOutKeys.from_pairs([])).any()
 
 
 @given(st.lists(st.lists(st.integers(0, 4), min_size=6, max_size=6), min_size=1, max_size=3))
@@ -218,7 +218,7 @@ def test_near_duplicates_are_found_as_often_as_the_curve_says() -> None:
     from tfm.pipeline.cleaning.rules.corpora.config import NearDuplicatesConfig
 
     draw, config = random.Random(1), NearDuplicatesConfig(likeness=0.7)
-    bands, rows = near.choose_bands(0.7)
+    bands, rows = near.choose_lsh_bands(0.7)
     texts = []
     for _ in range(1500):
         words = [f"{draw.randrange(10**6):06}" for _ in range(12)]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.recording_reporter import Listening
 from tests.unit.pipeline.cluster.test_mailbox import Handle, ray  # noqa: F401  (a fixture)
-from tfm.pipeline.cluster.processes import Resources, choose_resources, count_room, num_threads, run_all
+from tfm.pipeline.cluster.processes import ProcessResources, choose_resources, max_processes, num_threads, run_jobs
 from tfm.pipeline.cluster.session import ClusterSession
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.runtime.progress import Reporter
@@ -80,13 +80,13 @@ def fail(*, reporter: Reporter) -> None:
     raise DataError("bad line")
 
 
-ONE = Resources(1, 0.0)
+ONE = ProcessResources(1, 0.0)
 
 
 def test_all_pieces_run_and_their_lines_have_their_names() -> None:
     talk, polled = Listening(), list[list[str]]()
     on = cluster({"CPU": 1.0})
-    assert run_all(on, {"a": say, "b": say}, ONE, reporter=talk, on_poll=polled.append) == {}
+    assert run_jobs(on, {"a": say, "b": say}, ONE, reporter=talk, on_poll=polled.append) == {}
     assert talk.lines == ["a: hello", "b: hello"]
     assert polled == [["b"], []]
     assert on.ray.asked[0]["max_retries"] > 0
@@ -94,10 +94,10 @@ def test_all_pieces_run_and_their_lines_have_their_names() -> None:
 
 def test_an_error_stops_what_has_not_begun_unless_the_others_go_on() -> None:
     pieces = {"a": say, "b": fail, "c": say}
-    found = run_all(cluster({"CPU": 1.0}), pieces, ONE, reporter=Listening())
+    found = run_jobs(cluster({"CPU": 1.0}), pieces, ONE, reporter=Listening())
     assert [(name, type(error)) for name, error in found.items()] == [("b", DataError), ("c", Stopped)]
     talk = Listening()
-    found = run_all(cluster({"CPU": 1.0}), pieces, ONE, reporter=talk, keep_going=True)
+    found = run_jobs(cluster({"CPU": 1.0}), pieces, ONE, reporter=talk, keep_going=True)
     assert list(found) == ["b"]
     assert talk.lines == ["a: hello", "c: hello"]
 
@@ -105,11 +105,11 @@ def test_an_error_stops_what_has_not_begun_unless_the_others_go_on() -> None:
 def test_a_process_takes_threads_and_a_gpu_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     cpus, gpus = {"CPU": 5.0}, {"CPU": 8.0, "GPU": 3.0}
-    assert choose_resources(cluster(cpus), "auto") == Resources(2, 0.0)
-    assert choose_resources(cluster(cpus, gpus), "auto") == Resources(2, 1.0)
-    assert choose_resources(cluster(cpus, gpus), "cpu") == Resources(2, 0.0)
-    assert count_room(cluster(cpus, gpus), Resources(2, 0.0)) == 2 + 4
-    assert count_room(cluster(cpus, gpus), Resources(2, 1.0)) == 3
+    assert choose_resources(cluster(cpus), "auto") == ProcessResources(2, 0.0)
+    assert choose_resources(cluster(cpus, gpus), "auto") == ProcessResources(2, 1.0)
+    assert choose_resources(cluster(cpus, gpus), "cpu") == ProcessResources(2, 0.0)
+    assert max_processes(cluster(cpus, gpus), ProcessResources(2, 0.0)) == 2 + 4
+    assert max_processes(cluster(cpus, gpus), ProcessResources(2, 1.0)) == 3
     for on, device in ((cluster(cpus), "cuda"), (cluster({"CPU": 1.0}), "auto")):
         with pytest.raises(RecipeError, match="no node has 2 processors"):
             choose_resources(on, device)

@@ -51,7 +51,7 @@ def test_the_path_without_torch_warns_of_it_too():
 
 def test_a_line_of_letters_without_pieces_is_unknown_and_an_empty_one_is_not():
     tokenizer, problems, said = tiny_model().source_tokenizer, SourceProblems(), Listening()
-    problems.count([False, False])
+    problems.count_too_long([False, False])
     problems.count_unknown_pieces(tokenizer, ["한국어", " "], [[], []])
     problems.warn(said, 95)
     assert said.warnings[0].startswith("1 of 2 sources consists")

@@ -83,7 +83,7 @@ def test_texts_without_unknown_words_stay_as_they_are() -> None:
     assert replaced != plain
     replacer = UnknownWordReplacer(loaded)
     known = loaded.target_tokenizer.encode("a dog .")
-    assert replacer.write(["zebras", "zebras"], [known, [*known, UNK_ID]]) == {1: "a dog . zebras"}
+    assert replacer.replace_unknown(["zebras", "zebras"], [known, [*known, UNK_ID]]) == {1: "a dog . zebras"}
     for line, some in zip(LINES, replaced, strict=True):
         tokenizer = loaded.target_tokenizer
         vocabulary = {tokenizer.surface(number).strip() for number in range(tokenizer.vocab_size)}
@@ -102,19 +102,19 @@ def test_a_translation_does_not_depend_on_its_batch() -> None:
     assert together == [some for line in LINES for some in translated(loaded, config, [line])]
     ids = [loaded.target_tokenizer.encode(f"zebras {line} zebras") for line in LINES]
     replacer = UnknownWordReplacer(loaded)
-    assert replacer.write(LINES, ids) == {
+    assert replacer.replace_unknown(LINES, ids) == {
         row: text
         for row in range(len(LINES))
-        for text in replacer.write(LINES[row : row + 1], ids[row : row + 1]).values()
+        for text in replacer.replace_unknown(LINES[row : row + 1], ids[row : row + 1]).values()
     }
 
 
 def test_a_dictionary_translates_words() -> None:
     loaded = word_model()
     ids = [[UNK_ID]]
-    assert UnknownWordReplacer(loaded).write(["zebras"], ids) == {0: "zebras"}
-    assert UnknownWordReplacer(loaded, {"zebras": "Zebras"}).write(["zebras"], ids) == {0: "Zebras"}
-    assert UnknownWordReplacer(loaded, {"dogs": "Hunde"}).write(["zebras"], ids) == {0: "zebras"}
+    assert UnknownWordReplacer(loaded).replace_unknown(["zebras"], ids) == {0: "zebras"}
+    assert UnknownWordReplacer(loaded, {"zebras": "Zebras"}).replace_unknown(["zebras"], ids) == {0: "Zebras"}
+    assert UnknownWordReplacer(loaded, {"dogs": "Hunde"}).replace_unknown(["zebras"], ids) == {0: "zebras"}
 
 
 def test_models_of_other_pieces_and_ensembles_are_refused() -> None:

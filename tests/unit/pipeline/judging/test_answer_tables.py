@@ -12,7 +12,7 @@ from tfm.pipeline.judging.answer_tables import (
     list_preferences,
     mean_scale,
     pair_judgments,
-    scale_value,
+    scale_reader,
 )
 from tfm.pipeline.judging.answers import Answer, ErrorSpan, Rating, tie_answers
 from tfm.pipeline.judging.campaign import AttentionCheck, Campaign, CampaignKind, Item, Judge, ShownText
@@ -48,7 +48,7 @@ def test_checks_and_repeats_are_no_ratings() -> None:
         Answer("j", items[1], 2.0, {"A": marks(4, 5), "B": marks(3, 2)}),
         Answer("j", items[2], None, {"A": marks(2, 5)}),
     ]
-    assert list_judgments(answers, scale_value("adequacy")) == [
+    assert list_judgments(answers, scale_reader("adequacy")) == [
         Judgment("j", "t:1", "x", 1),
         Judgment("j", "t:1", "y", 5),
     ]

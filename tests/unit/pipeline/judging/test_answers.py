@@ -148,7 +148,7 @@ def test_a_check_is_passed_by_who_sees_the_damage(
     labels = "AB" if kind == "pairwise" else "A"
     of = campaign(kind, item(1, labels, check=AttentionCheck(damaged=("A",))), item(2, labels))
     rows = [{"item": name, "answer": answer} for name in ("i1", "i2")]
-    assert [each.passed for each in read_answers(of, [answers_file(tmp_path / "a", of, rows)])] == [passed, None]
+    assert [each.check_passed for each in read_answers(of, [answers_file(tmp_path / "a", of, rows)])] == [passed, None]
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def test_references_from_a_file(tmp_path: Path) -> None:
 def test_references_of_another_number_of_lines_than_the_test_set_are_refused(tmp_path: Path) -> None:
     """Also where they have every line that was drawn: they are shifted, or of another test set."""
     found = judged(tmp_path, "likert", seed=1, segments=12, judges=[panel.careful])
-    num, last = found.campaign.num_lines, max(item.line for item in found.campaign.items if item.counts)
+    num, last = found.campaign.num_lines, max(item.line for item in found.campaign.items if item.is_counted)
     assert num is not None
     for given in (num - 1, num + 1):
         (tmp_path / "references").write_text("word\n" * given, encoding="utf-8")

@@ -25,9 +25,9 @@ def spread(counts: Counter[object]) -> int:
 
 def firsts(of: Campaign, name: str) -> list[Item]:
     """What a judge is asked for the first time, also what is not shown."""
-    judge = of.judge(name)
+    judge = of.find_judge(name)
     assert judge is not None
-    return [item for each in (*judge.items, *judge.ties) if (item := of.items_by_id[each]).counts]
+    return [item for each in (*judge.items, *judge.ties) if (item := of.items_by_id[each]).is_counted]
 
 
 @pytest.mark.parametrize("number", range(2, 12))
@@ -121,12 +121,12 @@ def test_the_stated_share_comes_twice_and_as_checks(kind: CampaignKind, repeats:
     of = campaign(
         kind, systems(3, 110), num_segments=40, num_judges=3, repeat_share=repeats, attention_check_share=checks
     )
-    judged = {item.line for item in of.items if item.counts}
+    judged = {item.line for item in of.items if item.is_counted}
     for judge in of.judges:
         order = [of.items_by_id[name] for name in judge.items]
         again = {place: item for place, item in enumerate(order) if item.repeat_of is not None}
         spoilt = [item for item in order if item.check is not None]
-        asked = sum(item.counts for item in order)
+        asked = sum(item.is_counted for item in order)
         assert (len(again), len(spoilt)) == (round(asked * repeats), round(asked * checks))
         for place, item in again.items():
             first = of.items_by_id[str(item.repeat_of)]
@@ -147,7 +147,7 @@ def test_the_order_is_a_pure_function_of_the_seed() -> None:
     assert one.fingerprint == same.fingerprint != other.fingerprint
     assert {item.line for item in one.items} != {item.line for item in other.items}
     more = campaign("pairwise", judged, num_judges=5)
-    drawn = [{item.line for item in of.items if item.counts} for of in (one, more)]
+    drawn = [{item.line for item in of.items if item.is_counted} for of in (one, more)]
     assert drawn[0] == drawn[1], "more judges judge the same segments"
     orders = [[of_judge.line for of_judge in firsts(more, judge.name)] for judge in more.judges]
     assert len({tuple(order) for order in orders}) == 5
@@ -170,7 +170,7 @@ def test_texts_that_are_all_the_same_are_ties_and_are_not_shown(kind: CampaignKi
         assert all(len({each.text for each in of.items_by_id[name].shown}) == 2 for name in judge.items)
         assert all(len({each.text for each in of.items_by_id[name].shown}) == 1 for name in judge.ties)
         assert {of.items_by_id[name].line for name in judge.ties} == {
-            i.line for i in of.items if i.counts and i.line <= 20
+            i.line for i in of.items if i.is_counted and i.line <= 20
         }
         assert len(firsts(of, judge.name)) == 30
 
@@ -252,6 +252,6 @@ def test_a_campaign_that_is_too_large_to_be_read_is_refused() -> None:
     some = systems(1, 2)
     many = [replace(some[0], name=f"system {number}") for number in range(MAX_SYSTEMS + 1)]
     with pytest.raises(RecipeError, match=r"^--judges 1001: a campaign has at most 1,000$"):
-        CampaignSpec("likert", 1, MAX_JUDGES + 1).check(some)
+        CampaignSpec("likert", 1, MAX_JUDGES + 1).check_systems(some)
     with pytest.raises(RecipeError, match=r"^201 systems: a campaign has at most 200$"):
-        CampaignSpec("likert", 1, 1).check(many)
+        CampaignSpec("likert", 1, 1).check_systems(many)

@@ -8,7 +8,7 @@ from scipy.stats import ttest_1samp
 
 from tfm.pipeline.judging.statistics.ratings import (
     Judgment,
-    mean_of,
+    estimate_mean,
     mean_ratings,
     segment_means,
     z_scores,
@@ -30,25 +30,27 @@ def test_a_segment_counts_once_however_many_judges_it_has() -> None:
 def test_the_interval_of_a_mean() -> None:
     """As scipy has it; Student's sleep data (1908), of ten patients, have none."""
     sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]
-    assert mean_of(sleep, fewest=10).no_interval_reason is not None, "1.3 comes twice, so that 8 are apart"
-    found = mean_of([*sleep, 0.7, -1.6], fewest=12)
+    assert estimate_mean(sleep, fewest=10).no_interval_reason is not None, "1.3 comes twice, so that 8 are apart"
+    found = estimate_mean([*sleep, 0.7, -1.6], fewest=12)
     expected = ttest_1samp([*sleep, 0.7, -1.6], 0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
-    assert mean_of([4.0], fewest=1).low is None
+    assert estimate_mean([4.0], fewest=1).low is None
     for values in ([2.0] * 200, [0.1 * 3] * 100 + [0.3] * 100):
-        assert (mean_of(values).low, mean_of(values).high) == (None, None), "they do not vary: it would be a point"
-    assert mean_of([1.0, 2.0] * 49).no_interval_reason == "98 segments, and it needs 100"
-    assert mean_of([1.0, 2.0] * 50).low is not None
-    few = mean_of([1.0] * 91 + [2.0] * 9)
+        assert (estimate_mean(values).low, estimate_mean(values).high) == (None, None), (
+            "they do not vary: it would be a point"
+        )
+    assert estimate_mean([1.0, 2.0] * 49).no_interval_reason == "98 segments, and it needs 100"
+    assert estimate_mean([1.0, 2.0] * 50).low is not None
+    few = estimate_mean([1.0] * 91 + [2.0] * 9)
     assert few.no_interval_reason == "another value than the commonest one is in 9 segments, and it needs 10"
-    assert mean_of([1.0] * 90 + [2.0] * 10).low is not None
+    assert estimate_mean([1.0] * 90 + [2.0] * 10).low is not None
 
 
 def test_intervals_hold_the_truth_in_95_of_100() -> None:
     random = np.random.default_rng(5)
     held = 0
     for _ in range(2000):
-        drawn = mean_of(random.integers(1, 6, size=100).tolist())
+        drawn = estimate_mean(random.integers(1, 6, size=100).tolist())
         assert drawn.low is not None
         assert drawn.high is not None
         held += drawn.low <= 3 <= drawn.high
