@@ -45,9 +45,9 @@ class ExternalMetric(BaseModel):
     higher_is_better: bool = Field(True, description="whether the better system has the higher score")
 
 
-def check_names(metrics: Sequence[ExternalMetric], taken: Sequence[str]) -> None:
+def check_names(metrics: Sequence[ExternalMetric], reserved: Sequence[str]) -> None:
     """Raise ValueError where two metrics have one name, or one has a name that is taken; case makes no difference."""
-    seen = {name.casefold() for name in taken}
+    seen = {name.casefold() for name in reserved}
     for metric in metrics:
         if (name := metric.name.casefold()) in seen:
             raise ValueError(f'external: there is another metric of the name "{metric.name}"; choose a name of its own')

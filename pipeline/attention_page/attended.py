@@ -108,15 +108,15 @@ class AttentionTrace:
         return [each for each in self.attentions if each.kind == kind]
 
 
-def trace_as_json(read: AttentionTrace) -> dict[str, Any]:
+def trace_as_json(trace: AttentionTrace) -> dict[str, Any]:
     """Return the output of `tfm attend --json`: tokens of each kind of attention, all weights [head][query][key]."""
     axes = {
         kind: {"queries": [each.text for each in found.queries], "keys": [each.text for each in found.keys]}
-        for kind, found in read.axes.items()
+        for kind, found in trace.axes.items()
     }
-    image = {} if read.image is None else {"image": {"rows": read.image.rows, "columns": read.image.columns}}
+    image = {} if trace.image is None else {"image": {"rows": trace.image.rows, "columns": trace.image.columns}}
     layers = [
         {"name": each.name, "kind": each.kind, "layer": each.layer, "weights": each.weights.tolist()}
-        for each in read.attentions
+        for each in trace.attentions
     ]
-    return {"source": read.source, "target": read.target, **image, "tokens": axes, "attentions": layers}
+    return {"source": trace.source, "target": trace.target, **image, "tokens": axes, "attentions": layers}

@@ -277,14 +277,14 @@ class HeadSums:
             )
 
 
-def _head_cells(of: HeadMeasures) -> tuple[object, ...]:
-    return of.kind if of.layer else f"{of.kind}, evenly", of.layer or "–", of.head or "–"
+def _head_cells(measures: HeadMeasures) -> tuple[object, ...]:
+    return measures.kind if measures.layer else f"{measures.kind}, evenly", measures.layer or "–", measures.head or "–"
 
 
-def _measure_row(of: HeadMeasures) -> tuple[object, ...]:
-    shares = (of.previous, of.same, of.next, of.separators)
-    most = "–" if of.of_maximum is None else _format_percent(of.of_maximum)
-    return *map(_format_percent, shares), f"{of.entropy:.2f}", most
+def _measure_row(measures: HeadMeasures) -> tuple[object, ...]:
+    shares = (measures.previous, measures.same, measures.next, measures.separators)
+    most = "–" if measures.of_maximum is None else _format_percent(measures.of_maximum)
+    return *map(_format_percent, shares), f"{measures.entropy:.2f}", most
 
 
 def _format_percent(share: float) -> str:

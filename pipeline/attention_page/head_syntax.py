@@ -165,10 +165,20 @@ def relation_rows(relations: Iterable[RelationAccuracy]) -> list[Row]:
     return [_relation_row(each) for each in best.values()]
 
 
-def _relation_row(of: RelationAccuracy) -> Row:
-    offset = f"{of.offset:+d}"
-    shares = f"{100 * of.share:.1f}", f"{100 * of.offset_share:.1f}"
-    return of.name, of.towards, of.words, of.kind, of.layer, of.head, shares[0], offset, shares[1]
+def _relation_row(accuracy: RelationAccuracy) -> Row:
+    offset = f"{accuracy.offset:+d}"
+    shares = f"{100 * accuracy.share:.1f}", f"{100 * accuracy.offset_share:.1f}"
+    return (
+        accuracy.name,
+        accuracy.towards,
+        accuracy.words,
+        accuracy.kind,
+        accuracy.layer,
+        accuracy.head,
+        shares[0],
+        offset,
+        shares[1],
+    )
 
 
 def source_attention_kinds(axes: Mapping[AttentionKind, AttentionAxes]) -> list[AttentionKind]:

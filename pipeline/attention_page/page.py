@@ -87,35 +87,35 @@ the place with the most is shown as it is.</p>
 """
 
 
-def render_page(title: str, read: AttentionTrace | None, view: AttentionView | None, report: HeadReport | None) -> str:
+def render_page(title: str, trace: AttentionTrace | None, view: AttentionView | None, report: HeadReport | None) -> str:
     """Write the page: the attention in a sentence or an image, and the statistics of heads in a corpus.
 
     All text is escaped; weights are rounded to thousandths.
 
     Args:
         title: of the page.
-        read: the attention, if it is shown.
+        trace: the attention, if it is shown.
         view: the attention that is shown first.
         report: the statistics of heads, if they are shown.
 
     Returns:
         HTML.
     """
-    parts = [] if read is None else [_panel_html(read)]
+    parts = [] if trace is None else [_panel_html(trace)]
     parts += [] if report is None else [_table_html(table) for table in report.tables()]
-    if read is not None:
-        parts.append(f'<script type="application/json" id="data">{script_json(_page_data(read, view))}</script>')
-    return frame_page(title, "\n".join(parts), style=PAGE_STYLE, script=None if read is None else SCRIPT)
+    if trace is not None:
+        parts.append(f'<script type="application/json" id="data">{script_json(_page_data(trace, view))}</script>')
+    return frame_page(title, "\n".join(parts), style=PAGE_STYLE, script=None if trace is None else SCRIPT)
 
 
-def _panel_html(read: AttentionTrace) -> str:
-    texts = f"<span>{escape_html(read.source)}</span>"
-    if read.target is not None:
-        texts += f"<span>→ {escape_html(read.target)}</span>"
-    return PANEL_HTML.format(texts=texts, space=SPACE_SYMBOL, image="" if read.image is None else IMAGE_HTML)
+def _panel_html(trace: AttentionTrace) -> str:
+    texts = f"<span>{escape_html(trace.source)}</span>"
+    if trace.target is not None:
+        texts += f"<span>→ {escape_html(trace.target)}</span>"
+    return PANEL_HTML.format(texts=texts, space=SPACE_SYMBOL, image="" if trace.image is None else IMAGE_HTML)
 
 
-def _page_data(read: AttentionTrace, view: AttentionView | None) -> dict[str, object]:
+def _page_data(trace: AttentionTrace, view: AttentionView | None) -> dict[str, object]:
     """The data that the script draws: for each kind of attention its tokens and, by layer, the weights of each head."""
     kinds = [
         {
@@ -126,15 +126,19 @@ def _page_data(read: AttentionTrace, view: AttentionView | None) -> dict[str, ob
             "onImage": axes.on_image,
             "layers": [
                 [np.rint(1000 * head.ravel()).astype(int).tolist() for head in each.weights]
-                for each in read.layers(kind)
+                for each in trace.layers(kind)
             ],
         }
-        for kind, axes in read.axes.items()
+        for kind, axes in trace.axes.items()
     ]
     start = {"kind": 0, "layer": 0, "head": -1}
     if view is not None:
-        start = {"kind": list(read.axes).index(view.kind), "layer": (view.layer or 1) - 1, "head": (view.head or 0) - 1}
-    return {"kinds": kinds, "start": start, "image": None if read.image is None else _image_data(read.image)}
+        start = {
+            "kind": list(trace.axes).index(view.kind),
+            "layer": (view.layer or 1) - 1,
+            "head": (view.head or 0) - 1,
+        }
+    return {"kinds": kinds, "start": start, "image": None if trace.image is None else _image_data(trace.image)}
 
 
 def _image_data(image: AttendedImage) -> dict[str, object]:

@@ -53,12 +53,12 @@ class AttentionView:
 
 
 def choose_view(
-    read: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None
+    trace: AttentionTrace, kind: str | None = None, layer: int | None = None, head: int | None = None
 ) -> AttentionView:
     """Return the view that is asked for: without a kind the cross-attention, where there is one.
 
     Args:
-        read: the attention of the model.
+        trace: the attention of the model.
         kind: encoder, decoder or cross.
         layer: from 1; None: all.
         head: from 1; None: all.
@@ -66,11 +66,11 @@ def choose_view(
     Raises:
         RecipeError: the model has no such kind, layer or head.
     """
-    there = list(read.axes)
+    there = list(trace.axes)
     chosen = next((each for each in there if each == kind), None) if kind else there[-1]
     if chosen is None:
         raise RecipeError(f"--kind {kind}: this model has {', '.join(there)}")
-    layers = read.layers(chosen)
+    layers = trace.layers(chosen)
     if layer is not None and not 1 <= layer <= len(layers):
         raise RecipeError(f"--layer {layer}: the {ATTENTION_KIND_TITLES[chosen]} has layers 1 to {len(layers)}")
     if head is not None and layer is None and len(layers) > 1:
@@ -81,17 +81,17 @@ def choose_view(
     return AttentionView(chosen, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
 
 
-def weights_of(read: AttentionTrace, view: AttentionView) -> Weights:
+def weights_of(trace: AttentionTrace, view: AttentionView) -> Weights:
     """The weights (T, S) of a view; a mean is one over all heads of all its layers."""
-    layers = [each.weights for each in read.layers(view.kind) if view.layer in (None, each.layer)]
+    layers = [each.weights for each in trace.layers(view.kind) if view.layer in (None, each.layer)]
     heads = np.concatenate(layers) if view.head is None else layers[0][view.head - 1 : view.head]
     mean: Weights = heads.mean(0)
     return mean
 
 
-def title_of(read: AttentionTrace, view: AttentionView) -> str:
+def title_of(trace: AttentionTrace, view: AttentionView) -> str:
     """The title of a view, in words."""
-    layers = read.layers(view.kind)
+    layers = trace.layers(view.kind)
     if len(layers) == 1 and len(layers[0].weights) == 1:
         return ATTENTION_KIND_TITLES[view.kind]
     if view.layer is None:
@@ -102,20 +102,20 @@ def title_of(read: AttentionTrace, view: AttentionView) -> str:
     return f"{ATTENTION_KIND_TITLES[view.kind]}, layer {view.layer}, {which}"
 
 
-def draw_picture(read: AttentionTrace, view: AttentionView) -> bytes:
+def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:
     """A view as a PNG: black for 0, white for 1. The same reading gives the same bytes."""
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib
     from matplotlib.figure import Figure
 
-    axes_of, weights = read.axes[view.kind], weights_of(read, view)
-    with matplotlib.rc_context(_PLOT_STYLE | font_style(labels_of(read, view))), warnings.catch_warnings():  # type: ignore[arg-type]
+    axes_of, weights = trace.axes[view.kind], weights_of(trace, view)
+    with matplotlib.rc_context(_PLOT_STYLE | font_style(labels_of(trace, view))), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         size = (max(3.2, CELL_INCHES * weights.shape[1] + 1.8), max(2.0, CELL_INCHES * weights.shape[0] + 1.8))
-        if read.image is not None and axes_of.on_image == ("keys",):
-            figure = _draw_words_on_image(read.image, axes_of.queries, weights)
-            figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
+        if trace.image is not None and axes_of.on_image == ("keys",):
+            figure = _draw_words_on_image(trace.image, axes_of.queries, weights)
+            figure.suptitle(title_of(trace, view), fontsize=9, parse_math=False)
             return _encode_png(figure)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
@@ -127,7 +127,7 @@ def draw_picture(read: AttentionTrace, view: AttentionView) -> bytes:
         columns, rows = AXIS_LABELS[view.kind]
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
-        figure.suptitle(title_of(read, view), fontsize=9, parse_math=False)
+        figure.suptitle(title_of(trace, view), fontsize=9, parse_math=False)
         return _encode_png(figure)
 
 
@@ -156,9 +156,9 @@ def _encode_png(figure: "Figure") -> bytes:
     return buffer.getvalue()
 
 
-def labels_of(read: AttentionTrace, view: AttentionView) -> list[str]:
+def labels_of(trace: AttentionTrace, view: AttentionView) -> list[str]:
     """The tokens beside a picture."""
-    axes_of = read.axes[view.kind]
+    axes_of = trace.axes[view.kind]
     return [*_tick_labels(axes_of.keys), *_tick_labels(axes_of.queries)]
 
 

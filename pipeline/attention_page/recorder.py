@@ -80,8 +80,8 @@ def attention_modules(network: nn.Module) -> list[tuple[str, nn.Module, str, Exp
     ]
 
 
-def to_explicit_attention(way: InnerAttention) -> ExplicitAttention:
+def to_explicit_attention(attention: InnerAttention) -> ExplicitAttention:
     """Return the equation that an implementation of attention computes."""
-    while not isinstance(way, ExplicitAttention):
-        way = way.equation if isinstance(way, FusedAttention) else way.otherwise
-    return way
+    while not isinstance(attention, ExplicitAttention):
+        attention = attention.equation if isinstance(attention, FusedAttention) else attention.otherwise
+    return attention

@@ -76,8 +76,8 @@ def _operations(manifest: Manifest, card: str) -> dict[str, Any]:
     }
 
 
-def _stale_files(there: list[str], sent: Mapping[str, Any]) -> list[Any]:
+def _stale_files(present: list[str], sent: Mapping[str, Any]) -> list[Any]:
     """The removal of files of an earlier model that this one does not have."""
     from huggingface_hub import CommitOperationDelete
 
-    return [CommitOperationDelete(path) for path in there if path.startswith(f"{MODEL_FOLDER}/") and path not in sent]
+    return [CommitOperationDelete(path) for path in present if path.startswith(f"{MODEL_FOLDER}/") and path not in sent]

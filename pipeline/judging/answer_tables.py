@@ -79,14 +79,14 @@ PAIR_SEPARATOR = "\t"
 """Between the two systems of a pair, in the name of what was judged."""
 
 
-def pair_judgments(given: Sequence[Preference]) -> list[Judgment]:
+def pair_judgments(preferences: Sequence[Preference]) -> list[Judgment]:
     """Preferences as numbers: 1, 0.5 (a tie) or 0 for the first system of the pair.
 
     Which system of a pair comes first is a coin for each segment, the same for all judges (a hash). In one fixed order
     a clearly better system would have a 1 almost everywhere, and judges who agree on it a correlation near 0.
     """
     found = []
-    for each in given:
+    for each in preferences:
         turned = crc32(f"{each.segment}\t{each.first}\t{each.second}".encode()) % 2
         pair = (each.second, each.first) if turned else (each.first, each.second)
         found.append(

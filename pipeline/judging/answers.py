@@ -171,12 +171,12 @@ def quote_value(value: object) -> str:
     return f"{value!r:.60}"
 
 
-def check_names(given: Mapping[str, object], expected: Mapping[str, object] | Sequence[str], what: str) -> None:
+def check_names(named: Mapping[str, object], expected: Mapping[str, object] | Sequence[str], what: str) -> None:
     """Raise ValueError where `given` lacks one of the names, or has another."""
     for name in expected:
-        if name not in given:
+        if name not in named:
             raise ValueError(f"{what} {name} is missing")
-    for name in given:
+    for name in named:
         if name not in expected:
             raise ValueError(f"{what} {quote_value(name)} is not one of {', '.join(expected)}")
 

@@ -221,21 +221,21 @@ def _comparison_judgments(campaign: Campaign, answers: Sequence[Answer]) -> list
     return choice_judgments(campaign.kind, answers, campaign.systems)
 
 
-def _analyze_scale(name: str, given: Sequence[Judgment]) -> ScaleFindings:
-    standardized, unvaried = z_scores(given)
+def _analyze_scale(name: str, judgments: Sequence[Judgment]) -> ScaleFindings:
+    standardized, unvaried = z_scores(judgments)
     fewest = MIN_ERROR_SEGMENTS if name == ERROR_SCALE else MIN_SEGMENTS
-    raw, z = mean_ratings(given, fewest), mean_ratings(standardized, fewest)
+    raw, z = mean_ratings(judgments, fewest), mean_ratings(standardized, fewest)
     sign = _direction_sign(name)
     by = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * by[system].value)
     tests = difference_tests(standardized, order, fewest)
     places = rank_ranges(order, significant_pairs(tests, sign))
     rated = [
-        SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in given))
+        SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in judgments))
         for system, rank in zip(order, places, strict=True)
     ]
     level = MEASUREMENT_LEVELS[name]
-    agreed = estimate_alpha(given, level), *pairwise_kappas(given, level)
+    agreed = estimate_alpha(judgments, level), *pairwise_kappas(judgments, level)
     return ScaleFindings(name, sign < 0, rated, tests, *agreed, standardized, unvaried)
 
 
@@ -297,10 +297,10 @@ def _direction_sign(scale: str) -> int:
     return -1 if scale in LOWER_IS_BETTER else 1
 
 
-def _strength_warnings(findings: ChoiceFindings, given: Sequence[Preference]) -> list[str]:
+def _strength_warnings(findings: ChoiceFindings, preferences: Sequence[Preference]) -> list[str]:
     """Notes on strengths that the data do not determine, since no or every comparison of some systems went one way."""
     systems = [each.strength.system for each in findings.systems]
-    counts = win_counts(given, systems)[1].sum(0)
+    counts = win_counts(preferences, systems)[1].sum(0)
     apart, bounded = connected_groups(counts, systems, "weak"), connected_groups(counts, systems, "strong")
     if len(apart) > 1:
         return [f"never compared, so that no order between them follows: {_format_groups(apart)}"]

@@ -30,17 +30,17 @@ class AdapterSettings(BaseModel):
         return self.alpha / self.rank
 
 
-def save_adapter(folder: Path, adapters: dict[str, Tensor], about: AdapterSettings) -> None:
+def save_adapter(folder: Path, adapters: dict[str, Tensor], settings: AdapterSettings) -> None:
     """Write an adapter into the folder of the model that it belongs to.
 
     Args:
         folder: of the model.
         adapters: the matrices A and B, by name.
-        about: rank and alpha.
+        settings: rank and alpha.
     """
     contiguous = {name: each.detach().contiguous() for name, each in adapters.items()}
     (folder / WEIGHTS_FILE).write_bytes(save(contiguous))
-    (folder / SETTINGS_FILE).write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    (folder / SETTINGS_FILE).write_text(settings.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def merge_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:

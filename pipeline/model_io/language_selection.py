@@ -52,11 +52,11 @@ def tokenizer_for_languages(
     return tokenizer.select_target_language(target, check_language(source_language, known, "from", folder))
 
 
-def check_language(asked: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
+def check_language(language: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
     """Return the model's code of a language.
 
     Args:
-        asked: the code that was asked for.
+        language: the code that was asked for.
         known: the model's codes.
         side: "into" or "from", for messages.
         folder: of the model, for messages.
@@ -64,13 +64,15 @@ def check_language(asked: str, known: Collection[str], side: Literal["into", "fr
     Raises:
         DataError: the model has no such language, or several.
     """
-    found = match_languages(asked, known)
+    found = match_languages(language, known)
     if len(found) == 1:
         return found[0]
     if found:
-        raise DataError(f"has {len(found)} languages {asked}: say which, {format_codes(found, ' or ')}", file=folder)
-    like = get_close_matches(asked, known, MAX_LANGUAGES_SHOWN, 0) if len(known) > MAX_LANGUAGES_SHOWN else known
-    raise DataError(f"does not translate {side} {asked}; it translates {side} {format_codes(like, ', ')}", file=folder)
+        raise DataError(f"has {len(found)} languages {language}: say which, {format_codes(found, ' or ')}", file=folder)
+    like = get_close_matches(language, known, MAX_LANGUAGES_SHOWN, 0) if len(known) > MAX_LANGUAGES_SHOWN else known
+    raise DataError(
+        f"does not translate {side} {language}; it translates {side} {format_codes(like, ', ')}", file=folder
+    )
 
 
 def format_codes(codes: Collection[str], between: str) -> str:

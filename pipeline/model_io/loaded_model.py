@@ -139,7 +139,7 @@ def load_model(
         DataError: the folder is no such model.
     """
     made, guided, parts = read_artifact(
-        folder, lambda made: (made.as_input(), _read_guide(made), _read_parts(made)), "train", must_match=known
+        folder, lambda made: (made.as_input(), _read_guide(made), _read_model_parts(made)), "train", must_match=known
     )
     return replace(build_loaded_model(*parts, folder, device, dtype), made=made, guided=guided)
 
@@ -199,7 +199,7 @@ def _read_guide(manifest: Manifest) -> GuidedAlignmentConfig | None:
         raise DataError(f"training.guided_alignment: {validation_problem(error)}", file=file) from error
 
 
-def _read_parts(
+def _read_model_parts(
     manifest: Manifest,
 ) -> tuple[ModelConfig, tuple[Tokenizer, Tokenizer], dict[str, Tensor], ImageTransform | None]:
     """The parts of a published model: config, tokenizers of source and target, weights, images."""
@@ -210,7 +210,7 @@ def _read_parts(
         sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
         images = read_images(config, folder, shown)
         wanted = shapes_of(config, **sizes, image=image_shape(images))
-        check_fit(wanted, read_shapes(folder / "model.safetensors"), shown)
+        check_shapes_match(wanted, read_shapes(folder / "model.safetensors"), shown)
         weights = merge_adapter(folder, load_file(folder / "model.safetensors"), shown)
         return config, (source, target), weights, images
     except ValidationError as error:
@@ -260,22 +260,22 @@ def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, imag
     return {name: tuple(weight.shape) for name, weight in weights.items() if first[id(weight)] == name}
 
 
-def check_fit(own: Shapes, found: Shapes, path: Path) -> None:
+def check_shapes_match(model_shapes: Shapes, file_shapes: Shapes, path: Path) -> None:
     """Check that the weights found are just those of the model, in names and shapes.
 
     Args:
-        own: shapes of the model's weights.
-        found: shapes of the weights in the file.
+        model_shapes: shapes of the model's weights.
+        file_shapes: shapes of the weights in the file.
         path: for the message.
 
     Raises:
         DataError: the weights do not fit.
     """
-    if missing := sorted(own.keys() ^ found.keys()):
+    if missing := sorted(model_shapes.keys() ^ file_shapes.keys()):
         raise DataError(f"its weights do not match the model: {missing[0]:.80} is missing or unexpected", file=path)
-    for name, wanted in own.items():
-        if wanted != found[name]:
-            problem = f"its weights do not match the model: {name} is {found[name]}, not {wanted}"
+    for name, wanted in model_shapes.items():
+        if wanted != file_shapes[name]:
+            problem = f"its weights do not match the model: {name} is {file_shapes[name]}, not {wanted}"
             raise DataError(problem, file=path)
 
 
@@ -292,7 +292,7 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     """
     own = remove_ties(model.state_dict())
     shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
-    check_fit(shapes, found, path)
+    check_shapes_match(shapes, found, path)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(weights[name])

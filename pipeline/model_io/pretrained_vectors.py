@@ -40,7 +40,7 @@ def _vectors_input(path: Path) -> Input:
         raise DataError("no such file", file=path) from None
 
 
-def words_of(tokenizer: Tokenizer) -> dict[str, int]:
+def word_ids(tokenizer: Tokenizer) -> dict[str, int]:
     """Return the id of each word that a piece of the vocabulary spells, by rising id.
 
     If two pieces spell one word, the one that begins a word is taken. Control tokens spell no word, and neither does a
@@ -72,7 +72,7 @@ def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix
     device = next(loaded.model.parameters()).device
     with torch.no_grad():
         table = embedding_table(loaded.model, read)(torch.arange(tokenizer.vocab_size, device=device))
-    return words_of(tokenizer), table.float().cpu().numpy()
+    return word_ids(tokenizer), table.float().cpu().numpy()
 
 
 def read_wanted_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:

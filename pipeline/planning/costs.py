@@ -18,7 +18,7 @@ LOGIT_ROWS = 256
 """Rows of which logits are kept at a time."""
 OPTIMIZER_COPIES = {"adam": 2, "adamw": 2, "adagrad": 1, "muon": 1, "sgd": 1}
 """Numbers that an optimizer keeps of each parameter."""
-ACTIVATIONS = {"attention": 6, "cross_attention": 5, "feed_forward": 4}
+ACTIVATIONS_OF_SUBLAYER = {"attention": 6, "cross_attention": 5, "feed_forward": 4}
 """Rows of width D that a sublayer keeps for the backward pass: its input, its normalized input, projections, masks."""
 
 
@@ -79,7 +79,7 @@ def stacks_of(model: ModelConfig) -> tuple[str, ...]:
     return ("encoder", "decoder") if model.only_stack is None else (model.only_stack,)
 
 
-def memory_by_holder(
+def memory_by_use(
     parameters: int, model: ModelConfig, config: TrainingConfig, sizes: Sizes, target_vocab: int, *, low_precision: bool
 ) -> dict[str, float]:
     """Return the bytes on one device by what holds them.
@@ -99,8 +99,8 @@ def memory_by_holder(
     rows = 0.0
     for side in stacks_of(model):
         stack = getattr(model, side)
-        kept = ACTIVATIONS["attention"] + ACTIVATIONS["feed_forward"]
-        kept += ACTIVATIONS["cross_attention"] if side == "decoder" and model.only_stack is None else 0
+        kept = ACTIVATIONS_OF_SUBLAYER["attention"] + ACTIVATIONS_OF_SUBLAYER["feed_forward"]
+        kept += ACTIVATIONS_OF_SUBLAYER["cross_attention"] if side == "decoder" and model.only_stack is None else 0
         rows += stack.layers * (kept * stack.dim + 2 * stack.feed_forward_dim)
     return {
         "weights": FLOAT_BYTES * parameters,

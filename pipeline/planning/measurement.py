@@ -36,7 +36,7 @@ class Measurement:
     memory_limit: float
 
     @property
-    def note(self) -> str:
+    def uncounted_costs_note(self) -> str:
         """Parts of the costs that the figures leave out."""
         return "translate and evaluate are not in the time"
 

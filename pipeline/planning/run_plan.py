@@ -16,7 +16,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import read_artifact
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import shapes_of
-from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_holder, num_parameters
+from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_use, num_parameters
 from tfm.pipeline.planning.devices import ASSUMED_SHARES, Device
 from tfm.pipeline.planning.measurement import Measurement
 from tfm.pipeline.recipes.chain import get_run_paths
@@ -131,14 +131,14 @@ def count_corpus(recipe: Recipe, num_processes: int) -> tuple[Corpus, int, int]:
     lengths = data.train.source_lengths[rows] + 1, data.train.target_lengths[rows] + 1
     positions = 0
     for batch in epochs(0):
-        positions += sum(int((column[batch] + 1).max()) * len(batch) for column in _columns(data.train))
+        positions += sum(int((column[batch] + 1).max()) * len(batch) for column in _side_columns(data.train))
     sources, targets = (int(each.sum()) for each in lengths)
     padding = 1 - (sources + targets) / positions if positions else 0.0
     found = Corpus(len(rows), sources, targets, padding, updates, is_exact=True)
     return found, source.vocab_size, target.vocab_size
 
 
-def _columns(split: Any) -> tuple[Any, Any]:
+def _side_columns(split: Any) -> tuple[Any, Any]:
     return split.source_lengths, split.target_lengths
 
 
@@ -184,12 +184,12 @@ def make_plan(
     sizes = _update_sizes(recipe, corpus, number)
     flop = flop_of_update(shapes, model, sizes, vocabularies[1])
     half = devices is not None and devices[1].precision != "fp32"
-    memory = memory_by_holder(parameters, model, config, sizes, vocabularies[1], low_precision=half)
+    memory = memory_by_use(parameters, model, config, sizes, vocabularies[1], low_precision=half)
     assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING:.0%} padding"]
     if measured is not None:
         memory = measured.split_memory(memory)
         limit, seconds = measured.memory_limit, measured.stage_seconds(corpus.updates, _num_validations(recipe, corpus))
-        assumptions.append("training from three measured updates and a validation; " + measured.note)
+        assumptions.append("training from three measured updates and a validation; " + measured.uncounted_costs_note)
     else:
         assert devices is not None
         device = devices[1]
@@ -212,7 +212,7 @@ def make_plan(
         limit,
         flop,
         seconds,
-        _disk(recipe, corpus, parameters),
+        _disk_bytes(recipe, corpus, parameters),
         tuple(assumptions),
         _remedies(recipe, memory, limit),
         None if watts is None else watts * hours * 3600 / JOULES_PER_KWH,
@@ -244,7 +244,7 @@ def _num_validations(recipe: Recipe, corpus: Corpus) -> int:
     return max(1, math.ceil(epochs / (validation.every_epochs or 1)))
 
 
-def _disk(recipe: Recipe, corpus: Corpus, parameters: int) -> dict[str, float]:
+def _disk_bytes(recipe: Recipe, corpus: Corpus, parameters: int) -> dict[str, float]:
     """Bytes that the artifacts of a run take, by name."""
     keep = recipe.training.keep
     checkpoints = keep.last + keep.best

@@ -14,7 +14,7 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.recipes.recipe_batch import RUNS_FOLDER, load_recipes
-from tfm.pipeline.reports.model_figures import further_scores
+from tfm.pipeline.reports.model_figures import extra_validation_scores
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
 FOLD_STAGES = ("clean", "tokenize", "preprocess", "train")
@@ -194,6 +194,6 @@ def _read_fold(recipe: Recipe, folder: Path) -> FoldResult:
         raise DataError("its manifest has no figures of validation: train it again", file=folder / "model")
     figures = {key: float(validation[key]) for key in VALIDATION_FIGURES if validation.get(key) is not None}
     signatures = {key: str(text) for key in figures if (text := validation.get(f"{key}_signature")) is not None}
-    for name, each in further_scores(validation).items():
+    for name, each in extra_validation_scores(validation).items():
         figures[name], signatures[name] = each.score, each.signature
     return FoldResult(fold.number, recipe.name, int(rows["valid"]), int(model.figures["updates"]), figures, signatures)

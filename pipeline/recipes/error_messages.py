@@ -65,14 +65,14 @@ def recipe_error(
     """
     error = min(errors, key=lambda each: {"extra_forbidden": 0, "missing": 2}.get(each["type"], 1))
     loc = tuple(error["loc"])
-    key = _user_key((*prefix, *loc), origins)
+    key = _key_in_recipe((*prefix, *loc), origins)
     place = describe_origin(key, origins) or origin_of(error)
     text = f"{place}: {_error_sentence(error, model, loc, key)}" if place else _error_sentence(error, model, loc, key)
     more = len(errors) - 1
     return RecipeError(f"{text}\n(and {more} more problem{'s' if more > 1 else ''})" if more else text)
 
 
-def _user_key(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
+def _key_in_recipe(loc: Sequence[str | int], origins: Mapping[Key, Origin]) -> Key:
     """A key as a recipe has it: the number of a list's item is left out where a table was said in its place."""
     key: Key = ()
     for part in loc:

@@ -121,7 +121,7 @@ def score_tests_once(
     if not all(is_already_evaluated(each, RunPaths(each.folder)) for each in choice.runs):
         # what a scoring of these seeds has entered before it was stopped is no use of the tests before
         own = joint_fingerprint(several) if len(several) > 1 else None
-        check_tests_unused(RunPaths(several[0]), again=again, own=own)
+        check_tests_unused(RunPaths(several[0]), again=again, fingerprint=own)
         if len(several) > 1:
             settings = [each and each.model_dump(mode="json") for each in (choice.run.decoding, choice.run.evaluation)]
             record_ledger_entry(several, settings, chosen, reporter)
@@ -268,13 +268,13 @@ def is_already_evaluated(chosen: CandidateRun, run: RunPaths) -> bool:
         return False  # of another model, or damaged: it has to be made
 
 
-def check_tests_unused(run: RunPaths, *, again: bool, own: str | None = None) -> None:
+def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = None) -> None:
     """Raise RecipeError where a test set of the run's dataset was scored by --final before.
 
     Args:
         run: the paths of the run.
         again: whether it may be scored again.
-        own: the fingerprint of the models together, whose look may have been entered before they were stopped.
+        fingerprint: the fingerprint of the models together, whose look may have been entered before they were stopped.
     """
     looker = ledger.read_evaluated_model(run.model, "", ledger.FINAL_EVALUATION)
     entries = [] if looker is None else ledger.read_ledger(looker.root)
@@ -282,7 +282,7 @@ def check_tests_unused(run: RunPaths, *, again: bool, own: str | None = None) ->
         looked = (
             each for each in ledger.select_entries(entries, texts) if each.chosen.startswith(ledger.FINAL_EVALUATION)
         )
-        before = [each for each in looked if each.model != own]
+        before = [each for each in looked if each.model != fingerprint]
         if before and not again:
             times = "once" if len(before) == 1 else f"{len(before)} times"
             raise RecipeError(

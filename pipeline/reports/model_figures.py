@@ -55,11 +55,11 @@ def model_figures(model: Manifest) -> dict[str, Score]:
         "valid.bleu": (get_number(validation, "bleu"), bleu),
     }
     known = {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
-    others = further_scores(validation).items()
+    others = extra_validation_scores(validation).items()
     return known | {f"valid.{name}": Score(each.score, f"{each.signature}|{format_parts(on)}") for name, each in others}
 
 
-def further_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
+def extra_validation_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
     """The scores beside BLEU among the figures of validation in a manifest."""
     found = {}
     for name, entry in get_table(validation, "scores").items():

@@ -35,7 +35,7 @@ from tfm.pipeline.scoring.segment_scores import write_segments
 MAX_TERMINAL_COLUMNS = 12  # of a confusion matrix on a terminal
 
 
-def published_scores(
+def publish_scores(
     plan: Plan,
     work: Callable[[Path | None], list[Evaluation]],
     training: Path | None,

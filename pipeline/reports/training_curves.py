@@ -31,7 +31,7 @@ _OPTIONAL_PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     **{name: (("validation", "valid", name),) for name in get_args(ValidationScore) if name != "bleu"},
     "accuracy": (("validation", "valid", "accuracy"),),
 }
-_COLOURS = {"train, smoothed": "#9ecae1", "train": "#3182bd", "validation": "#e6550d", "learning rate": "#31a354"}
+_LINE_COLORS = {"train, smoothed": "#9ecae1", "train": "#3182bd", "validation": "#e6550d", "learning rate": "#31a354"}
 PLOT_STYLE = {
     "svg.hashsalt": "tfm",  # ids are otherwise drawn at random: the same metrics must give the same bytes
     "svg.fonttype": "none",
@@ -103,7 +103,7 @@ def _draw_panel(
         steps, values = curve_points(metrics, event, key)
         if steps:
             marker = "." if event == "valid" else ""
-            axes.plot(steps, values, label=label, color=_COLOURS[label], marker=marker, linewidth=1.3)
+            axes.plot(steps, values, label=label, color=_LINE_COLORS[label], marker=marker, linewidth=1.3)
             drawn += 1
     axes.set_title(title, loc="left")
     axes.set_xlabel("step")

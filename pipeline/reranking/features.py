@@ -20,7 +20,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.reranking.lists import NBestList
-from tfm.pipeline.reranking.weights import FEATURES
+from tfm.pipeline.reranking.weights import FEATURE_NAMES
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import EOS_ID
 
@@ -48,7 +48,7 @@ class FeatureScorer:
     def names(self) -> tuple[str, ...]:
         """The features that are not always 0."""
         absent = {name for name in ("channel", "language_model") if getattr(self, name) is None}
-        return tuple(name for name in FEATURES if name not in absent)
+        return tuple(name for name in FEATURE_NAMES if name not in absent)
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -65,7 +65,7 @@ class FeatureScorer:
             "language_model": self._language_model_log_probs([one.text for _, one in found]),
             "length": np.array([one.num_tokens for _, one in found], np.float64),
         }
-        return np.stack([columns[name] for name in FEATURES], 1)
+        return np.stack([columns[name] for name in FEATURE_NAMES], 1)
 
     def _channel_log_probs(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """(N,) log p(source | translation); 0 where the source is longer than the model reads, for all of a list."""

@@ -23,8 +23,8 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.reranking.lists import NBestList
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
-FEATURES = ("direct", "channel", "language_model", "length")
-RANGES = {"direct": (0.0, 1.0), "channel": (0.0, 1.0), "language_model": (0.0, 1.0), "length": (-1.0, 1.0)}
+FEATURE_NAMES = ("direct", "channel", "language_model", "length")
+WEIGHT_RANGES = {"direct": (0.0, 1.0), "channel": (0.0, 1.0), "language_model": (0.0, 1.0), "length": (-1.0, 1.0)}
 DIRECT_MODEL_WEIGHTS = (1.0, 0.0, 0.0, 0.0)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FeatureWeights:
-    """Weights of features, in the order of FEATURES.
+    """Weights of features, in the order of FEATURE_NAMES.
 
     Args:
         values: one a feature.
@@ -46,7 +46,7 @@ class FeatureWeights:
 
     def write(self, file: Path) -> None:
         """Write the weights as JSON."""
-        weights = dict(zip(FEATURES, self.values, strict=True))
+        weights = dict(zip(FEATURE_NAMES, self.values, strict=True))
         document = {"weights": weights, "models": self.models, "tuning": self.tuning}
         write_text_atomically(file, json.dumps(document, indent=2) + "\n")
 
@@ -55,9 +55,9 @@ def read_weights(file: Path) -> FeatureWeights:
     """Read what `FeatureWeights.write` wrote. Raises DataError where it is no such file."""
     found: Any = read_json(file)
     weights = found.get("weights") if isinstance(found, dict) else None
-    if not isinstance(weights, dict) or set(weights) != set(FEATURES):
-        raise DataError(f"has no weights of {', '.join(FEATURES)}: make it with `tfm rerank --tune`", file=file)
-    values = tuple(weights[name] for name in FEATURES)
+    if not isinstance(weights, dict) or set(weights) != set(FEATURE_NAMES):
+        raise DataError(f"has no weights of {', '.join(FEATURE_NAMES)}: make it with `tfm rerank --tune`", file=file)
+    values = tuple(weights[name] for name in FEATURE_NAMES)
     if not all(type(each) in (int, float) and math.isfinite(each) for each in values):
         raise DataError("has a weight that is no number", file=file)
     models, tuning = found.get("models", {}), found.get("tuning", {})
@@ -78,7 +78,7 @@ def check_models(weights: FeatureWeights, given: dict[str, str], file: Path) -> 
         given: fingerprints of the models, by feature.
         file: of the weights.
     """
-    for name, weight in zip(FEATURES, weights.values, strict=True):
+    for name, weight in zip(FEATURE_NAMES, weights.values, strict=True):
         if name not in ("channel", "language_model"):
             continue
         flag = f"--{name.replace('_', '-')}"
@@ -88,7 +88,7 @@ def check_models(weights: FeatureWeights, given: dict[str, str], file: Path) -> 
             raise DataError(f"was tuned with another model as {flag}: tune the weights again", file=file)
 
 
-def choose(scores: Floats, lists: Sequence[NBestList]) -> Ints:
+def choose_best(scores: Floats, lists: Sequence[NBestList]) -> Ints:
     """(lists,) the row of the best translation of each list; of equals the first.
 
     Args:
@@ -137,17 +137,19 @@ def tune_weights(
     best: tuple[float, ...] = DIRECT_MODEL_WEIGHTS
     direct_alone = 0.0
     for number in range(trials + 1):
-        drawn = draw.uniform([RANGES[name][0] for name in FEATURES], [RANGES[name][1] for name in FEATURES])
-        used = [float(value) if name in names else 0.0 for name, value in zip(FEATURES, drawn, strict=True)]
+        drawn = draw.uniform(
+            [WEIGHT_RANGES[name][0] for name in FEATURE_NAMES], [WEIGHT_RANGES[name][1] for name in FEATURE_NAMES]
+        )
+        used = [float(value) if name in names else 0.0 for name, value in zip(FEATURE_NAMES, drawn, strict=True)]
         weights = tuple(used) if number else DIRECT_MODEL_WEIGHTS
-        rows = choose(features @ np.array(weights), lists)
+        rows = choose_best(features @ np.array(weights), lists)
         value = float(found.score(found.rows[rows].sum(0))) * (1 if found.higher_is_better else -1)
         if not number:
             direct_alone = value
         if value > best_value:
             best, best_value = weights, value
     sign = 1 if found.higher_is_better else -1
-    first = float(found.score(found.rows[choose(np.zeros(len(texts)), lists)].sum(0)))
+    first = float(found.score(found.rows[choose_best(np.zeros(len(texts)), lists)].sum(0)))
     tuning = {
         "metric": metric,
         "value": sign * best_value,

@@ -40,7 +40,7 @@ class World:
         """Whether this process is the one that writes and talks."""
         return self.rank == 0
 
-    def share(self, items: Sequence[T]) -> list[tuple[int, T]]:
+    def shard_items(self, items: Sequence[T]) -> list[tuple[int, T]]:
         """Every size-th item, from the rank-th on, with its place among all."""
         return list(enumerate(items))[self.rank :: self.size]
 

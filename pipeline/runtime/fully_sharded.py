@@ -66,12 +66,12 @@ def is_sharded(model: nn.Module) -> bool:
     return any(_is_distributed(each) for each in model.parameters())
 
 
-def local_part(tensor: Tensor) -> Tensor:
+def local_shard(tensor: Tensor) -> Tensor:
     """Return the part of a tensor that this process has: all of one that is not sharded."""
     return tensor.to_local() if _is_distributed(tensor) else tensor  # type: ignore[attr-defined]
 
 
-def whole(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """Return all of a tensor; every process calls it for the same tensors in the same order."""
     return tensor.full_tensor() if _is_distributed(tensor) else tensor  # type: ignore[attr-defined]
 
@@ -98,7 +98,7 @@ def shard_like(local: Tensor, parameter: Tensor) -> Tensor:
     )
 
 
-def chunk_of(tensor: Tensor, rank: int, size: int) -> Tensor:
+def shard_of_rank(tensor: Tensor, rank: int, size: int) -> Tensor:
     """Return the part of a whole tensor that a process has of it.
 
     Args:
@@ -112,7 +112,7 @@ def chunk_of(tensor: Tensor, rank: int, size: int) -> Tensor:
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return this process's parts of the parameters of a sharded network, shared ones once, under their first name."""
-    return {name: local_part(parameter.detach()) for name, parameter in model.named_parameters()}
+    return {name: local_shard(parameter.detach()) for name, parameter in model.named_parameters()}
 
 
 def total_norm(gradients: Iterable[Tensor], world: World) -> Tensor:

@@ -204,28 +204,28 @@ def _score_part(
     return {"count": len(scored), "chance": chance, "accuracy": shares}
 
 
-def _failure_json(of: ScoredItem) -> dict[str, Any]:
-    item, best = of.item, max(range(len(of.log_probs)), key=of.log_probs.__getitem__)
-    likelier = best if best != item.answer else _equally_likely(of)
+def _failure_json(scored: ScoredItem) -> dict[str, Any]:
+    item, best = scored.item, max(range(len(scored.log_probs)), key=scored.log_probs.__getitem__)
+    likelier = best if best != item.answer else _index_of_tie(scored)
     return {
         "line": item.line,
         **{name: item.row[name] for name in ("id", "category") if name in item.row},
         "context": item.context,
         "right": item.alternatives[item.answer],
         "likeliest": item.alternatives[likelier],
-        "log_probs": list(of.log_probs),
+        "log_probs": list(scored.log_probs),
     }
 
 
-def _equally_likely(of: ScoredItem) -> int:
+def _index_of_tie(item: ScoredItem) -> int:
     """The other text that is as likely as the right one."""
-    return next(n for n, each in enumerate(of.log_probs) if n != of.item.answer and each == max(of.log_probs))
+    return next(n for n, each in enumerate(item.log_probs) if n != item.item.answer and each == max(item.log_probs))
 
 
-def item_as_json(of: ScoredItem) -> dict[str, Any]:
+def item_as_json(item: ScoredItem) -> dict[str, Any]:
     """An item as its file has it, with the figures of its texts."""
-    alone = {} if of.alone is None else {"log_probs_alone": list(of.alone)}
-    return {**of.item.row, "log_probs": list(of.log_probs), "pieces": list(of.pieces), **alone}
+    alone = {} if item.alone is None else {"log_probs_alone": list(item.alone)}
+    return {**item.item.row, "log_probs": list(item.log_probs), "pieces": list(item.pieces), **alone}
 
 
 def score_rows(scores: Mapping[str, Any]) -> list[tuple[object, ...]]:

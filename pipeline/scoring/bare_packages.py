@@ -7,7 +7,7 @@ from importlib.util import find_spec, module_from_spec
 
 
 @contextmanager
-def bare_packages(*names: str) -> Iterator[None]:
+def import_without_package_code(*names: str) -> Iterator[None]:
     """Let modules of these packages be imported without the code of the packages themselves.
 
     rouge-score needs nltk's Porter stemmer alone, but `import nltk` loads all of nltk, scikit-learn, pandas and

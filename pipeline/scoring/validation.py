@@ -100,7 +100,7 @@ class Translator(ValidationScorer):
             world: this process among those of the training.
             pause: called often; may raise to break off.
         """
-        rows = [row for row, _ in world.share(range(len(self.sources)))]
+        rows = [row for row, _ in world.shard_items(range(len(self.sources)))]
         sources = self.sources
         share = (
             sources.select(np.array(rows, np.int64))
@@ -152,7 +152,7 @@ class LabelScorer(ValidationScorer):
         """
         task: Any = self.task  # one that labels, so that it has `predict`
         mine: list[tuple[int, list[int]]] = []
-        for _, rows in world.share(self.batches):
+        for _, rows in world.shard_items(self.batches):
             pause()
             found = task.predict(model, task.batch(self.split, rows).to(world.device), 1)
             mine += [(int(row), list(best.ids)) for row, (best, *_) in zip(rows, found, strict=True)]
@@ -217,7 +217,7 @@ class Validator:
             -log p, the number of right predictions, the number of all, and the number of unknown labels beside them.
         """
         sums = [0.0] * 4
-        for _, rows in world.share(self.batches):
+        for _, rows in world.shard_items(self.batches):
             pause()
             with raise_oom_as_data_error(partial(self._too_large_message, rows)):
                 counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))

@@ -92,14 +92,14 @@ class Access:
         Raises:
             Problem: it has no key, a wrong one, or its caller asks too often.
         """
-        found = None if self._keys is None else self._find(key)
+        found = None if self._keys is None else self._find_key(key)
         caller = address if found is None else found.label
         rate = self._rate if found is None or found.requests_per_minute is None else found.requests_per_minute
         if rate is not None:
             self._count(caller, rate)
         return caller
 
-    def _find(self, key: str | None) -> Key:
+    def _find_key(self, key: str | None) -> Key:
         """The key that is named. All are compared, each in the same time, so that no answer tells how near one is."""
         if key is None:
             sentence = "this server needs a key: send api_key, or Authorization: Bearer KEY"

@@ -81,30 +81,32 @@ class ModelCatalog:
         found: dict[str, dict[str, None]] = {}
         for model in self.translators:
             for source, target in model.pairs:
-                found.setdefault(request_code(source), {})[request_code(target)] = None
+                found.setdefault(two_letter_code(source), {})[two_letter_code(target)] = None
         return {source: [*targets] for source, targets in sorted(found.items())}
 
     def find_pair(self, source: str, target: str) -> tuple[ServedModel, str, str] | None:
         """The first model that translates between two languages, with its own codes of them; None: there is none."""
         for model in self.translators:
             for own_source, own_target in model.pairs:
-                if _means(source, own_source) and _means(target, own_target):
+                if _is_same_language(source, own_source) and _is_same_language(target, own_target):
                     return model, own_source, own_target
         return None
 
 
-def request_code(own: str) -> str:
+def two_letter_code(model_code: str) -> str:
     """The code of a language in requests: that of two letters where there is one, as browsers and clients have it."""
-    if own == UNKNOWN_LANGUAGE:
-        return own
-    longer = to_iso_639_3(own)
-    return next((short for short, long in ISO_639_3.items() if long == longer), own)
+    if model_code == UNKNOWN_LANGUAGE:
+        return model_code
+    longer = to_iso_639_3(model_code)
+    return next((short for short, long in ISO_639_3.items() if long == longer), model_code)
 
 
-def _means(asked: str, own: str) -> bool:
+def _is_same_language(requested_code: str, model_code: str) -> bool:
     """Whether a code that was asked for means a model's language: its own code, or one for the same language."""
-    base = asked.replace("_", "-").partition("-")[0].lower()
-    return asked == own or (own != UNKNOWN_LANGUAGE and to_iso_639_3(base) == to_iso_639_3(own) is not None)
+    base = requested_code.replace("_", "-").partition("-")[0].lower()
+    return requested_code == model_code or (
+        model_code != UNKNOWN_LANGUAGE and to_iso_639_3(base) == to_iso_639_3(model_code) is not None
+    )
 
 
 def read_catalog(folders: Sequence[Path], languages: Sequence[str] = ()) -> ModelCatalog:
@@ -186,13 +188,13 @@ def _task_problem(task: object) -> str | None:
     return None
 
 
-def _language_pairs(own: Sequence[str], has_source_language: bool, folder: Path) -> tuple[tuple[str, str], ...]:
+def _language_pairs(model_codes: Sequence[str], has_source_language: bool, folder: Path) -> tuple[tuple[str, str], ...]:
     """The languages that a model translates between, as far as it or its run tells."""
     source, target = _run_languages(folder)
     if has_source_language:
-        return tuple((one, other) for one in own for other in own if one != other)
-    if own:
-        return tuple((source, each) for each in own)
+        return tuple((one, other) for one in model_codes for other in model_codes if one != other)
+    if model_codes:
+        return tuple((source, each) for each in model_codes)
     return ((source, target),)
 
 

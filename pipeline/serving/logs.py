@@ -33,7 +33,7 @@ class Log:
         """Write something about the server that its operator should look at."""
         self._write({"level": "warning", "message": text}, f"warning: {text}")
 
-    def request(
+    def log_request(
         self, request_id: str, method: str, path: str, status: int, seconds: float, caller: str, texts: list[str] | None
     ) -> None:
         """Write a line about a request that was answered.

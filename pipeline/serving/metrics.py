@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 class Metrics:
@@ -25,13 +25,13 @@ class Metrics:
             "tfm_request_seconds",
             "Seconds from a request to its answer.",
             ["route"],
-            buckets=SECONDS,
+            buckets=LATENCY_BUCKETS,
             registry=self._registry,
         )
         for name, (description, value) in gauges.items():
             Gauge(f"tfm_{name}", description, registry=self._registry).set_function(value)
 
-    def count(self, route: str, status: int, seconds: float) -> None:
+    def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count an answered request.
 
         Args:

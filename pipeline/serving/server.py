@@ -137,8 +137,8 @@ async def _run(options: ServerOptions, make_backend: Callable[[], Backend], list
     )
     gc.freeze()  # what lives on is not looked through again and again
     server = GracefulServer(config)
-    renewal = Renewal(backend, options)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renewal.request)
+    renewal = ModelRenewal(backend, options)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renewal.request_renewal)
     watcher = asyncio.create_task(renewal.watch())
     _announce(options, backend, listener)
     try:
@@ -162,7 +162,7 @@ def _announce(options: ServerOptions, backend: Backend, listener: socket.socket)
         backend.log.warn("everyone who reaches this address may ask: give --keys FILE, or --host 127.0.0.1")
 
 
-class Renewal:
+class ModelRenewal:
     """Takes over what is published anew: at a signal, and every few seconds.
 
     Args:
@@ -175,7 +175,7 @@ class Renewal:
         self._backend, self._options, self._seconds = backend, options, seconds
         self._asked = asyncio.Event()
 
-    def request(self) -> None:
+    def request_renewal(self) -> None:
         """Look now, and read the keys again."""
         self._asked.set()
 

@@ -166,7 +166,7 @@ class TranslationService:
             return [segments.join(translations) for translations in ranked]
         joined = []
         for translations in ranked:
-            places = [place for place in segments.with_markup if translations[place]]
+            places = [place for place in segments.indices_with_markup if translations[place]]
             pairs = [(segments.sources[place], translations[place]) for place in places]
             queries = [direction.alignment_query(*pair) for pair in pairs]
             found = await ask_all(self._dispatcher, queries, self._limits.seconds)

@@ -116,7 +116,7 @@ def clean(
         draft.figures["read"], draft.figures["kept"] = list(found.text.read), list(found.text.kept)
         draft.figures["dropped"] = {each.name: each.dropped for each in found.decisions.results}
     remove_path_below(work_folder.parent, work_folder)
-    _show(found, remarks, reporter)
+    _show_results(found, remarks, reporter)
     reporter.line(f"clean: {out}; report: {out / REPORT_PAGE}")
 
 
@@ -144,7 +144,7 @@ def show_dry_run(
     plan, splits = plan_clean(config, data, Path("dry-run"), whole=whole), _find_splits(data, whole=whole)
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
         found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter)
-    _show(found, remarks, reporter)
+    _show_results(found, remarks, reporter)
     if page is not None:
         text = report_page(found.decisions.results, found.text, found.corpora, is_dry=True)
         write_text_atomically(page, text)
@@ -152,7 +152,7 @@ def show_dry_run(
 
 
 @dataclass(frozen=True)
-class _Result:
+class _CleanResult:
     decisions: Decisions
     text: CleanText
     corpora: list[str]
@@ -171,7 +171,7 @@ def _clean_splits(
     out: Path | None,
     device: str,
     reporter: Reporter,
-) -> _Result:
+) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
     size = check_splits(splits, online=online)["train"]
     corpora = list(flatten_portions(splits.train))
@@ -202,7 +202,7 @@ def _clean_splits(
                     bar.advance(len(chunk))
 
             text = write_clean_text(read_with_progress(), table, decisions, len(corpora), out)
-    return _Result(decisions, text, [describe_corpus(corpus) for corpus in corpora])
+    return _CleanResult(decisions, text, [describe_corpus(corpus) for corpus in corpora])
 
 
 def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:
@@ -212,7 +212,7 @@ def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> Held
     return HeldOutKeys.from_pairs(pair for corpus in corpora for pair in read_pairs(corpus, online=online))
 
 
-def _show(found: _Result, remarks: Iterable[str], reporter: Reporter) -> None:
+def _show_results(found: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
     for remark in remarks:
         reporter.line(remark)
     reporter.table("rules", TABLE_COLUMNS, rule_rows(found.decisions.results))

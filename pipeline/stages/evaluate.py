@@ -12,7 +12,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_manifest_inputs, check_tokenizer, task_of
 from tfm.pipeline.config import Device, EvalSplit, EvaluationConfig
-from tfm.pipeline.reports.published_scores import published_scores, warn_of_failed_metrics
+from tfm.pipeline.reports.published_scores import publish_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_translations, scored_splits
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
@@ -153,7 +153,7 @@ def evaluate_tests(
         if scored == "tests" and chosen
         else None
     )
-    content = published_scores(stage_plan, score_tests, training, command, reporter, looker)
+    content = publish_scores(stage_plan, score_tests, training, command, reporter, looker)
     if scored == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)

@@ -110,12 +110,12 @@ def evaluate_alternatives(
     return found
 
 
-def _texts_fingerprint(of: AlternativeSet, kind: AlternativeKind) -> str:
+def _texts_fingerprint(items: AlternativeSet, kind: AlternativeKind) -> str:
     """A set as the ledger knows it: by its right texts, as a test set by its references; those of questions, which may
     be short and the same elsewhere, with their contexts."""
-    contexts = [item.context if kind == "choices" else "" for item in of.items]
+    contexts = [item.context if kind == "choices" else "" for item in items.items]
     return texts_fingerprint(
-        f"{before} {item.alternatives[item.answer]}" for before, item in zip(contexts, of.items, strict=True)
+        f"{before} {item.alternatives[item.answer]}" for before, item in zip(contexts, items.items, strict=True)
     )
 
 

@@ -11,7 +11,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.reports.published_scores import published_scores, report_scores, warn_of_failed_metrics
+from tfm.pipeline.reports.published_scores import publish_scores, report_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, write_texts
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
@@ -157,7 +157,7 @@ def evaluate_files(
     given |= {"decoding": decoding.as_json() if hypotheses is None else None}
     resolved = resolve_config(config) | {name: value for name, value in given.items() if value is not None}
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    content = published_scores(plan, score_files, None, command, reporter, looker)
+    content = publish_scores(plan, score_files, None, command, reporter, looker)
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
 

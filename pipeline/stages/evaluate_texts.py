@@ -12,7 +12,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import task_of
 from tfm.pipeline.config import Device, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.published_scores import published_scores, report_scores
+from tfm.pipeline.reports.published_scores import publish_scores, report_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.ledger import read_evaluated_model
@@ -85,7 +85,7 @@ def evaluate_texts(
     resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
     resolved["texts"] = list(names)  # in their order, as the first is the main one
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
-    return published_scores(plan, score_texts_of_files, None, command, reporter, looker)
+    return publish_scores(plan, score_texts_of_files, None, command, reporter, looker)
 
 
 def _system_name(file: Path, others: Sequence[Path]) -> str:

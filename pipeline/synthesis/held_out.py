@@ -54,7 +54,7 @@ def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldO
     """
     known: dict[str, str] = {}
     missing: list[str] = []
-    keys = [hash_texts(map(fold_spelling, _nonempty(open_lines(file)))) for file in files]
+    keys = [hash_texts(map(fold_spelling, _skip_empty(open_lines(file)))) for file in files]
     beside = [Path(model.path).parent / DATASET_FOLDER for model in models if model.path is not None]
     for fingerprint, dataset in _datasets_of(models).items():
         known |= _held_out_files(dataset)
@@ -64,7 +64,7 @@ def read_held_out_texts(models: Sequence[Input], files: Sequence[Path]) -> HeldO
         if texts is None:
             missing.append(str(dataset.get("path")))
         else:
-            keys.append(hash_texts(map(fold_spelling, _nonempty(texts))))
+            keys.append(hash_texts(map(fold_spelling, _skip_empty(texts))))
     return HeldOutTexts(np.unique(np.concatenate([np.empty(0, np.uint64), *keys])), known, tuple(sorted(missing)))
 
 
@@ -106,5 +106,5 @@ def _read_texts(fingerprint: str, folder: Path) -> list[str] | None:
     return [text for side in sides for text in side]
 
 
-def _nonempty(texts: Iterator[str] | Sequence[str]) -> Iterator[str]:
+def _skip_empty(texts: Iterator[str] | Sequence[str]) -> Iterator[str]:
     return (text for text in texts if text and not text.isspace())

@@ -102,7 +102,7 @@ class SpanCorruption(PairTask):
         (B,).
         """
         device = batch.tokens_out.device
-        source, target, *sizes = split_spans(batch.lengths.numpy(), self.spans, keys)
+        source, target, *sizes = split_into_source_and_target(batch.lengths.numpy(), self.spans, keys)
         source_lengths, target_lengths = (torch.from_numpy(each) for each in sizes)
         # what both sides are taken from: the texts, then each sentinel, then the start token
         before = torch.cat([self.sentinels, torch.tensor([BOS_ID])]).to(device, non_blocking=True)
@@ -132,7 +132,9 @@ def num_spans(length: int, config: SpanCorruptionConfig) -> int:
     return int(num_noise_tokens(np.array([length]), config)[1][0])
 
 
-def split_spans(lengths: Ints, config: SpanCorruptionConfig, keys: Keys) -> tuple[Ints, Ints, Ints, Ints]:
+def split_into_source_and_target(
+    lengths: Ints, config: SpanCorruptionConfig, keys: Keys
+) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the tokens of sources and targets as places in the N tokens of all texts, with sentinels from N on.
 
     Args:

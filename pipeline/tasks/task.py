@@ -125,10 +125,10 @@ class TaskContext:
     target: Tokenizer
     batch_tokens: int
     image_tokens: int = 1
-    guide: "PassGuide | None" = None
+    guide: "GuidedLoss | None" = None
 
 
-class PassGuide(Protocol):
+class GuidedLoss(Protocol):
     """A further loss of a network's pass over the pairs of a batch."""
 
     def add_alignment_loss(self, model: Any, batch: PairBatch, compute: Callable[[], Loss]) -> Loss:

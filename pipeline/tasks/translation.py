@@ -11,7 +11,7 @@ from tfm.data.dataset.split import Dataset
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, PassGuide, TaskContext, check_sources
+from tfm.pipeline.tasks.task import Counts, GuidedLoss, Loss, PairTask, TaskContext, check_sources
 
 TOKENS_MULTIPLE = 128
 
@@ -32,7 +32,7 @@ class Translation(PairTask):
         criterion: Criterion,
         flat_rows: int | None = None,
         image_tokens: int = 1,
-        guide: PassGuide | None = None,
+        guide: GuidedLoss | None = None,
     ) -> None:
         self.criterion, self.flat_rows, self.image_tokens = criterion, flat_rows, image_tokens
         self.guide = guide

@@ -37,17 +37,17 @@ TASK_KEYS = ("block", "pooling", "head_transform", "word_vectors", "span_corrupt
 """Keys of which a model of another task tells nothing."""
 
 
-def loads_all_weights(given: ModelConfig, model: ModelConfig) -> bool:
+def loads_all_weights(pretrained: ModelConfig, model: ModelConfig) -> bool:
     """Return whether all weights of a given model are of use; of others the encoder is, without the head."""
-    if given.task == model.task:
+    if pretrained.task == model.task:
         return True
-    return given.architecture == model.architecture and given.only_stack == model.only_stack != "encoder"
+    return pretrained.architecture == model.architecture and pretrained.only_stack == model.only_stack != "encoder"
 
 
-def encoder_config(given: ModelConfig) -> ModelConfig:
+def encoder_config(pretrained: ModelConfig) -> ModelConfig:
     """The config of an encoder-decoder Transformer's encoder, as that of a model with an encoder alone."""
     without = {name: ModelConfig.model_fields[name].default for name in ("tie", "languages")}
-    return given.model_copy(update={"architecture": "encoder_only", "decoder": StackConfig(), **without})
+    return pretrained.model_copy(update={"architecture": "encoder_only", "decoder": StackConfig(), **without})
 
 
 def config_from_pretrained(pretrained: Manifest, model: ModelConfig) -> ModelConfig:
@@ -143,24 +143,24 @@ def check_pretrained_fits(
             ) from None
 
 
-def keeps_image_statistics(pretrained: Manifest, dataset: Manifest, asked: str) -> bool:
+def keeps_image_statistics(pretrained: Manifest, dataset: Manifest, setting: str) -> bool:
     """Return whether images are normalized by the means and deviations of the model to start from.
 
     Args:
         pretrained: the manifest of the model to start from.
         dataset: the manifest of the dataset.
-        asked: training.image_statistics.
+        setting: training.image_statistics.
 
     Raises:
         RecipeError: the setting is not the default, and there are no images.
     """
     has_images = both_have_images(pretrained, dataset)
-    if asked != "model" and not has_images:
+    if setting != "model" and not has_images:
         raise RecipeError(
-            f'training.image_statistics = "{asked}" is for models of images, and {pretrained.path} reads none, or the '
-            "dataset has none: remove it"
+            f'training.image_statistics = "{setting}" is for models of images, and {pretrained.path} reads none, '
+            "or the dataset has none: remove it"
         )
-    return has_images and asked == "model"
+    return has_images and setting == "model"
 
 
 def has_extended_vocab(pretrained: Manifest, dataset: Manifest, *, whole: bool) -> bool:

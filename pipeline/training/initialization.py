@@ -12,7 +12,7 @@ from tfm.data.errors import DataError, format_share
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import split_adapters
 from tfm.model.word_vectors import embedding_table
-from tfm.pipeline.model_io.loaded_model import LoadedModel, check_fit, load_model, remove_ties
+from tfm.pipeline.model_io.loaded_model import LoadedModel, check_shapes_match, load_model, remove_ties
 from tfm.pipeline.model_io.pretrained_vectors import read_wanted_vectors, vector_paths
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
@@ -76,7 +76,7 @@ def load_pretrained(
         body, theirs = encoder_weights(body), encoder_weights(theirs)
     num_new = resize_embeddings(theirs, body, loaded, tokenizers, model, whole=whole)
     shapes, found = ({n: tuple(w.shape) for n, w in each.items()} for each in (body, theirs))
-    check_fit(shapes, found, pretrained)
+    check_shapes_match(shapes, found, pretrained)
     with torch.no_grad():
         for name, tensor in body.items():
             tensor.copy_(theirs[name])

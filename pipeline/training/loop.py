@@ -151,33 +151,35 @@ class Trainer:
         course = ScheduleContext(self.total_steps, self.width, [each.loss for each in self.state.progress.validations])
         return SCHEDULES[schedule.name](step, schedule, course)
 
-    def apply_update(self, begun: PendingUpdate) -> None:
+    def apply_update(self, pending: PendingUpdate) -> None:
         """Change the weights by the gradient, where the device has not done so, and their average."""
         self.state.progress.not_finite = 0
         if not self._reads_later:
             self.state.optimizer.step()
         if self.state.ema is not None:
-            self.state.ema.update(begun.step)
+            self.state.ema.update(pending.step)
 
-    def skip_update(self, begun: PendingUpdate) -> None:
+    def skip_update(self, pending: PendingUpdate) -> None:
         """Pass over an update whose loss or gradient is not finite; raise ComputationFailed after several in a row, and
         at once where the weights are changed already.
         """
         progress = self.state.progress
         if not self.gradients.can_skip:
-            raise ComputationFailed(f"loss is not finite at {begun.in_words()}; {recovery_hint(self.checkpoints)}")
+            raise ComputationFailed(f"loss is not finite at {pending.in_words()}; {recovery_hint(self.checkpoints)}")
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE:
-            found = f"loss or gradient was not finite {progress.not_finite} times in a row, last at {begun.in_words()}"
+            found = (
+                f"loss or gradient was not finite {progress.not_finite} times in a row, last at {pending.in_words()}"
+            )
             raise ComputationFailed(f"{found}; {recovery_hint(self.checkpoints)}")
-        self.reporter.warn(f"loss or gradient is not finite at {begun.in_words()}: update skipped")
+        self.reporter.warn(f"loss or gradient is not finite at {pending.in_words()}: update skipped")
 
-    def log_update(self, update: Update, begun: PendingUpdate, seconds: float) -> None:
+    def log_update(self, update: Update, pending: PendingUpdate, seconds: float) -> None:
         """Add an update to the sums, and write a line when one is due.
 
         Args:
             update: its result.
-            begun: the update as it was begun.
+            pending: the update as it was begun.
             seconds: its duration.
         """
         progress, line = self.state.progress, self.state.progress.line
@@ -185,28 +187,28 @@ class Trainer:
         line.seconds += seconds
         if update.is_finite:
             line.add(update.loss, update.nll, update.tokens)
-        if begun.step % self.config.log_every == 0:
-            where = {"event": "train", "step": begun.step, "epoch": begun.epoch}
-            rest = {"learning_rate": begun.rate, "gradient_norm": update.norm, "seconds": progress.seconds}
-            self.write({**where, **line.means(), **rest})
+        if pending.step % self.config.log_every == 0:
+            where = {"event": "train", "step": pending.step, "epoch": pending.epoch}
+            rest = {"learning_rate": pending.rate, "gradient_norm": update.norm, "seconds": progress.seconds}
+            self.log_line({**where, **line.means(), **rest})
             progress.line = RunningSums()
 
-    def progress_message(self, update: Update, begun: PendingUpdate, seconds: float) -> str:
+    def progress_message(self, update: Update, pending: PendingUpdate, seconds: float) -> str:
         """Return the text beside the progress bar, at most twice a second; else an empty one.
 
         Args:
             update: the result of the last update.
-            begun: the update as it was begun.
+            pending: the update as it was begun.
             seconds: its duration.
         """
         if (now := time.monotonic()) - self._noted < PROGRESS_INTERVAL_SECONDS:
             return ""
         self._noted = now
         loss, speed = update.loss / update.tokens, update.tokens / seconds
-        at = f"epoch {begun.epoch}, loss {loss:.3f}, learning rate {begun.rate:.2e}"
+        at = f"epoch {pending.epoch}, loss {loss:.3f}, learning rate {pending.rate:.2e}"
         return f"{at}, {speed:,.0f} target tokens/s"
 
-    def write(self, line: dict[str, Any]) -> None:
+    def log_line(self, line: dict[str, Any]) -> None:
         """A line of metrics.jsonl, by the one process that writes."""
         if self.world.is_main_process:
             self.log.append(line)
@@ -273,7 +275,7 @@ class Trainer:
         progress.seconds += seconds
         found = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
         progress.validations.append(found)
-        self.write({"event": "valid", **found.as_log_entry(), "seconds": seconds})
+        self.log_line({"event": "valid", **found.as_log_entry(), "seconds": seconds})
         best = best_first(progress.validations, self.config.early_stopping.metric)[0] is found
         for line in found.lines(is_best=best):
             self.reporter.line(line)

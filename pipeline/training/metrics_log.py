@@ -37,7 +37,7 @@ class MetricsLog:
         self.run = file.parent.parent
         self.lines: list[Figures] = []
 
-    def begin(self, *, step: int, validated: int) -> None:
+    def truncate(self, *, step: int, validated: int) -> None:
         """Cut the file back to training up to `step` and validations up to `validated`: later ones come again."""
         self.lines = []
         if self.file.exists():

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.runtime.fully_sharded import local_part, shard_like
+from tfm.pipeline.runtime.fully_sharded import local_shard, shard_like
 from tfm.pipeline.training_config import OptimizerConfig
 
 
@@ -156,7 +156,7 @@ def state_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[st
     """Return the optimizer's state of each parameter, as `<parameter>/<quantity>`, for a checkpoint."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return {
-        f"{names[id(parameter)]}/{key}": local_part(value)
+        f"{names[id(parameter)]}/{key}": local_shard(value)
         for parameter, values in optimizer.state.items()
         for key, value in values.items()
         if isinstance(value, Tensor)
@@ -180,7 +180,7 @@ def restore_state(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: d
     for name, tensor in tensors.items():
         parameter_name, _, key = name.rpartition("/")
         parameter = parameters[parameter_name]
-        wanted = local_part(parameter)
+        wanted = local_shard(parameter)
         if tensor.shape != wanted.shape and not (key == STEP_KEY and tensor.ndim == 0):
             raise RuntimeError(f"{name} is {tuple(tensor.shape)}, not {tuple(wanted.shape)}")
         if tensor.dtype != wanted.dtype and not (key == STEP_KEY and tensor.is_floating_point()):

@@ -27,13 +27,13 @@ def warmup(step: int, config: ScheduleConfig) -> float:
     return min(1.0, step / config.warmup_steps) if config.warmup_steps else 1.0
 
 
-def constant(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def constant(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Return the peak, after the warm-up.
 
     Args:
         step: number of the update, from 1.
         config: the [training.schedule] part of a recipe.
-        course: the facts of the training besides the step.
+        context: the facts of the training besides the step.
 
     Returns:
         The learning rate.
@@ -41,28 +41,28 @@ def constant(step: int, config: ScheduleConfig, course: ScheduleContext) -> floa
     return config.peak * warmup(step, config)
 
 
-def noam(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def noam(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Return peak * D^-0.5 * min(step^-0.5, step * warmup^-1.5): Vaswani et al. 2017, eq. 3, with a factor.
 
     Args:
         step: number of the update, from 1.
         config: the [training.schedule] part of a recipe.
-        course: the facts of the training besides the step.
+        context: the facts of the training besides the step.
 
     Returns:
         The learning rate.
     """
     rise = step * math.pow(config.warmup_steps, -1.5) if config.warmup_steps else math.inf
-    return config.peak / math.sqrt(course.width) * min(1 / math.sqrt(step), rise)
+    return config.peak / math.sqrt(context.width) * min(1 / math.sqrt(step), rise)
 
 
-def inverse_sqrt(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def inverse_sqrt(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Return peak * sqrt(warmup / step) after the warm-up: noam scaled so that its top is the peak.
 
     Args:
         step: number of the update, from 1.
         config: the [training.schedule] part of a recipe.
-        course: the facts of the training besides the step.
+        context: the facts of the training besides the step.
 
     Returns:
         The learning rate.
@@ -70,37 +70,37 @@ def inverse_sqrt(step: int, config: ScheduleConfig, course: ScheduleContext) -> 
     return config.peak * min(warmup(step, config), math.sqrt(max(config.warmup_steps, 1) / step))
 
 
-def cosine(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def cosine(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Return half a cosine from the peak down to `final` at the last step.
 
     Args:
         step: number of the update, from 1.
         config: the [training.schedule] part of a recipe.
-        course: the facts of the training besides the step.
+        context: the facts of the training besides the step.
 
     Returns:
         The learning rate.
     """
-    share = (1 + math.cos(math.pi * _decay_progress(step, config, course))) / 2
+    share = (1 + math.cos(math.pi * _decay_progress(step, config, context))) / 2
     return warmup(step, config) * (config.final + (config.peak - config.final) * share)
 
 
-def linear(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def linear(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Return a straight line from the peak down to `final` at the last step.
 
     Args:
         step: number of the update, from 1.
         config: the [training.schedule] part of a recipe.
-        course: the facts of the training besides the step.
+        context: the facts of the training besides the step.
 
     Returns:
         The learning rate.
     """
-    done = _decay_progress(step, config, course)
+    done = _decay_progress(step, config, context)
     return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
 
 
-def step_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def step_decay(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Return the peak times `factor` once more every `decay_steps` after the warm-up and `hold_steps` at the peak.
 
     With SGD, factor 0.5 and half an epoch that is the halving of Sutskever et al. 2014, sec. 3.4.
@@ -108,7 +108,7 @@ def step_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> fl
     Args:
         step: number of the update, from 1.
         config: the [training.schedule] part of a recipe.
-        course: the facts of the training besides the step.
+        context: the facts of the training besides the step.
 
     Returns:
         The learning rate.
@@ -117,23 +117,23 @@ def step_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> fl
     return config.peak * warmup(step, config) * math.pow(config.factor, cuts)
 
 
-def warmup_stable_decay(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def warmup_stable_decay(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Return the peak until the last `decay_steps`, then a straight line down to `final` (Hu et al. 2024).
 
     Args:
         step: number of the update, from 1.
         config: the [training.schedule] part of a recipe.
-        course: the facts of the training besides the step.
+        context: the facts of the training besides the step.
 
     Returns:
         The learning rate.
     """
-    begin = course.total_steps - config.decay_steps
+    begin = context.total_steps - config.decay_steps
     done = min(max((step - begin) / config.decay_steps, 0.0), 1.0)
     return warmup(step, config) * (config.peak + (config.final - config.peak) * done)
 
 
-def plateau(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def plateau(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Return the peak times `factor` once more whenever the validation loss has not become lower for too long.
 
     A cut comes at validation `patience` + 1 without a new lowest loss, as torch's ReduceLROnPlateau has it with
@@ -142,13 +142,13 @@ def plateau(step: int, config: ScheduleConfig, course: ScheduleContext) -> float
     Args:
         step: number of the update, from 1.
         config: the [training.schedule] part of a recipe.
-        course: the facts of the training besides the step.
+        context: the facts of the training besides the step.
 
     Returns:
         The learning rate.
     """
     lowest, waited, cuts = math.inf, 0, 0
-    for loss in course.losses:
+    for loss in context.losses:
         if loss < lowest:
             lowest, waited = loss, 0
         else:
@@ -158,9 +158,9 @@ def plateau(step: int, config: ScheduleConfig, course: ScheduleContext) -> float
     return warmup(step, config) * max(config.peak * config.factor**cuts, config.final)
 
 
-def _decay_progress(step: int, config: ScheduleConfig, course: ScheduleContext) -> float:
+def _decay_progress(step: int, config: ScheduleConfig, context: ScheduleContext) -> float:
     """Share of the way from the end of the warm-up to the last step."""
-    return min(max((step - config.warmup_steps) / max(course.total_steps - config.warmup_steps, 1), 0.0), 1.0)
+    return min(max((step - config.warmup_steps) / max(context.total_steps - config.warmup_steps, 1), 0.0), 1.0)
 
 
 SCHEDULES: dict[str, Schedule] = {

@@ -153,12 +153,12 @@ def save_tokenizer(session: Session, dataset: Path) -> None:
             wanted, there = ((each / name).read_bytes() if (each / name).exists() else None for each in (source, kept))
             wanted = images if name == IMAGES_FILE else wanted
             if wanted is None:
-                remove_path_below(session.run, kept / name)
+                remove_path_below(session.run_folder, kept / name)
             elif wanted != there:
-                write_bytes_atomically(kept / name, wanted, root=session.run)
+                write_bytes_atomically(kept / name, wanted, root=session.run_folder)
 
     with raise_cannot_write(session.folder):
-        make_folder_below(session.run, kept)
+        make_folder_below(session.run_folder, kept)
     read_artifact(dataset, copy, must_match=session.todo.inputs["dataset"])
 
 

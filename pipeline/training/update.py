@@ -22,7 +22,7 @@ from tfm.pipeline.runtime.fully_sharded import (
     clip_factor,
     detect_lost_processes,
     is_sharded,
-    local_part,
+    local_shard,
     total_norm,
 )
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory, too_large_message
@@ -205,11 +205,13 @@ class Gradients:
 
         An error is not raised yet: the other processes wait for the sums of this one, and have to know.
         """
-        own, *others = shard_batches(self.world.share(group), 1 + len(self.helpers), count_earlier_occurrences(group))
+        own, *others = shard_batches(
+            self.world.shard_items(group), 1 + len(self.helpers), count_earlier_occurrences(group)
+        )
         self.helpers.dispatch(others, step)
         problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
         if self.is_sharded and len(own) * self.world.size < len(group):
-            self._join_passes(group[0], step)
+            self._join_rounds_without_batch(group[0], step)
         if problems == (None, None):
             self.helpers.add_gradients_to(self.parameters)
         return problems[0] or problems[1]
@@ -234,7 +236,7 @@ class Gradients:
                 return too_large_message(self.task.describe_batch(self.split, share.rows), f"step {step}")
         return None
 
-    def _join_passes(self, rows: Rows, step: int) -> None:
+    def _join_rounds_without_batch(self, rows: Rows, step: int) -> None:
         """Take part in the passes of a round in which this process has no batch: gathering layers takes all processes.
 
         Args:
@@ -272,8 +274,8 @@ class Gradients:
     def _normalize_and_clip(self, tokens: Tensor) -> Tensor:
         """Divide by the tokens, add the penalties, clip; the norm before clipping."""
         with torch.no_grad():
-            parameters = [local_part(p) for p in self.parameters]
-            gradients = [local_part(p.grad) for p in self.parameters if p.grad is not None]
+            parameters = [local_shard(p) for p in self.parameters]
+            gradients = [local_shard(p.grad) for p in self.parameters if p.grad is not None]
             torch._foreach_mul_(gradients, (1 / tokens).to(gradients[0].dtype))
             if self.config.l1:
                 torch._foreach_add_(gradients, [p.sign() for p in parameters], alpha=self.config.l1)

@@ -225,8 +225,8 @@ def _parameter_importances(trials: Trials) -> dict[str, float]:
     return {key: value for key, value in found.items() if math.isfinite(value)}
 
 
-def _on_drawn_scale(value: Any, of: BaseDistribution) -> tuple[Any, BaseDistribution]:
+def _on_drawn_scale(value: Any, distribution: BaseDistribution) -> tuple[Any, BaseDistribution]:
     """A value with its distribution; the logarithm of one that is drawn by it, which Optuna's fANOVA does not take."""
-    if isinstance(of, FloatDistribution) and of.log:
-        return math.log(value), FloatDistribution(math.log(of.low), math.log(of.high))
-    return value, of
+    if isinstance(distribution, FloatDistribution) and distribution.log:
+        return math.log(value), FloatDistribution(math.log(distribution.low), math.log(distribution.high))
+    return value, distribution

@@ -250,7 +250,7 @@ def _check_tests_before_training(
         return
     # a look that was entered before a scoring of all seeds was stopped is their own
     own = joint_fingerprint([run.folder for run in runs]) if is_trained and len(runs) > 1 else None
-    check_tests_unused(runs[0], again=False, own=own)
+    check_tests_unused(runs[0], again=False, fingerprint=own)
 
 
 def _are_tests_scored(runs: Sequence[chain.RunPaths]) -> bool:

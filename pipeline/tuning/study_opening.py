@@ -106,7 +106,7 @@ def _find_study(storage: BaseStorage, config: SearchConfig, url: str | None) -> 
 
 
 def _open_or_create(
-    storage: BaseStorage, config: SearchConfig, parameters: tuple[Parameter, ...], said: Any, url: str | None
+    storage: BaseStorage, config: SearchConfig, parameters: tuple[Parameter, ...], settings: Any, url: str | None
 ) -> tuple[Study, Any]:
     """The study that another worker has begun meanwhile, or a new one; with what it searches."""
     study = _find_study(storage, config, url)
@@ -122,8 +122,8 @@ def _open_or_create(
         raise ValueError("has trials, and does not say of which search")
     for configuration in list_configurations(parameters) if config.method == "grid" else ():
         study.enqueue_trial(_to_drawn_values(configuration, parameters), skip_if_exists=True)
-    study.set_user_attr(SEARCH_ATTR, said)
-    return study, said
+    study.set_user_attr(SEARCH_ATTR, settings)
+    return study, settings
 
 
 def _to_drawn_values(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:

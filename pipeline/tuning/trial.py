@@ -25,7 +25,7 @@ from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_stage
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
-from tfm.pipeline.tuning.checks.inputs import check_base, check_inputs, varies_inputs
+from tfm.pipeline.tuning.checks.inputs import check_base_recipe, check_inputs, varies_inputs
 from tfm.pipeline.tuning.journal import wait_for_lock
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, find_duplicate
@@ -134,7 +134,7 @@ def _run_configuration(
 ) -> TrialOutcome:
     """Train the configuration on each fold with each seed."""
     if SEARCH_ATTR in trials.study.user_attrs:
-        check_base(trials, base, sets)
+        check_base_recipe(trials, base, sets)
     try:
         recipe = make_trial_recipe(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
@@ -146,7 +146,7 @@ def _run_configuration(
     values: list[float] = []
     signatures: dict[str, str] = {}
     for number, one in enumerate(make_run_recipes(recipe, trials.config.folds, trials.config.repeats)):
-        account.begin(one.name, is_first=number == 0)
+        account.start_run(one.name, is_first=number == 0)
         try:
             _prepare_dataset(trials, one, account, command, log)
         except DataError as error:

@@ -38,7 +38,7 @@ class TrialProgress:
         """The number of updates of all runs together."""
         return sum(self._updates.values())
 
-    def begin(self, run: str, *, is_first: bool) -> None:
+    def start_run(self, run: str, *, is_first: bool) -> None:
         """Turn to a run; validations of the first one are compared with those of other trials."""
         self._run, self._is_first = run, is_first
 

@@ -42,20 +42,20 @@ class WorkerJob:
     reporter: Reporter
 
 
-def run_worker(of: WorkerJob) -> None:
+def run_worker(job: WorkerJob) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
-    done = sum(each.state.is_finished() for each in of.trials.all())
-    total = num_remaining_trials(of.trials.config.trials, done)
-    with of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
+    done = sum(each.state.is_finished() for each in job.trials.all())
+    total = num_remaining_trials(job.trials.config.trials, done)
+    with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
         while True:
-            with of.trials.claim() as claimed:
+            with job.trials.claim() as claimed:
                 if claimed is None:
-                    prune_artifacts(of.trials)  # whoever ended the last trial may have been killed before it did so
-                    of.reporter.line(f"the search is over: {of.trials.stop_reason()}")
+                    prune_artifacts(job.trials)  # whoever ended the last trial may have been killed before it did so
+                    job.reporter.line(f"the search is over: {job.trials.stop_reason()}")
                     return
-                outcome = _run_trial(of, claimed)
-                of.reporter.line(describe_outcome(of.trials, claimed, outcome))
-            bar.advance(outcome.ended != WAITING_STATUS, describe_best_trial(of.trials))
+                outcome = _run_trial(job, claimed)
+                job.reporter.line(describe_outcome(job.trials, claimed, outcome))
+            bar.advance(outcome.ended != WAITING_STATUS, describe_best_trial(job.trials))
 
 
 def num_remaining_trials(limit: int | None, done: int) -> int | None:
@@ -65,12 +65,12 @@ def num_remaining_trials(limit: int | None, done: int) -> int | None:
     return None if limit is None else max(limit, done)
 
 
-def _run_trial(of: WorkerJob, claimed: ClaimedTrial) -> TrialOutcome:
+def _run_trial(job: WorkerJob, claimed: ClaimedTrial) -> TrialOutcome:
     place = claimed.folder
     with raise_cannot_write(place):
-        make_folder_below(of.trials.folder, place)
-        with open_file_below(of.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
-            return run_trial(of.trials, claimed, of.base, of.sets, command=of.command, log=TrialLog(log))
+        make_folder_below(job.trials.folder, place)
+        with open_file_below(job.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
+            return run_trial(job.trials, claimed, job.base, job.sets, command=job.command, log=TrialLog(log))
 
 
 def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: TrialOutcome) -> str:
@@ -104,11 +104,11 @@ def describe_best_trial(trials: Trials) -> str:
     return f"{best}, {running} running"
 
 
-def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> None:
+def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> None:
     """Run the same command in several processes, each a worker with its share of the processors, and wait for them.
 
     Args:
-        of: the job of the workers.
+        job: the job of the workers.
         num_workers: number of processes.
         arguments: the arguments of `tfm` for one worker.
 
@@ -120,8 +120,8 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
     command = [sys.executable, "-m", "tfm.cli.app", *arguments]
     with (
-        watch_trials(of) as show,
-        _start_processes(command, environment, num_workers, of.reporter) as all_of_them,
+        watch_trials(job) as show,
+        _start_processes(command, environment, num_workers, job.reporter) as all_of_them,
     ):
         while any(each.poll() is None for each in all_of_them):
             time.sleep(POLL_INTERVAL_SECONDS)
@@ -134,17 +134,17 @@ def run_workers(of: WorkerJob, num_workers: int, arguments: Sequence[str]) -> No
 
 
 @contextmanager
-def watch_trials(of: WorkerJob) -> Iterator[Callable[[], None]]:
+def watch_trials(job: WorkerJob) -> Iterator[Callable[[], None]]:
     """Open the bar of a search, and yield a function that moves it to the trials which others have finished."""
-    done = sum(each.state.is_finished() for each in of.trials.all())
-    total = num_remaining_trials(of.trials.config.trials, done)
-    with of.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
+    done = sum(each.state.is_finished() for each in job.trials.all())
+    total = num_remaining_trials(job.trials.config.trials, done)
+    with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
 
         def show() -> None:
             nonlocal done
-            now = sum(each.state.is_finished() for each in of.trials.all())
+            now = sum(each.state.is_finished() for each in job.trials.all())
             if now > done:
-                bar.advance(now - done, describe_best_trial(of.trials))
+                bar.advance(now - done, describe_best_trial(job.trials))
                 done = now
 
         yield show
@@ -202,7 +202,7 @@ def _forward_output(stream: IO[str], reporter: Reporter) -> None:
 
 
 @dataclass(frozen=True)
-class SearchPlace:
+class SearchArguments:
     """A search by its file, its settings on the command line, its database (None: its folder) and its folds."""
 
     file: Path
@@ -211,7 +211,7 @@ class SearchPlace:
     folds: int | None
 
 
-def run_workers_on_cluster(job: WorkerJob, place: SearchPlace, address: str, num_workers: int | None) -> None:
+def run_workers_on_cluster(job: WorkerJob, place: SearchArguments, address: str, num_workers: int | None) -> None:
     """Run workers on a cluster, whose nodes have the folder of the search under the same path, and wait for them.
 
     Args:
@@ -236,6 +236,6 @@ def run_workers_on_cluster(job: WorkerJob, place: SearchPlace, address: str, num
         raise error
 
 
-def _run_search_worker(place: SearchPlace, command: Sequence[str], *, reporter: Reporter) -> None:
+def _run_search_worker(place: SearchArguments, command: Sequence[str], *, reporter: Reporter) -> None:
     search = open_search(place.file, place.sets, place.url, folds=place.folds)
     run_worker(WorkerJob(search.trials, search.base, search.sets, command, reporter))

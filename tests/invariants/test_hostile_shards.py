@@ -16,7 +16,7 @@ from tests import hostile
 from tests.cli.user import RECIPE, tfm, write_corpora
 from tests.damage import DAMAGES, damaged, listing
 from tests.quick import NUM_THIRDS, third, thirds
-from tfm.pipeline.runtime.fully_sharded import chunk_of
+from tfm.pipeline.runtime.fully_sharded import shard_of_rank
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _seal_document, part_file
 
 pytestmark = pytest.mark.promise("hostile")
@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tensors = found.tensors(group)
         (found.folder / f"{group}.safetensors").unlink()
         for rank in range(SIZE):
-            some = {name: chunk_of(tensor, rank, SIZE).clone() for name, tensor in tensors.items()}
+            some = {name: shard_of_rank(tensor, rank, SIZE).clone() for name, tensor in tensors.items()}
             parts[part_file(group, rank, SIZE)] = safetensors.torch.save(some)
     write(found.folder, parts)
     return base

@@ -74,7 +74,13 @@ def search(
         raise typer.BadParameter("is for --final", param_hint="--again")
     try:
         from tfm.pipeline.tuning.search import open_search, publish_results, train_best
-        from tfm.pipeline.tuning.worker import SearchPlace, WorkerJob, run_worker, run_workers, run_workers_on_cluster
+        from tfm.pipeline.tuning.worker import (
+            SearchArguments,
+            WorkerJob,
+            run_worker,
+            run_workers,
+            run_workers_on_cluster,
+        )
     except ModuleNotFoundError as error:
         if error.name not in ("optuna", "sklearn"):
             raise
@@ -88,7 +94,7 @@ def search(
         if found.config.method == "grid":
             reporter.line(f"grid: {format_count(len(found.trials.all()), 'configuration')}")
         if cluster is not None:
-            run_workers_on_cluster(job, SearchPlace(file, sets or (), storage, folds), cluster, workers)
+            run_workers_on_cluster(job, SearchArguments(file, sets or (), storage, folds), cluster, workers)
         elif workers is not None and workers > 1:
             if storage is not None:
                 os.environ[TRIAL_STORAGE_ENV_VAR] = storage

@@ -122,7 +122,7 @@ def _tune(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_parent_folder
     from tfm.pipeline.errors import DataError, format_count
-    from tfm.pipeline.reranking.weights import FEATURES, choose, tune_weights
+    from tfm.pipeline.reranking.weights import FEATURE_NAMES, choose_best, tune_weights
 
     check_parent_folder(out)
     reporter, features, found = make_reporter(), [], list(lists)
@@ -142,10 +142,10 @@ def _tune(
         table, found, references, scorer.names, metric=metric, trials=trials, seed=seed, models=scorer.fingerprints
     )
     tuned.write(out)
-    first, chosen = choose(table[:, 0] * 0, found), choose(table @ np.array(tuned.values), found)
+    first, chosen = choose_best(table[:, 0] * 0, found), choose_best(table @ np.array(tuned.values), found)
     rows = [
         (name, f"{weight:.4f}", f"{table[first, column].mean():.3f}", f"{table[chosen, column].mean():.3f}")
-        for column, (name, weight) in enumerate(zip(FEATURES, tuned.values, strict=True))
+        for column, (name, weight) in enumerate(zip(FEATURE_NAMES, tuned.values, strict=True))
     ]
     value, alone, before = (tuned.tuning[name] for name in ("value", "direct_alone", "first"))
     title = f"{metric} {value:.2f} by these weights, {alone:.2f} by the direct model's alone, {before:.2f} as they came"
@@ -158,7 +158,7 @@ def _print_lists(lists: "list[NBestList]", features: "Floats", weights: "Feature
     import numpy as np
 
     from tfm.pipeline.reranking.lists import NBestList, list_as_json
-    from tfm.pipeline.reranking.weights import FEATURES
+    from tfm.pipeline.reranking.weights import FEATURE_NAMES
 
     scores, begin = features @ np.array(weights.values), 0
     for each in lists:
@@ -169,5 +169,5 @@ def _print_lists(lists: "list[NBestList]", features: "Floats", weights: "Feature
         if not jsonl:
             print_data(ordered.translations[0].text)
             continue
-        columns = {name: features[order, column].tolist() for column, name in enumerate(FEATURES)}
+        columns = {name: features[order, column].tolist() for column, name in enumerate(FEATURE_NAMES)}
         print_data(list_as_json(ordered, columns, scores[order].tolist()))

@@ -137,10 +137,10 @@ class _ItemBuilder:
             **more,  # type: ignore[arg-type]
         )
 
-    def make_item(self, asked: Assignment, rng: Random) -> Item:
+    def make_item(self, assignment: Assignment, rng: Random) -> Item:
         """The item of a judge for a segment, its texts in random order."""
-        line = self.lines[asked.segment]
-        systems = [self.systems[number] for number in rng.sample(asked.systems, len(asked.systems))]
+        line = self.lines[assignment.segment]
+        systems = [self.systems[number] for number in rng.sample(assignment.systems, len(assignment.systems))]
         return self.label_texts(line, [(system.name, segments_of(system).hypotheses[line]) for system in systems])
 
     def make_check(self, kind: CampaignKind, line: int, rng: Random) -> Item | None:

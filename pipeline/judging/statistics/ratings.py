@@ -137,7 +137,7 @@ def values_vary(values: Sequence[float]) -> bool:
 
 
 def mean_ratings(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, MeanRating]:
-    """The mean of each system over its segments, each segment by the mean of its judges; intervals as `estimate_mean`."""
+    """The mean of each system over its segments, each by its judges' mean; intervals of `estimate_mean`."""
     return {
         system: estimate_mean(list(segments.values()), fewest) for system, segments in segment_means(judgments).items()
     }

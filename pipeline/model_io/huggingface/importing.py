@@ -24,7 +24,7 @@ from tfm.pipeline.model_io.huggingface.received.settings_checks import check_con
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_pieces
-from tfm.pipeline.model_io.loaded_model import check_fit, save_network, shapes_of
+from tfm.pipeline.model_io.loaded_model import check_shapes_match, save_network, shapes_of
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
@@ -56,7 +56,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
         own = shapes_of(config, source_vocab=source, target_vocab=target)
     kept = {name: weights[name] for name in own}
-    check_fit(own, {name: tuple(each.shape) for name, each in kept.items()}, folder)
+    check_shapes_match(own, {name: tuple(each.shape) for name, each in kept.items()}, folder)
     num_parameters = sum(each.numel() for each in kept.values())
     with publish(plan, command=command) as draft:
         save_pair(pieces.source, pieces.target, draft.folder)

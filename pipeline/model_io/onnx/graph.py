@@ -144,7 +144,7 @@ class Graph:
         return self._constants[key]
 
 
-def names_of(model: nn.Module) -> dict[int, str]:
+def parameter_names_by_id(model: nn.Module) -> dict[int, str]:
     """The names of a network's tensors by where they are; of tied ones the first."""
     found: dict[int, str] = {}
     with torch.no_grad():

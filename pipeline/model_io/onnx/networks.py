@@ -23,7 +23,7 @@ from tfm.pipeline.model_io.onnx.attention import (
     project_memory,
     self_attention,
 )
-from tfm.pipeline.model_io.onnx.graph import Graph, names_of
+from tfm.pipeline.model_io.onnx.graph import Graph, parameter_names_by_id
 from tfm.pipeline.model_io.onnx.layers import (
     ACTIVATIONS,
     add_embedding,
@@ -147,7 +147,7 @@ GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = 
 
 def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
     """The graphs of a network as ModelProtos, by the names of their files. Raises RecipeError for one too large."""
-    names, found = names_of(model), {}
+    names, found = parameter_names_by_id(model), {}
     for name, write in GRAPHS[config.architecture].items():
         write(graph := Graph(name, names), model, config)
         found[name] = graph.model()

@@ -1,6 +1,6 @@
 """Keys of [model] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.row import IS_LABEL_TASK, WORD_VECTORS_TEST, UnusedKeysRule, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.row import IS_LABEL_TASK, WORD_VECTORS_CONDITION, UnusedKeysRule, none_of, one_of
 from tfm.pipeline.tasks.abilities import select_tasks
 
 PROJECTION_KEYS = ("model.attention_projections", "model.values", "model.output_projection")
@@ -10,11 +10,11 @@ EMBEDDING_KEYS = ("embedding_dim", "scale_embedding", "embedding_norm")
 SEQUENCE_KEYS = ("mixing", "window", "convolution", "positions", "positions_join")
 LAYER_KEYS = ("activation", "residual", "feed_forward", "dropout.residual", "dropout.feed_forward", "dropout.depth")
 RECURRENT_CONDITION = {"model.architecture": one_of("recurrent")}
-PIECES_TEST = {"model.canine": one_of(None)}
-TEXT_TEST = {"model.vision": one_of(None), **PIECES_TEST}
-TRANSLATION_TEST = {**TEXT_TEST, "model.architecture": one_of("transformer")}
+PIECES_CONDITION = {"model.canine": one_of(None)}
+TEXT_CONDITION = {"model.vision": one_of(None), **PIECES_CONDITION}
+TRANSLATION_CONDITION = {**TEXT_CONDITION, "model.architecture": one_of("transformer")}
 NO_ENCODER_ATTENTION = "no layer of the encoder has attention; those of the decoder still attend to the source"
-IMAGES_TEST = {"model.vision.encoder": one_of("patches", "convolution")}
+IMAGES_CONDITION = {"model.vision.encoder": one_of("patches", "convolution")}
 
 MODEL_RULES = (
     UnusedKeysRule(
@@ -41,7 +41,7 @@ MODEL_RULES = (
         "it has no self-attention over the text that it writes",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **TEXT_TEST},
+        {**RECURRENT_CONDITION, **TEXT_CONDITION},
         (
             *("model.norm", "model.residual", "model.activation", "model.encoder.feed_forward_dim"),
             "model.feed_forward",
@@ -50,14 +50,14 @@ MODEL_RULES = (
         "it has no norms or feed-forward layers, as the other architectures have",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **TEXT_TEST, "model.embedding_norm": one_of(False)},
+        {**RECURRENT_CONDITION, **TEXT_CONDITION, "model.embedding_norm": one_of(False)},
         ("model.normalization",),
         "it has no norms, but with model.embedding_norm = true",
     ),
     UnusedKeysRule(
         {
             **RECURRENT_CONDITION,
-            **TEXT_TEST,
+            **TEXT_CONDITION,
             "model.embedding_norm": one_of(False),
             "model.recurrent.normalization": one_of("none"),
         },
@@ -65,7 +65,7 @@ MODEL_RULES = (
         "it has no norms, but with model.embedding_norm = true or model.recurrent.normalization",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **PIECES_TEST},
+        {**RECURRENT_CONDITION, **PIECES_CONDITION},
         ("model.positions", "model.positions_join", "model.rotary"),
         "its decoder has no positions, as the other architectures have",
     ),
@@ -75,17 +75,17 @@ MODEL_RULES = (
         "its decoder has no feed-forward layers, as the other architectures have",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **TEXT_TEST},
+        {**RECURRENT_CONDITION, **TEXT_CONDITION},
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
         "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **PIECES_TEST},
+        {**RECURRENT_CONDITION, **PIECES_CONDITION},
         ("model.mixing", "model.window", "model.convolution"),
         "it has no self-attention over texts, as the other architectures have",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **TEXT_TEST},
+        {**RECURRENT_CONDITION, **TEXT_CONDITION},
         ("model.qk_norm", *PROJECTION_KEYS),
         "it has no self-attention, as the other architectures have",
     ),
@@ -100,27 +100,27 @@ MODEL_RULES = (
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **TEXT_TEST, "model.recurrent.attention": one_of("none")},
+        {**RECURRENT_CONDITION, **TEXT_CONDITION, "model.recurrent.attention": one_of("none")},
         ("model.score", "model.lookup", "model.dropout.attention"),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
     UnusedKeysRule(
-        {**IMAGES_TEST, "model.architecture": one_of("encoder_only")},
+        {**IMAGES_CONDITION, "model.architecture": one_of("encoder_only")},
         tuple(f"model.{name}" for name in (*SEQUENCE_KEYS, *EMBEDDING_KEYS, "max_length")),
         "an image's tokens all attend to one another, and where they are is said by vision.positions",
     ),
     UnusedKeysRule(
-        {**IMAGES_TEST, "model.encoder.layers": one_of(0)},
+        {**IMAGES_CONDITION, "model.encoder.layers": one_of(0)},
         tuple(f"model.encoder.{name}" for name in ("feed_forward_dim", *HEAD_KEYS)),
         "the encoder has no layers after its convolution",
     ),
     UnusedKeysRule(
-        {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
+        {**IMAGES_CONDITION, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
         (*(f"model.{name}" for name in LAYER_KEYS), *ATTENTION_KEYS),
         "the encoder has no layers after its convolution",
     ),
     UnusedKeysRule(
-        {**IMAGES_TEST, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
+        {**IMAGES_CONDITION, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
         (
             *("model.activation", "model.residual", "model.feed_forward", "model.dropout.feed_forward"),
             *("model.dropout.depth", "model.qk_norm", *PROJECTION_KEYS),
@@ -129,7 +129,7 @@ MODEL_RULES = (
     ),
     UnusedKeysRule(
         {
-            **IMAGES_TEST,
+            **IMAGES_CONDITION,
             **RECURRENT_CONDITION,
             "model.encoder.layers": one_of(0),
             "model.recurrent.attention": one_of("none"),
@@ -153,7 +153,7 @@ MODEL_RULES = (
         'it is for task = "tagging": elsewhere the shorter sequence is enough',
     ),
     UnusedKeysRule(
-        WORD_VECTORS_TEST,
+        WORD_VECTORS_CONDITION,
         (
             *(f"model.{name}" for name in ("norm", "normalization", *SEQUENCE_KEYS)),
             *(
@@ -168,13 +168,13 @@ MODEL_RULES = (
         "word vectors are two tables with no layer between them; they have embedding_dim and [model.word_vectors]",
     ),
     UnusedKeysRule(
-        {**WORD_VECTORS_TEST, "model.embedding_dim": none_of(None)},
+        {**WORD_VECTORS_CONDITION, "model.embedding_dim": none_of(None)},
         ("model.encoder.dim",),
         "the width of word vectors is embedding_dim, if it is given",
     ),
     UnusedKeysRule(
         {
-            **TRANSLATION_TEST,
+            **TRANSLATION_CONDITION,
             "model.mixing": none_of("attention"),
             "model.encoder.mixing": one_of(None),
         },
@@ -182,12 +182,12 @@ MODEL_RULES = (
         NO_ENCODER_ATTENTION,
     ),
     UnusedKeysRule(
-        {**TRANSLATION_TEST, "model.encoder.mixing": none_of(None, "attention")},
+        {**TRANSLATION_CONDITION, "model.encoder.mixing": none_of(None, "attention")},
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
         NO_ENCODER_ATTENTION,
     ),
     UnusedKeysRule(
-        {**TRANSLATION_TEST, "model.encoder.mixing": none_of(None), "model.decoder.mixing": none_of(None)},
+        {**TRANSLATION_CONDITION, "model.encoder.mixing": none_of(None), "model.decoder.mixing": none_of(None)},
         ("model.mixing",),
         "both stacks have a mixing of their own",
     ),

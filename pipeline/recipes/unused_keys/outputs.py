@@ -16,7 +16,7 @@ from tfm.pipeline.tasks.abilities import select_tasks
 ALL_TEXTS_KEYS = ("stride", "tests")
 """The keys of [evaluation] that are for models without hypotheses too."""
 LABEL_METRICS = ("accuracy", "macro_f1", "entity_f1")
-NO_HYPOTHESES_TEST = {"model.task": none_of(*select_tasks(lambda task: task.gives_hypotheses))}
+NO_HYPOTHESES_CONDITION = {"model.task": none_of(*select_tasks(lambda task: task.gives_hypotheses))}
 
 DECODING_RULES = (
     UnusedKeysRule(
@@ -25,7 +25,7 @@ DECODING_RULES = (
         "labels need no search",
     ),
     UnusedKeysRule(
-        NO_HYPOTHESES_TEST,
+        NO_HYPOTHESES_CONDITION,
         ("decoding",),
         "a run of this task decodes nothing; `tfm generate` takes --set decoding... itself",
     ),
@@ -86,7 +86,7 @@ SYNTHESIS_RULES = tuple(
 
 EVALUATION_RULES = (
     UnusedKeysRule(
-        NO_HYPOTHESES_TEST,
+        NO_HYPOTHESES_CONDITION,
         tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in ALL_TEXTS_KEYS),
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
     ),

@@ -37,6 +37,6 @@ def has_none_of(*names: str) -> ValueCondition:
 
 
 IS_TRANSLATION_TASK = one_of(*select_tasks(lambda task: task.translates))
-NO_TRANSLATION_TEST = {"model.task": none_of(*select_tasks(lambda task: task.translates))}
+NO_TRANSLATION_CONDITION = {"model.task": none_of(*select_tasks(lambda task: task.translates))}
 IS_LABEL_TASK = one_of(*select_tasks(lambda task: task.labels))
-WORD_VECTORS_TEST = {"model.architecture": one_of("skip_gram", "cbow")}
+WORD_VECTORS_CONDITION = {"model.architecture": one_of("skip_gram", "cbow")}

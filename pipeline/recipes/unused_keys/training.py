@@ -1,6 +1,12 @@
 """Keys of [training] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.row import NO_TRANSLATION_TEST, WORD_VECTORS_TEST, UnusedKeysRule, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.row import (
+    NO_TRANSLATION_CONDITION,
+    WORD_VECTORS_CONDITION,
+    UnusedKeysRule,
+    none_of,
+    one_of,
+)
 from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.pipeline.training_config import VALIDATION_FIGURES
 
@@ -9,7 +15,7 @@ RESEGMENTATION_KEYS = ("training.bpe_dropout", "training.unigram_alpha")
 
 TRAINING_RULES = (
     UnusedKeysRule(
-        WORD_VECTORS_TEST, ("training.r_drop",), "word vectors have no dropout, by which two passes would differ"
+        WORD_VECTORS_CONDITION, ("training.r_drop",), "word vectors have no dropout, by which two passes would differ"
     ),
     UnusedKeysRule(
         {f"model.dropout.{rate}": one_of(0) for rate in DROPOUT_RATES},
@@ -47,7 +53,7 @@ TRAINING_RULES = (
         'it is for kind = "unigram"',
     ),
     UnusedKeysRule(
-        NO_TRANSLATION_TEST,
+        NO_TRANSLATION_CONDITION,
         ("training.validation.bleu", "training.validation.beam"),
         'validation translates only with task = "translation"',
     ),

@@ -51,12 +51,12 @@ class LinkCounts:
     def scores(self) -> dict[str, Score]:
         """AER, precision and recall in percent; of no links at all they are 0, and AER is 0 where none are wanted."""
         found = {
-            "aer": 1 - _share(self.in_sure + self.in_possible, self.links + self.sure, empty=1.0),
-            "precision": _share(self.in_possible, self.links),
-            "recall": _share(self.in_sure, self.sure),
+            "aer": 1 - _ratio(self.in_sure + self.in_possible, self.links + self.sure, empty=1.0),
+            "precision": _ratio(self.in_possible, self.links),
+            "recall": _ratio(self.in_sure, self.sure),
         }
         return {name: Score(100 * value, ALIGNMENT_SIGNATURE) for name, value in found.items()}
 
 
-def _share(part: int, whole: int, empty: float = 0.0) -> float:
+def _ratio(part: int, whole: int, empty: float = 0.0) -> float:
     return part / whole if whole else empty

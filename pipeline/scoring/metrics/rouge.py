@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.bare_packages import bare_packages
+from tfm.pipeline.scoring.bare_packages import import_without_package_code
 from tfm.pipeline.scoring.metrics.references import (
     drop_blank_references,
     is_rightly_wordless,
@@ -84,7 +84,7 @@ def _f_measure(triple: tuple[float, float, float]) -> float:
 @cache
 def _rouge_scorer(kind: str, tokenizer: tuple[str, bool]) -> Any:
     # here, not at the top: validation during training does not need it
-    with bare_packages("nltk", "nltk.stem"):
+    with import_without_package_code("nltk", "nltk.stem"):
         from rouge_score.rouge_scorer import RougeScorer
 
     name, stems = tokenizer
@@ -96,7 +96,7 @@ class StemTokenizer:
     """The tokens of another tokenizer, of each with more than three characters its stem, as rouge-score has it."""
 
     def __init__(self, words: UnicodeWordTokenizer | RougeScoreTokenizer) -> None:
-        with bare_packages("nltk", "nltk.stem"):
+        with import_without_package_code("nltk", "nltk.stem"):
             from nltk.stem.porter import PorterStemmer
 
         self.words, self.stem = words, PorterStemmer().stem

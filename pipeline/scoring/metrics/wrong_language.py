@@ -81,16 +81,16 @@ def train_identifier(
     )
 
 
-def wrong_language(hypotheses: Sequence[str], asked: Sequence[str], identifier: LanguageIdentifier) -> Score:
+def wrong_language(hypotheses: Sequence[str], languages: Sequence[str], identifier: LanguageIdentifier) -> Score:
     """Compute the percentage of hypotheses in another language than was asked for; a text of no language is in none.
 
     Args:
         hypotheses: one for each segment.
-        asked: the code of the language of each.
+        languages: the code of the language of each.
         identifier: of the languages of the training data.
     """
     found = map(identifier.language_of, hypotheses)
-    num_wrong = sum(each not in (None, wanted) for each, wanted in zip(found, asked, strict=True))
+    num_wrong = sum(each not in (None, wanted) for each, wanted in zip(found, languages, strict=True))
     method = f"char-{NGRAM_ORDER}-grams|naive-bayes|learned-from:train|stat:share*100"
     signature = f"languages:{'+'.join(identifier.languages)}|{method}"
     return Score(100 * num_wrong / len(hypotheses), signature)

@@ -44,7 +44,7 @@ class ServerFault(Exception):
 
 
 @dataclass(eq=False)
-class _Ticket:
+class _PendingQuery:
     """A query that is waited for. parts: those of its text as they come, where they are asked for."""
 
     number: int
@@ -52,16 +52,16 @@ class _Ticket:
     done: asyncio.Future[Any]
     parts: asyncio.Queue[str] | None = None
     attempts: int = 0
-    worker: "_Desk | None" = None
+    worker: "_WorkerSlot | None" = None
 
 
 @dataclass(eq=False)
-class _Desk:
+class _WorkerSlot:
     """A place for a process: the process, what it has loaded, what it was asked."""
 
     process: Worker | None = None
     loaded: dict[str, str | None] = field(default_factory=dict)
-    asked: dict[int, _Ticket] = field(default_factory=dict)
+    asked: dict[int, _PendingQuery] = field(default_factory=dict)
     seconds_to_restart: float = MIN_SECONDS_TO_RESTART
 
 
@@ -76,11 +76,11 @@ class Dispatcher:
 
     def __init__(self, start: StartWorker, num_workers: int, max_waiting: int) -> None:
         self._start, self._max_waiting = start, max_waiting
-        self._desks = [_Desk() for _ in range(num_workers)]
+        self._desks = [_WorkerSlot() for _ in range(num_workers)]
         self._versions: dict[str, ModelVersion] = {}
-        self._groups: deque[deque[_Ticket]] = deque()
+        self._groups: deque[deque[_PendingQuery]] = deque()
         self._numbers = itertools.count(1)
-        self._tickets: dict[int, _Ticket] = {}
+        self._tickets: dict[int, _PendingQuery] = {}
         self._retired: set[str] = set()
         self._changed = asyncio.Event()
         self._restarts: set[asyncio.TimerHandle] = set()
@@ -192,13 +192,13 @@ class Dispatcher:
         finally:
             self._cancel(tickets)
 
-    def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[_Ticket]:
+    def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[_PendingQuery]:
         if self._is_closed:
             raise ServerFault("the server is shutting down: ask another, or again")
         if len(self._tickets) + len(queries) > self._max_waiting:
             raise QueueFullError
         loop = asyncio.get_running_loop()
-        tickets = [_Ticket(next(self._numbers), query, loop.create_future(), parts) for query in queries]
+        tickets = [_PendingQuery(next(self._numbers), query, loop.create_future(), parts) for query in queries]
         self._tickets.update((ticket.number, ticket) for ticket in tickets)
         self._groups.append(deque(tickets))
         self._send_waiting()
@@ -206,15 +206,15 @@ class Dispatcher:
 
     def _send_waiting(self) -> None:
         """Send what waits to processes with room: of each request one in turn, each to the process with least to do."""
-        parcels: dict[int, list[_Ticket]] = {}
-        held: list[deque[_Ticket]] = []
+        parcels: dict[int, list[_PendingQuery]] = {}
+        held: list[deque[_PendingQuery]] = []
         while self._groups:
             group = self._groups.popleft()
             while group and group[0].done.done():
                 group.popleft()
             if not group:
                 continue
-            desk = self._idlest(group[0].query.model)
+            desk = self._least_busy_slot(group[0].query.model)
             if desk is None:
                 held.append(group)
                 continue
@@ -226,14 +226,14 @@ class Dispatcher:
         for place, tickets in parcels.items():
             self._send(self._desks[place], QueryBatch(tuple((each.number, each.query) for each in tickets)))
 
-    def _idlest(self, key: str) -> _Desk | None:
+    def _least_busy_slot(self, key: str) -> _WorkerSlot | None:
         """The process that has a model and the least to do; None where all are full, or none has it yet."""
         told = [desk for desk in self._desks if key in desk.loaded]
         able = [desk for desk in told if desk.loaded[key] is None] or told
         ready = [desk for desk in able if len(desk.asked) < MAX_IN_FLIGHT]
         return min(ready, key=lambda desk: len(desk.asked), default=None)
 
-    def _cancel(self, tickets: Sequence[_Ticket]) -> None:
+    def _cancel(self, tickets: Sequence[_PendingQuery]) -> None:
         """Forget tickets, and free the slots of those that are not done."""
         for ticket in tickets:
             self._tickets.pop(ticket.number, None)
@@ -249,11 +249,11 @@ class Dispatcher:
         if self._groups:
             self._send_waiting()
 
-    def _fail(self, ticket: _Ticket, error: Exception) -> None:
+    def _fail(self, ticket: _PendingQuery, error: Exception) -> None:
         if not ticket.done.done():
             ticket.done.set_exception(error)
 
-    def _receive(self, desk: _Desk, replies: Sequence[Any]) -> None:
+    def _receive(self, desk: _WorkerSlot, replies: Sequence[Any]) -> None:
         for reply in replies:
             if isinstance(reply, Loaded):
                 self._note_loaded(desk, reply)
@@ -262,18 +262,18 @@ class Dispatcher:
                 if ticket is not None and ticket.parts is not None:
                     ticket.parts.put_nowait(reply.text)
             else:
-                self._settle(desk, reply)
+                self._deliver_answer(desk, reply)
         if self._groups:
             self._send_waiting()
 
-    def _note_loaded(self, desk: _Desk, reply: Loaded) -> None:
+    def _note_loaded(self, desk: _WorkerSlot, reply: Loaded) -> None:
         desk.seconds_to_restart = MIN_SECONDS_TO_RESTART
         if reply.key in self._versions:
             desk.loaded[reply.key] = reply.problem
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _settle(self, desk: _Desk, reply: Answer) -> None:
+    def _deliver_answer(self, desk: _WorkerSlot, reply: Answer) -> None:
         ticket = desk.asked.pop(reply.number, None)
         if ticket is None or ticket.done.done():
             return
@@ -282,15 +282,17 @@ class Dispatcher:
         else:
             self._fail(ticket, (ServerFault if reply.is_fault else QueryProblem)(reply.problem))
 
-    def _start_process(self, desk: _Desk) -> None:
+    def _start_process(self, desk: _WorkerSlot) -> None:
         if self._is_closed:
             return
         desk.loaded = {}
-        desk.process = self._start(lambda replies: self._receive(desk, replies), lambda: self._lose(desk))
+        desk.process = self._start(
+            lambda replies: self._receive(desk, replies), lambda: self._replace_lost_worker(desk)
+        )
         for version in self._versions.values():
             self._send(desk, Load(version))
 
-    def _lose(self, desk: _Desk) -> None:
+    def _replace_lost_worker(self, desk: _WorkerSlot) -> None:
         """A process has ended: ask what it had again, and start another."""
         desk.process, desk.loaded = None, {}
         lost, desk.asked = list(desk.asked.values()), {}
@@ -306,7 +308,7 @@ class Dispatcher:
         desk.seconds_to_restart = min(2 * desk.seconds_to_restart, MAX_SECONDS_TO_RESTART)
         self._send_waiting()
 
-    def _send(self, desk: _Desk, message: Any) -> None:
+    def _send(self, desk: _WorkerSlot, message: Any) -> None:
         if desk.process is not None:
             with suppress(OSError):  # its end is noticed by its reader, which asks again
                 desk.process.send(message)

@@ -57,7 +57,7 @@ class CompiledNetwork:
     _torch: Network | None = field(default=None, repr=False)
     _loading: Thread | None = field(default=None, repr=False)
 
-    def work(self, query: Query) -> Work:
+    def make_work(self, query: Query) -> Work:
         """Return the work that a query is."""
         if query.kind == "align":
             return lambda: align_by_numpy(self.model, query.text, query.target or "")
@@ -95,7 +95,7 @@ class CompiledNetwork:
                 self._loading = None
                 raise TorchLoadError
             yield None
-        work = self._torch.work(query)
+        work = self._torch.make_work(query)
         assert not isinstance(work, Sentence)
         if isinstance(work, Iterator):
             yield from work

@@ -29,7 +29,7 @@ class NumpyNetwork:
     stepper: None = None
     read_source: None = None
 
-    def work(self, query: Query) -> Work:
+    def make_work(self, query: Query) -> Work:
         """Return the work that a query is. Raises DataError for one that needs torch."""
         model = self.model
         if query.kind == "align" and isinstance(model, NumpyModel):
@@ -51,7 +51,7 @@ class NumpyLanguageModel:
     stepper: None = None
     read_source: None = None
 
-    def work(self, query: Query) -> Iterator[Any]:
+    def make_work(self, query: Query) -> Iterator[Any]:
         """Return the parts of a completion. Raises DataError for a query that needs torch."""
         if query.kind != "generate":
             raise DataError(NUMPY_CANNOT_MESSAGE)

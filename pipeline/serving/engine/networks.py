@@ -70,7 +70,7 @@ class TorchNetwork:
             joins = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
         return cls(version, loaded, stepper, read) if joins else cls(version, loaded, None)
 
-    def work(self, query: Query) -> Work:
+    def make_work(self, query: Query) -> Work:
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""
         if query.kind == "generate":
             return self._complete(query)

@@ -84,7 +84,7 @@ class Scheduler:
         if network is None:
             return [Answer(query_id, problem=NOT_LOADED_MESSAGE, is_fault=True)]
         try:
-            work = network.work(query)
+            work = network.make_work(query)
         except TfmError as error:
             return [Answer(query_id, problem=str(error))]
         except Exception as error:

@@ -46,7 +46,7 @@ class Network(Protocol):
     def read_source(self) -> Any:
         """The reader of a source for that; None where the stepper reads it."""
 
-    def work(self, query: Query) -> Work:
+    def make_work(self, query: Query) -> Work:
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""
 
 

@@ -151,7 +151,7 @@ def check_search(alternatives: int, beam: int | None, limits: Limits) -> None:
         raise bad_request(f"beam ({beam}) may be {limits.beam} at most on this server")
 
 
-async def unless_client_leaves(request: Request, work: Any) -> Any:
+async def cancel_on_disconnect(request: Request, work: Any) -> Any:
     """Await work while the client is there; when it hangs up, cancel the work and raise ClientGone.
 
     The body must have been read.

@@ -14,8 +14,8 @@ from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import ServedModel
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.problems import Problem, bad_request
-from tfm.pipeline.serving.routes.bodies import check_fields, check_text, read_fields
-from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, problem_response, while_there
+from tfm.pipeline.serving.routes.bodies import cancel_on_disconnect, check_fields, check_text, read_fields
+from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, problem_response
 from tfm.pipeline.serving.routes.stop_sequences import StopSequences
 from tfm.pipeline.serving.translation_service import errors_as_problems
 
@@ -69,13 +69,13 @@ def completion_routes(backend: Backend) -> list[Route]:
         body = check_fields(CompletionBody, fields)
         if (problem := body.unsupported_problem()) is not None:
             raise bad_request(problem)
-        prompt, stops = _prompt(backend, body), _stops(body)
+        prompt, stops = _prompt(backend, body), _stop_sequences(body)
         request.state.texts = [prompt]
         model = backend.model_for(body.model, "writes texts", writers())
         completion = Completion(backend, model, body, prompt, stops, request.state.number)
         if body.stream:
             return await _stream(request, completion)
-        return JSONResponse(await while_there(request, completion.whole()))
+        return JSONResponse(await cancel_on_disconnect(request, completion.full_response()))
 
     async def models(request: Request) -> Response:
         data = [_model_as_json(each) for each in backend.catalog.models.values()]
@@ -114,7 +114,7 @@ class Completion:
         self._backend, self._model, self._body, self._prompt, self._stops = backend, model, body, prompt, stops
         self._number = number
 
-    async def whole(self) -> dict[str, Any]:
+    async def full_response(self) -> dict[str, Any]:
         """The response with all of the text."""
         texts: list[str] = []
         end: dict[str, Any] = {}
@@ -172,7 +172,7 @@ async def _stream(request: Request, completion: Completion) -> Response:
     """The response as server-sent events. A problem that shows before the first part has its status."""
     parts = completion.parts()
     try:
-        first = await while_there(request, anext(parts))
+        first = await cancel_on_disconnect(request, anext(parts))
     except Problem as problem:
         return problem_response(request, problem)
 
@@ -181,13 +181,13 @@ async def _stream(request: Request, completion: Completion) -> Response:
         async with aclosing(parts):
             while True:
                 finish = None if isinstance(part, str) else part["finish"]
-                yield _event(completion.as_json(part if finish is None else "", finish))
+                yield _format_server_sent_event(completion.as_json(part if finish is None else "", finish))
                 if finish is not None:
                     break
                 try:
                     part = await anext(parts)
                 except Problem as problem:
-                    yield _event({"error": {"message": problem.sentence, "type": "server_error"}})
+                    yield _format_server_sent_event({"error": {"message": problem.sentence, "type": "server_error"}})
                     break
         yield "data: [DONE]\n\n"
 
@@ -196,7 +196,7 @@ async def _stream(request: Request, completion: Completion) -> Response:
     )
 
 
-def _event(value: dict[str, Any]) -> str:
+def _format_server_sent_event(value: dict[str, Any]) -> str:
     return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
@@ -211,7 +211,7 @@ def _prompt(backend: Backend, body: CompletionBody) -> str:
     return check_text(prompts[0], "prompt")
 
 
-def _stops(body: CompletionBody) -> list[str]:
+def _stop_sequences(body: CompletionBody) -> list[str]:
     """The texts before which a completion ends. Raises Problem where they are too many."""
     stops = [body.stop] if isinstance(body.stop, str) else [*(body.stop or [])]
     if len(stops) > MAX_STOPS:

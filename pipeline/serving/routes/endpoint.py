@@ -12,7 +12,6 @@ from starlette.responses import JSONResponse, Response
 
 from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.problems import ClientGone, Problem
-from tfm.pipeline.serving.routes.bodies import unless_client_leaves
 
 Handler = Callable[[Request], Awaitable[Response]]
 CLIENT_GONE_STATUS = 499
@@ -51,9 +50,9 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
             response = problem_response(request, Problem(500, "the server failed at this request: it is its fault"))
         response.headers[REQUEST_ID] = request.state.number
         seconds = time.monotonic() - began
-        backend.metrics.count(route, response.status_code, seconds)
+        backend.metrics.count_request(route, response.status_code, seconds)
         asyncio.get_running_loop().call_soon(  # when the response is sent: its client does not wait for the log
-            backend.log.request,
+            backend.log.log_request,
             request.state.number,
             request.method,
             route,
@@ -81,11 +80,6 @@ def admit(backend: Backend, request: Request, fields: dict[str, Any] | None = No
         given = place.get("api_key")
         key = key or (given if isinstance(given, str) and given else None)
     request.state.caller = backend.access.admit(key, address_of(request))
-
-
-async def while_there(request: Request, work: Awaitable[Any]) -> Any:
-    """Await work as long as the client is there. Raises ClientGone when it has hung up; the work is cancelled."""
-    return await unless_client_leaves(request, work)
 
 
 def address_of(request: Request) -> str:

@@ -12,8 +12,15 @@ from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import ServedModel
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.problems import bad_request
-from tfm.pipeline.serving.routes.bodies import check_fields, check_search, check_text, check_texts, read_fields
-from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, while_there
+from tfm.pipeline.serving.routes.bodies import (
+    cancel_on_disconnect,
+    check_fields,
+    check_search,
+    check_text,
+    check_texts,
+    read_fields,
+)
+from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint
 from tfm.pipeline.serving.translation_service import Direction, ask_all
 
 MAX_LABELS = 100
@@ -21,13 +28,13 @@ DECIMALS = 4
 MAX_ATTENDED_CHARS = 1_000
 
 
-def _bytes_alone(value: object) -> object:
+def _check_is_bytes(value: object) -> object:
     if value is not None and not isinstance(value, bytes):
         raise ValueError("is a file of a form (multipart/form-data)")
     return value
 
 
-ImageBytes = Annotated[bytes | None, BeforeValidator(_bytes_alone)]
+ImageBytes = Annotated[bytes | None, BeforeValidator(_check_is_bytes)]
 
 
 class LabelBody(BaseModel):
@@ -119,7 +126,7 @@ def label_routes(backend: Backend) -> list[Route]:
         request.state.texts = [text]
         query = _attend_query(backend, body, text, target)
         (found,) = await _ask(backend, request, [query])
-        return JSONResponse(_rounded(found))
+        return JSONResponse(_round_weights(found))
 
     return [
         Route(path, make_endpoint(backend, path, handle), methods=["POST"])
@@ -140,7 +147,7 @@ async def _read(backend: Backend, request: Request, body: type[Any]) -> Any:
 
 
 async def _ask(backend: Backend, request: Request, queries: list[Query]) -> list[Any]:
-    return await while_there(request, ask_all(backend.dispatcher, queries, backend.limits.seconds))  # type: ignore[no-any-return]
+    return await cancel_on_disconnect(request, ask_all(backend.dispatcher, queries, backend.limits.seconds))  # type: ignore[no-any-return]
 
 
 def _texts(backend: Backend, request: Request, body: LabelBody) -> list[str]:
@@ -181,7 +188,7 @@ def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | N
     else:
         model = backend.model_for(body.model, "reads texts", models)
         own = next(iter(type(backend.catalog)([model]).translators), None)
-        pair = None if own is None else _own_pair(own, body)
+        pair = None if own is None else _choose_language_pair(own, body)
         direction = Direction(model, *(pair or ("und", "und")))
     plain = direction.query(text, backend.beam, 1, ())
     return Query(
@@ -189,7 +196,7 @@ def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | N
     )
 
 
-def _own_pair(model: ServedModel, body: AttendBody) -> tuple[str, str] | None:
+def _choose_language_pair(model: ServedModel, body: AttendBody) -> tuple[str, str] | None:
     """The languages of a model that a request names, by the model's codes; its first ones where it names none."""
     from tfm.pipeline.serving.catalog import ModelCatalog
 
@@ -199,7 +206,7 @@ def _own_pair(model: ServedModel, body: AttendBody) -> tuple[str, str] | None:
     return None if found is None else found[1:]
 
 
-def _rounded(found: dict[str, Any]) -> dict[str, Any]:
+def _round_weights(found: dict[str, Any]) -> dict[str, Any]:
     """Attention with weights of a few decimals: it is to be looked at."""
     layers = [
         {**each, "weights": [[[round(x, DECIMALS) for x in row] for row in head] for head in each["weights"]]}

@@ -28,7 +28,7 @@ PROBLEMS = {
 }
 
 
-class Described(NamedTuple):
+class RouteDescription(NamedTuple):
     """A route as the description has it: summary, fields of the body, types of bodies, and of answers."""
 
     summary: str
@@ -37,21 +37,21 @@ class Described(NamedTuple):
     answers: tuple[str, ...] = (JSON,)
 
 
-ROUTES: Mapping[tuple[str, str], Described] = {
-    ("post", "/translate"): Described("Translate a text, or several", TranslateBody, (JSON, FORM)),
-    ("get", "/languages"): Described("Languages, and those that each is translated into"),
-    ("post", "/detect"): Described("The language of a text", DetectBody, (JSON, FORM)),
-    ("get", "/frontend/settings"): Described("Limits and models, as the page needs them"),
-    ("post", "/v1/completions"): Described(
+ROUTES: Mapping[tuple[str, str], RouteDescription] = {
+    ("post", "/translate"): RouteDescription("Translate a text, or several", TranslateBody, (JSON, FORM)),
+    ("get", "/languages"): RouteDescription("Languages, and those that each is translated into"),
+    ("post", "/detect"): RouteDescription("The language of a text", DetectBody, (JSON, FORM)),
+    ("get", "/frontend/settings"): RouteDescription("Limits and models, as the page needs them"),
+    ("post", "/v1/completions"): RouteDescription(
         "Text after a prompt, by a language model", CompletionBody, (JSON,), (JSON, "text/event-stream")
     ),
-    ("get", "/v1/models"): Described("All models"),
-    ("post", "/v1/classify"): Described("Labels of a text or an image", LabelBody, (JSON, MULTIPART)),
-    ("post", "/v1/tag"): Described("A tag for each word of a text", LabelBody, (JSON,)),
-    ("post", "/v1/caption"): Described("Captions of an image", CaptionBody, (MULTIPART,)),
-    ("post", "/v1/attend"): Described("The attention of a model that reads a text", AttendBody, (JSON,)),
-    ("get", "/health"): Described("Whether the models are loaded"),
-    ("get", "/metrics"): Described("Figures for Prometheus", answers=("text/plain",)),
+    ("get", "/v1/models"): RouteDescription("All models"),
+    ("post", "/v1/classify"): RouteDescription("Labels of a text or an image", LabelBody, (JSON, MULTIPART)),
+    ("post", "/v1/tag"): RouteDescription("A tag for each word of a text", LabelBody, (JSON,)),
+    ("post", "/v1/caption"): RouteDescription("Captions of an image", CaptionBody, (MULTIPART,)),
+    ("post", "/v1/attend"): RouteDescription("The attention of a model that reads a text", AttendBody, (JSON,)),
+    ("get", "/health"): RouteDescription("Whether the models are loaded"),
+    ("get", "/metrics"): RouteDescription("Figures for Prometheus", answers=("text/plain",)),
 }
 
 
@@ -74,7 +74,7 @@ def describe_routes(backend: Backend) -> dict[str, Any]:
     }
 
 
-def _operation(route: Described, schemas: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: RouteDescription, schemas: dict[str, Any]) -> dict[str, Any]:
     kinds: dict[str, Any] = {JSON: {"type": ["object", "array"]}}
     answers = {each: {"schema": kinds.get(each, {})} for each in route.answers}
     answer = {"description": "the answer", "content": answers}

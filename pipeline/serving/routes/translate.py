@@ -12,8 +12,15 @@ from starlette.routing import Route
 from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE
 from tfm.pipeline.serving.problems import Problem, bad_request
-from tfm.pipeline.serving.routes.bodies import check_fields, check_search, check_text, check_texts, read_fields
-from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, while_there
+from tfm.pipeline.serving.routes.bodies import (
+    cancel_on_disconnect,
+    check_fields,
+    check_search,
+    check_text,
+    check_texts,
+    read_fields,
+)
+from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint
 from tfm.pipeline.serving.routes.language_names import language_name
 from tfm.pipeline.serving.text.glossary import glossary_problem
 from tfm.pipeline.serving.text.segments import SegmentBorders
@@ -81,7 +88,7 @@ def translation_routes(backend: Backend) -> list[Route]:
             glossary=body.glossary,
             is_html=body.format == "html",
         )
-        return JSONResponse(_as_json(body, await while_there(request, work), detected))
+        return JSONResponse(_as_json(body, await cancel_on_disconnect(request, work), detected))
 
     async def languages(request: Request) -> Response:
         return JSONResponse(list_languages(backend))

@@ -80,7 +80,7 @@ def align_words(source: str, target: str, alignment: Alignment | None) -> Aligne
     """
     spans = find_words(target)
     if alignment is None or not len(alignment.weights):
-        mass = _diagonal(len(spans), source)
+        mass = _diagonal_alignment(len(spans), source)
     else:
         mass = _spread_pieces(spans, source, alignment)
     _prefer_same_words(mass, source, [target[start:end] for start, end in spans])
@@ -104,7 +104,7 @@ def _spread_pieces(spans: list[Span], source: str, alignment: Alignment) -> Floa
     return mass
 
 
-def _diagonal(num_words: int, source: str) -> Floats:
+def _diagonal_alignment(num_words: int, source: str) -> Floats:
     """Weights (W, C) of words that come from those at the same share of the way."""
     spans = find_words(source)
     mass = np.zeros((num_words, len(source)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from tfm.pipeline.serving.text.alignment import Alignment, align_words
-from tfm.pipeline.serving.text.html_runs import UNIT, Run, read_runs
+from tfm.pipeline.serving.text.html_runs import UNIT_CHARACTER, TextRun, read_runs
 from tfm.pipeline.serving.text.inline_markup import Inline, InlineTag, build_tree
 from tfm.pipeline.serving.text.markup_placement import MarkupPlacement
 from tfm.pipeline.serving.text.segments import needs_space
@@ -50,7 +50,7 @@ class HtmlSegments:
         return frozenset(place for place, sentence in enumerate(self.sentences) if sentence.is_cut)
 
     @property
-    def with_markup(self) -> list[int]:
+    def indices_with_markup(self) -> list[int]:
         """The places of the sentences with markup inside, which an alignment helps to place."""
         return [place for place, sentence in enumerate(self.sentences) if sentence.markup]
 
@@ -108,10 +108,10 @@ def _render(sentence: HtmlSentence, translation: str, alignment: Alignment | Non
     return MarkupPlacement(sentence.source, words, is_aligned=alignment is not None).render(sentence.markup)
 
 
-def _split_run(run: Run, language: str | None, fits: Callable[[str], bool] | None) -> Iterator[HtmlSentence | str]:
+def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] | None) -> Iterator[HtmlSentence | str]:
     """The sentences of a run, and what stands between them."""
     longest = max((tag.text for tag in run.tags if tag.kind == "unit"), key=len, default="")
-    reads = None if fits is None else lambda text: fits(text.replace(UNIT, longest))
+    reads = None if fits is None else lambda text: fits(text.replace(UNIT_CHARACTER, longest))
     found = split_text(run.flowing_text, language, fits=reads)
     spans, reached = [], 0
     for place, (separator, sentence) in enumerate(zip(found.separators, found.sentences, strict=False)):
@@ -125,11 +125,11 @@ def _split_run(run: Run, language: str | None, fits: Callable[[str], bool] | Non
         gaps = run.text[position:start], run.text[end:until]
         around = position + len(gaps[0].rstrip()), until - len(gaps[1].lstrip())
         first, last = _tags_inside(run.tags, partners, tag, (start, end), around)
-        yield run.raw(position, start, run.tags[tag:first])
+        yield run.raw_html(position, start, run.tags[tag:first])
         follows = number > 0 and start == position
         yield _make_sentence(run, (start, end), run.tags[first:last], follows, is_cut)
         position, tag = end, last
-    yield run.raw(position, len(run.text), run.tags[tag:])
+    yield run.raw_html(position, len(run.text), run.tags[tag:])
 
 
 def _tags_inside(
@@ -193,7 +193,7 @@ def _partners(tags: Sequence[InlineTag]) -> dict[int, int]:
 
 
 def _make_sentence(
-    run: Run, span: tuple[int, int], tags: Sequence[InlineTag], follows: bool, is_cut: bool
+    run: TextRun, span: tuple[int, int], tags: Sequence[InlineTag], follows: bool, is_cut: bool
 ) -> HtmlSentence:
     """A sentence of a run: white space as one space, units as their text."""
     start, end = span
@@ -214,4 +214,6 @@ def _make_sentence(
         return replace(tag, place=places[min(max(tag.place, start), end) - start], kind=kind)
 
     spans = [(places[place - start], places[place - start + 1]) for place in units]
-    return HtmlSentence(source, run.raw(start, end, tags), build_tree(list(map(move, tags)), spans), follows, is_cut)
+    return HtmlSentence(
+        source, run.raw_html(start, end, tags), build_tree(list(map(move, tags)), spans), follows, is_cut
+    )

@@ -9,7 +9,7 @@ import regex
 from tfm.pipeline.serving.text.html_tokens import HtmlToken, tokenize_html
 from tfm.pipeline.serving.text.inline_markup import InlineTag, TagKind
 
-BORDERS = frozenset(
+BLOCK_TAGS = frozenset(
     (
         "address article aside base blockquote body br button caption center col colgroup datalist dd details dialog "
         "dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr "
@@ -18,29 +18,29 @@ BORDERS = frozenset(
     ).split()
 )
 """Elements whose tags end a sentence; all others stand within a line."""
-VOID = frozenset(
+VOID_TAGS = frozenset(
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr".split()
 )
 """Elements without an end tag (HTML, 13.1.2)."""
-KEPT = frozenset(
+VERBATIM_TAGS = frozenset(
     (
         "applet audio canvas code iframe kbd map math noembed noframes noscript object picture plaintext samp script "
         "style svg template textarea tt var video xmp"
     ).split()
 )
 """Elements that are kept whole: programs, styles, code, pictures."""
-READ = frozenset(("code", "kbd", "samp", "tt", "var"))
+VERBATIM_TEXT_TAGS = frozenset(("code", "kbd", "samp", "tt", "var"))
 """The ones of them that are part of a sentence."""
 MAX_UNIT_CHARS = 60
 """The longest text that is kept and yet read as a part of its sentence."""
-UNIT = "\N{OBJECT REPLACEMENT CHARACTER}"
+UNIT_CHARACTER = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 _REFERENCE = regex.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")
 _HTML_SPACE = regex.compile(r"[\t\n\f\r ]")
 
 
 @dataclass(frozen=True)
-class Run:
+class TextRun:
     """Text that flows, such as a paragraph's.
 
     text: its characters, one for a unit. tags: in order. raw_characters: by place, those that are written otherwise in
@@ -52,7 +52,7 @@ class Run:
     raw_characters: dict[int, str]
     is_preformatted: bool
 
-    def raw(self, start: int, end: int, tags: Sequence[InlineTag]) -> str:
+    def raw_html(self, start: int, end: int, tags: Sequence[InlineTag]) -> str:
         """The document between two characters, with these of the tags."""
         parts = []
         for tag in tags:
@@ -95,24 +95,24 @@ class _RunBuilder:
         """Add what is kept and read."""
         self.tags.append(InlineTag(self.length, "unit", raw, text=text))
         self.raw_characters[self.length] = ""
-        self._add_characters(UNIT)
+        self._add_characters(UNIT_CHARACTER)
 
     def add_tag(self, token: HtmlToken) -> None:
         """Add a tag within a line."""
-        is_alone = token.kind == "start" and (token.name in VOID or token.raw.endswith("/>"))
+        is_alone = token.kind == "start" and (token.name in VOID_TAGS or token.raw.endswith("/>"))
         kind: TagKind = "point" if is_alone or token.kind == "other" else "open" if token.kind == "start" else "close"
         self.tags.append(InlineTag(self.length, kind, token.raw, token.name))
 
-    def build(self, is_preformatted: bool) -> Run:
+    def build(self, is_preformatted: bool) -> TextRun:
         """The run so far."""
-        return Run("".join(self.texts), tuple(self.tags), self.raw_characters, is_preformatted)
+        return TextRun("".join(self.texts), tuple(self.tags), self.raw_characters, is_preformatted)
 
     def _add_characters(self, characters: str) -> None:
         self.texts.append(characters)
         self.length += len(characters)
 
 
-def read_runs(html: str) -> Iterator[Run | str]:
+def read_runs(html: str) -> Iterator[TextRun | str]:
     """Yield the runs of a document or fragment, and what stands between them as it is."""
     tokens = tokenize_html(html)
     builder, depth, place = _RunBuilder(), 0, 0
@@ -120,7 +120,7 @@ def read_runs(html: str) -> Iterator[Run | str]:
         token = tokens[place]
         end = _end_of_kept(tokens, place)
         kept = "".join(each.raw for each in tokens[place:end])
-        if token.name in BORDERS:
+        if token.name in BLOCK_TAGS:
             yield builder.build(depth > 0)
             builder = _RunBuilder()
             yield kept
@@ -128,7 +128,7 @@ def read_runs(html: str) -> Iterator[Run | str]:
                 depth = max(depth + (1 if token.kind == "start" else -1), 0)
         elif end > place + 1:
             text = " ".join("".join(each.text for each in tokens[place:end] if each.kind == "text").split())
-            is_read = token.name in READ or token.name not in KEPT
+            is_read = token.name in VERBATIM_TEXT_TAGS or token.name not in VERBATIM_TAGS
             if is_read and 0 < len(text) <= MAX_UNIT_CHARS:
                 builder.add_unit(kept, text)
             else:
@@ -144,7 +144,7 @@ def read_runs(html: str) -> Iterator[Run | str]:
 def _end_of_kept(tokens: Sequence[HtmlToken], index: int) -> int:
     """The number of the token after an element that is kept whole; after the token, of any other."""
     token = tokens[index]
-    if token.kind != "start" or token.name in VOID or not is_verbatim(token):
+    if token.kind != "start" or token.name in VOID_TAGS or not is_verbatim(token):
         return index + 1
     if token.raw.endswith("/>") and token.name in ("svg", "math"):
         return index + 1
@@ -163,7 +163,7 @@ def is_verbatim(token: HtmlToken) -> bool:
     attributes = dict(token.attributes)
     classes = (attributes.get("class") or "").split()
     return (
-        token.name in KEPT
+        token.name in VERBATIM_TAGS
         or (attributes.get("translate") or "").strip().lower() == "no"
         or "notranslate" in classes
         or "skiptranslate" in classes

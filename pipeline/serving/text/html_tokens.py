@@ -33,7 +33,7 @@ class HtmlToken:
         return unescape(self.raw)
 
 
-class _Positions(HTMLParser):
+class _TokenCollector(HTMLParser):
     """The places where the parts of a document begin: (line, column), kind, name, attributes."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ def tokenize_html(html: str) -> list[HtmlToken]:
 
 def _tokens(html: str) -> Iterator[HtmlToken]:
     """The tokens, texts in pieces."""
-    parser = _Positions()
+    parser = _TokenCollector()
     parser.feed(html.replace("&", "+"))  # references are read later, and a lone `&` would stop the parser here
     # Not closed: the parser would read each unfinished tag anew, which takes minutes for 50,000 of them.
     end = len(html) - len(parser.rawdata)

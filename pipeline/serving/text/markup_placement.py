@@ -19,7 +19,7 @@ Stretch = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _PlacedMarkup:
     """Markup at characters `start` to `end` of a translation, in place of what stands there."""
 
     start: int
@@ -28,7 +28,7 @@ class _Placed:
 
 
 @dataclass(frozen=True)
-class _Area:
+class _TargetArea:
     """Words `first` to `last` (exclusive), and characters `start` to `end`, of a translation."""
 
     first: int
@@ -49,7 +49,7 @@ class MarkupPlacement:
 
     def render(self, markup: Sequence[Inline]) -> str:
         """The translation as HTML, with the markup of the sentence."""
-        area = _Area(0, len(self._words.spans), 0, len(self._words.text))
+        area = _TargetArea(0, len(self._words.spans), 0, len(self._words.text))
         texts = []
         siblings: list[Inline] = []
         for each in markup:
@@ -57,12 +57,12 @@ class MarkupPlacement:
                 siblings.append(each)
                 continue
             word, character = self._boundary(area, each.place, range(area.first, area.last + 1))
-            texts += [self._render_siblings(siblings, _Area(area.first, word, area.start, character)), each.raw]
-            area = _Area(word, area.last, character, area.end)
+            texts += [self._render_siblings(siblings, _TargetArea(area.first, word, area.start, character)), each.raw]
+            area = _TargetArea(word, area.last, character, area.end)
             siblings = []
         return "".join(texts) + self._render_siblings(siblings, area)
 
-    def _render_siblings(self, siblings: Sequence[Inline], area: _Area) -> str:
+    def _render_siblings(self, siblings: Sequence[Inline], area: _TargetArea) -> str:
         """The text of an area with markup of one level, in any order."""
         stretches = self._choose_stretches(siblings, area)
         inside = {word for first, last in stretches.values() for word in range(first + 1, last)}
@@ -75,20 +75,20 @@ class MarkupPlacement:
             else:
                 first, start = self._boundary(area, first_place(each), borders)
                 last, end = first, start
-            placed.append(_Placed(start, end, self._render_one(each, _Area(first, last, start, end))))
+            placed.append(_PlacedMarkup(start, end, self._render_one(each, _TargetArea(first, last, start, end))))
         texts, reached = [], area.start
         for mark in sorted(placed, key=lambda mark: (mark.start, mark.end)):
             texts += [self._escape(reached, mark.start), mark.raw]
             reached = mark.end
         return "".join(texts) + self._escape(reached, area.end)
 
-    def _render_one(self, markup: Inline, area: _Area) -> str:
+    def _render_one(self, markup: Inline, area: _TargetArea) -> str:
         """An element around an area, or other markup in its place."""
         if isinstance(markup, Element):
             return markup.opening + self._render_siblings(markup.content, area) + markup.closing
         return markup.raw
 
-    def _choose_stretches(self, siblings: Sequence[Inline], area: _Area) -> dict[int, Stretch]:
+    def _choose_stretches(self, siblings: Sequence[Inline], area: _TargetArea) -> dict[int, Stretch]:
         """The words of each element and unit, by its number; none for one that finds no words left."""
         scores = {
             number: (
@@ -106,7 +106,7 @@ class MarkupPlacement:
             if found is None:
                 continue
             chosen[number] = found
-            free = [part for stretch in free for part in _without(stretch, found)]
+            free = [part for stretch in free for part in _subtract_stretch(stretch, found)]
         return chosen
 
     def _stretch(self, markup: Element | Unit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
@@ -125,7 +125,7 @@ class MarkupPlacement:
             # No word is mostly of this source: the one with most of it, a mark only for marks.
             word = max(words, key=lambda word: (self._words.is_punctuation(word) == is_mark, shares[word]))
             found = (word, word + 1)
-        return self._with_punctuation(markup, found, next(each for each in free if each[0] <= found[0] < each[1]))
+        return self._fit_to_punctuation(markup, found, next(each for each in free if each[0] <= found[0] < each[1]))
 
     def _same_text(self, unit: Unit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
         """The words that spell a unit, if the translation has them."""
@@ -140,7 +140,7 @@ class MarkupPlacement:
         ]
         return max(found, key=lambda each: gains[each[0] : each[1]].sum(), default=None)
 
-    def _with_punctuation(self, markup: Element | Unit, stretch: Stretch, free: Stretch) -> Stretch:
+    def _fit_to_punctuation(self, markup: Element | Unit, stretch: Stretch, free: Stretch) -> Stretch:
         """The stretch, which begins and ends with punctuation only where its source does."""
         text, is_mark = self._source[markup.start : markup.end].strip(), self._words.is_punctuation
         first, last = stretch
@@ -163,7 +163,7 @@ class MarkupPlacement:
         found: Floats = self._words.strengths * (2 * self._words.shares(start, end) - 1)
         return found
 
-    def _boundary(self, area: _Area, index: int, borders: Sequence[int]) -> tuple[int, int]:
+    def _boundary(self, area: _TargetArea, index: int, borders: Sequence[int]) -> tuple[int, int]:
         """The border between words, and the character, with most of what stands before a place before it."""
         gains = np.concatenate([[0.0], self._alignment_gains(0, index)[area.first : area.last].cumsum()])
         word = max(borders, key=lambda border: gains[border - area.first])
@@ -206,9 +206,9 @@ def best_stretch(gains: Floats, free: Sequence[Stretch]) -> tuple[float, Stretch
     return best, found
 
 
-def _without(stretch: Stretch, taken: Stretch) -> list[Stretch]:
+def _subtract_stretch(stretch: Stretch, other: Stretch) -> list[Stretch]:
     """The parts that are left of a stretch."""
-    if taken[1] <= stretch[0] or taken[0] >= stretch[1]:
+    if other[1] <= stretch[0] or other[0] >= stretch[1]:
         return [stretch]
-    parts = [(stretch[0], taken[0]), (taken[1], stretch[1])]
+    parts = [(stretch[0], other[0]), (other[1], stretch[1])]
     return [(first, last) for first, last in parts if first < last]

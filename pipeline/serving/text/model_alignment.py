@@ -41,11 +41,11 @@ def align_by_attention(loaded: LoadedModel, source: str, target: str) -> Alignme
 
 
 def _alignment_weights(
-    read: AttentionTrace, num_sources: int, num_targets: int, guided: GuidedAlignmentConfig | None
+    trace: AttentionTrace, num_sources: int, num_targets: int, guided: GuidedAlignmentConfig | None
 ) -> Floats | None:
     """The weights (T, S) of a trace: the source ends with its end token, before it tokens of languages may stand."""
-    crossing = read.layers("cross")
-    layers = crossing or read.layers("decoder")
+    crossing = trace.layers("cross")
+    layers = crossing or trace.layers("decoder")
     if not layers:
         return None
     whole = [layer.weights.astype(np.float64) for layer in layers]

@@ -67,21 +67,21 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     return make_trainer(session, start.state, course, about.target, checkpoints)
 
 
-def report_training_setup(session: Session, start: StartingPoint, course: TrainingSetup) -> None:
+def report_training_setup(session: Session, start: StartingPoint, setup: TrainingSetup) -> None:
     """Report the size of the training and, before the first update, warnings about settings of the recipe.
 
     Args:
         session: the settings and data of the training.
         start: the starting point; warnings are given where it is new.
-        course: batches and number of updates.
+        setup: batches and number of updates.
     """
     state, data, tell = start.state, session.data, session.reporter
     if not start.is_new:
         tell.line(resume_message(state.progress))
     tell.line(
         f"training: {num_parameters(state.model):,} parameters, {format_count(len(data.train), 'example')} in "
-        f"{format_count(course.batches.num_batches(0), 'batch', 'batches')}, at most "
-        f"{format_count(course.total_steps, 'update')}; "
+        f"{format_count(setup.batches.num_batches(0), 'batch', 'batches')}, at most "
+        f"{format_count(setup.total_steps, 'update')}; "
         f"{state.progress.settings.in_words()}"
     )
     if trains_like_word2vec(session.model, session.config):
@@ -94,41 +94,41 @@ def report_training_setup(session: Session, start: StartingPoint, course: Traini
     if start.is_new:
         # a model that has learned already may be a large one
         parameters = num_parameters(state.model) if session.config.init_from is None else 0
-        tokens = course.batches.num_tokens
+        tokens = setup.batches.num_tokens
         config = session.config
         for doubt in recipe_warnings(
-            config.schedule, config.batch_growth, total_steps=course.total_steps, parameters=parameters, tokens=tokens
+            config.schedule, config.batch_growth, total_steps=setup.total_steps, parameters=parameters, tokens=tokens
         ):
             tell.warn(doubt)
 
 
 def make_trainer(
-    session: Session, state: TrainState, course: TrainingSetup, target: Tokenizer, checkpoints: Checkpoints
+    session: Session, state: TrainState, setup: TrainingSetup, target: Tokenizer, checkpoints: Checkpoints
 ) -> Trainer:
     """Return the trainer that takes a state along its course.
 
     Args:
         session: the settings and data of the training.
         state: the state to train.
-        course: task, batches and number of updates.
+        setup: task, batches and number of updates.
         target: the tokenizer of the target.
         checkpoints: the folder of checkpoints.
     """
     config, world, progress = session.config, session.world, state.progress
-    validator = make_validator(session, course.task, target, progress.validations)
+    validator = make_validator(session, setup.task, target, progress.validations)
     log = open_log(session, progress)
     settings = progress.settings
     wait = world.size == 1 and world.device.type == "cpu" and not settings.num_helpers  # for each other
     return Trainer(
         config=config,
         state=state,
-        gradients=make_gradients(session, state, course),
-        batches=course.batches,
+        gradients=make_gradients(session, state, setup),
+        batches=setup.batches,
         validator=validator,
         checkpoints=checkpoints,
         log=log,
         reporter=session.reporter,
-        total_steps=course.total_steps,
+        total_steps=setup.total_steps,
         width=session.model.width,
         world=world,
         redraw=CurvesSink(log, session.folder / "curves.svg"),
@@ -137,22 +137,22 @@ def make_trainer(
     )
 
 
-def make_gradients(session: Session, state: TrainState, course: TrainingSetup) -> Gradients:
+def make_gradients(session: Session, state: TrainState, setup: TrainingSetup) -> Gradients:
     """Return the object that computes the gradients of updates, or that takes a step for each prediction; images are
     augmented in it, where the recipe asks for that.
 
     Args:
         session: the settings and data of the training.
         state: the state to train.
-        course: task, batches and number of updates.
+        setup: task, batches and number of updates.
 
     Raises:
         RecipeError: the steps need a package that is not installed.
     """
     data, seed, config, world = session.data, session.seed, session.config, session.world
     if uses_online_updates(session.model, config, state.progress.settings):
-        return Word2vecGradients(state.model, course.task, data.train, config, seed, world, state.optimizer)
-    found = Gradients(state.model, course.task, data.train, config, seed, world, course.resegmentation)
+        return Word2vecGradients(state.model, setup.task, data.train, config, seed, world, state.optimizer)
+    found = Gradients(state.model, setup.task, data.train, config, seed, world, setup.resegmentation)
     return found if data.augmentation is None else replace(found, at_step=ImageAugmenter(data.augmentation, seed))
 
 
@@ -163,10 +163,10 @@ def open_log(session: Session, progress: Progress) -> MetricsLog:
     log = MetricsLog(session.folder / "metrics.jsonl")
     if session.world.is_main_process:
         document = plan_document(session.todo)
-        log.begin(step=progress.step, validated=progress.last_validated_step)
+        log.truncate(step=progress.step, validated=progress.last_validated_step)
         log.mirrors = open_sinks(
             session.config.all_trackers,
-            tracked_run(session.run, session.todo, progress),
+            tracked_run(session.run_folder, session.todo, progress),
             {key: value for key, value in flatten_keys(document) if key not in RESUMABLE_KEYS},
             log.lines,
             step=progress.step,

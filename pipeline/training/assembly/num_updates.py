@@ -85,11 +85,11 @@ def _planned_end_config(plan: Mapping[str, Any], config: TrainingConfig) -> Trai
     return TrainingConfig.model_validate({**config.model_dump(), **ends})
 
 
-def _changed_end_message(step: int, agreed: int, asked: int, config: TrainingConfig, folder: Path) -> str:
+def _changed_end_message(step: int, agreed: int, configured: int, config: TrainingConfig, folder: Path) -> str:
     publish = f"publish it as it is (training.max_steps = {step}); " if step < agreed else ""
     return (
         f"{folder}: has done {step:,} of {agreed:,} updates of a {config.schedule.name} schedule, which decays "
-        f"towards its last update: ending after {asked:,} instead would be another training.\n"
+        f"towards its last update: ending after {configured:,} instead would be another training.\n"
         f"Choose: {publish}start a new one from its model (training.init_from = {str(folder.parent / 'model')!r}) "
         "elsewhere; or move the folder away to start over. A constant or inverse_sqrt schedule could continue."
     )

@@ -44,7 +44,7 @@ class Session:
         return training_folder(self.todo)
 
     @property
-    def run(self) -> Path:
+    def run_folder(self) -> Path:
         """The folder of the run, which may be a link; nothing below it is followed."""
         return self.todo.folder.parent
 

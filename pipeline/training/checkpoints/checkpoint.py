@@ -26,7 +26,7 @@ from tfm.data.safe_files import open_regular_file
 from tfm.pipeline.artifacts.files import add_path_to_errors, sync_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below, open_file_below, remove_path_below
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.fully_sharded import chunk_of
+from tfm.pipeline.runtime.fully_sharded import shard_of_rank
 from tfm.pipeline.runtime.progress import Reporter
 
 FORMAT_VERSION = 1
@@ -43,7 +43,7 @@ class Checkpoint:
     state: dict[str, Any]
     files: dict[str, dict[str, Any]]
 
-    def has(self, name: str) -> bool:
+    def has_tensors(self, name: str) -> bool:
         """Return whether there are tensors of this name."""
         return bool(self._parts(name))
 
@@ -69,7 +69,7 @@ class Checkpoint:
         except (RuntimeError, ValueError) as error:
             problem = f"checkpoint is damaged: the parts of {name} do not fit: {str(error).splitlines()[0]:.100}"
             raise DataError(problem, file=self.folder) from error
-        return {key: chunk_of(tensor, rank, size) for key, tensor in found.items()}
+        return {key: shard_of_rank(tensor, rank, size) for key, tensor in found.items()}
 
     def _parts(self, name: str) -> list[str]:
         """The files with tensors of this name, in the order of the processes. Raises DataError where one is missing."""
@@ -116,10 +116,10 @@ class Checkpoints:
             tensors: of each file `<name>.safetensors`, its tensors by name.
             state: the JSON document beside them.
         """
-        self._begin(step)
+        self._make_draft_folder(step)
         try:
             files = self._write_tensors(step, {f"{name}.safetensors": group for name, group in tensors.items()})
-            self._finish(step, files, state)
+            self._publish_draft(step, files, state)
         except BaseException:
             self._try_to_remove(self._draft(step))
             raise
@@ -135,7 +135,7 @@ class Checkpoints:
             state: the JSON document beside them.
             world: the processes.
         """
-        world.run_on_rank_zero(lambda: self._begin(step))
+        world.run_on_rank_zero(lambda: self._make_draft_folder(step))
         failed, files = None, dict[str, Any]()
         try:
             groups = {part_file(name, world.rank, world.size): group for name, group in tensors.items()}
@@ -151,7 +151,7 @@ class Checkpoints:
             try:
                 if problem is not None:
                     raise OSError(problem)
-                self._finish(step, {name: each for one in written for name, each in one["files"].items()}, state)
+                self._publish_draft(step, {name: each for one in written for name, each in one["files"].items()}, state)
             except BaseException:
                 self._try_to_remove(self._draft(step))
                 raise
@@ -161,7 +161,7 @@ class Checkpoints:
     def _draft(self, step: int) -> Path:
         return self.folder / f".draft-{step:07d}"
 
-    def _begin(self, step: int) -> None:
+    def _make_draft_folder(self, step: int) -> None:
         """Make the folder that a checkpoint is written to."""
         make_folder_below(self._run, self.folder)
         self._try_to_remove(self._draft(step))
@@ -176,7 +176,7 @@ class Checkpoints:
             self._write_file(self._draft(step) / name, contents)
         return files
 
-    def _finish(self, step: int, files: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    def _publish_draft(self, step: int, files: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Write the document of a checkpoint, and give it its name."""
         draft = self._draft(step)
         document = {"format": FORMAT_VERSION, "state": dict(state), "files": dict(files)}

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from tfm.data.errors import DataError, validation_problem
-from tfm.pipeline.model_io.loaded_model import check_fit, load_weights
+from tfm.pipeline.model_io.loaded_model import check_shapes_match, load_weights
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.runtime.fully_sharded import whole
+from tfm.pipeline.runtime.fully_sharded import full_tensor
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema, own_weights
 from tfm.pipeline.training.early_stopping import Validation
@@ -169,7 +169,7 @@ class TrainState:
                 return
             model = self.build()
             for name, parameter in self.model.named_parameters():
-                model.get_parameter(name).data.copy_(whole(parameter.detach()))
+                model.get_parameter(name).data.copy_(full_tensor(parameter.detach()))
         yield model
 
     def model_with_weights(self, weights: dict[str, Tensor], path: Path) -> nn.Module:
@@ -188,7 +188,7 @@ class TrainState:
         place = (self.world.rank, self.world.size) if self.is_sharded else (0, 1)
         weights, own = checkpoint.tensors("model", *place), own_weights(self.model)
         wanted, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
-        check_fit(wanted, found, checkpoint.folder)
+        check_shapes_match(wanted, found, checkpoint.folder)
         _check_tensors(own, weights, checkpoint.folder)
         with torch.no_grad():
             for name, tensor in own.items():
@@ -230,4 +230,4 @@ def read_progress(checkpoint: Checkpoint) -> Progress:
 
 def published_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
     """The weights a model is made from: the moving average where one was kept, else the model's own."""
-    return checkpoint.tensors("ema" if checkpoint.has("ema") else "model")
+    return checkpoint.tensors("ema" if checkpoint.has_tensors("ema") else "model")

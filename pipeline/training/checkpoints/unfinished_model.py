@@ -15,7 +15,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import (
     LoadedModel,
     build_loaded_model,
-    check_fit,
+    check_shapes_match,
     image_shape,
     read_images,
     shapes_of,
@@ -56,7 +56,7 @@ def load_checkpoint(
         sizes = [each.vocab_size for each in tokenizers]
         found = {name: tuple(each.shape) for name, each in weights.items()}
         wanted = shapes_of(config, source_vocab=sizes[0], target_vocab=sizes[1], image=image_shape(images))
-        check_fit(wanted, found, checkpoint.folder)
+        check_shapes_match(wanted, found, checkpoint.folder)
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         problem = f"this version of tfm cannot build the checkpoint's model: {str(error).splitlines()[0]:.200}"
         raise DataError(problem, file=checkpoint.folder) from error

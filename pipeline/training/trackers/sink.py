@@ -29,7 +29,7 @@ RUN_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 @dataclass
-class SentState:
+class SentLines:
     """Lines of a training that a tracker has, and where.
 
     Attributes:
@@ -46,7 +46,7 @@ class SentState:
     steps: dict[str, int] = field(default_factory=dict)
     scores: str | None = None
 
-    def holds(self, line: Figures) -> bool:
+    def contains(self, line: Figures) -> bool:
         """Return whether a line was sent."""
         return int(line["step"]) <= self.steps.get(line["event"], -1)
 
@@ -56,7 +56,7 @@ class SentState:
             self.steps[line["event"]] = max(int(line["step"]), self.steps.get(line["event"], -1))
 
 
-def read_sent_state(file: Path, training: str | None, place: str) -> SentState:
+def read_sent_state(file: Path, training: str | None, place: str) -> SentLines:
     """Read what a tracker has of a training; nothing where the file is of another training or place, or damaged.
 
     Args:
@@ -65,9 +65,9 @@ def read_sent_state(file: Path, training: str | None, place: str) -> SentState:
         place: the service that is asked for now; the file's is only compared with it.
     """
     try:
-        found = SentState(**read_json(file, max_bytes=MAX_STATE_BYTES))
+        found = SentLines(**read_json(file, max_bytes=MAX_STATE_BYTES))
     except (OSError, DataError, TypeError):
-        return SentState(training or "", place)
+        return SentLines(training or "", place)
     whole = (
         isinstance(found.training, str)
         and isinstance(found.run_id, str)
@@ -77,11 +77,11 @@ def read_sent_state(file: Path, training: str | None, place: str) -> SentState:
         and (found.scores is None or isinstance(found.scores, str))
     )
     if not whole or found.place != place or found.training != (training or found.training):
-        return SentState(training or "", place)
+        return SentLines(training or "", place)
     return found
 
 
-def write_sent_state(state: SentState, file: Path, root: Path) -> None:
+def write_sent_state(state: SentLines, file: Path, root: Path) -> None:
     """Write down what a tracker has of a training.
 
     Args:
@@ -94,7 +94,7 @@ def write_sent_state(state: SentState, file: Path, root: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Ending:
+class _RunEnd:
     """The last message to the thread: files and tags of the run, and whether the training reached its end."""
 
     files: Sequence[Path]
@@ -120,14 +120,14 @@ class TrackerSink:
         self,
         name: str,
         connect: Callable[[str | None], Tracker],
-        state: SentState,
+        state: SentLines,
         file: Path,
         root: Path,
         reporter: Reporter,
     ) -> None:
         self.name, self._connect, self._state, self._file, self._root = name, connect, state, file, root
         self._reporter = reporter
-        self._messages: queue.SimpleQueue[Figures | _Ending] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[Figures | _RunEnd] = queue.SimpleQueue()
         self._lines: list[Figures] = []
         self._num_done = 0
         self._tracker: Tracker | None = None
@@ -152,7 +152,7 @@ class TrackerSink:
         """
         if not self._thread.is_alive():
             return
-        self._messages.put(_Ending(files, tags or {}, is_whole))
+        self._messages.put(_RunEnd(files, tags or {}, is_whole))
         self._thread.join(MAX_SECONDS_OF_CLOSING if is_whole else MAX_SECONDS_OF_STOPPING)
         if self._thread.is_alive():
             self._problem = self._problem or "the service does not answer"
@@ -172,14 +172,14 @@ class TrackerSink:
             messages = [self._messages.get()]
             while not self._messages.empty():
                 messages.append(self._messages.get())
-            ending = next((each for each in messages if isinstance(each, _Ending)), None)
-            self._lines += [each for each in messages if not isinstance(each, _Ending)]
+            ending = next((each for each in messages if isinstance(each, _RunEnd)), None)
+            self._lines += [each for each in messages if not isinstance(each, _RunEnd)]
             if ending is not None or time.monotonic() >= self._next_try:
-                self._try(ending)
+                self._send_or_warn(ending)
             if ending is not None:
                 return
 
-    def _try(self, ending: _Ending | None) -> None:
+    def _send_or_warn(self, ending: _RunEnd | None) -> None:
         """Send what is due; whatever the tracker raises becomes a warning."""
         try:
             self._send(ending)
@@ -188,14 +188,14 @@ class TrackerSink:
             self._problem = f"{type(error).__name__}: {words}" if words else type(error).__name__
             self._next_try = time.monotonic() + MIN_SECONDS_BETWEEN_TRIES
 
-    def _send(self, ending: _Ending | None) -> None:
+    def _send(self, ending: _RunEnd | None) -> None:
         if self._tracker is None:
             self._tracker = self._connect(self._state.run_id)
             if self._tracker.run_id != self._state.run_id:
                 self._state.run_id, self._state.steps = self._tracker.run_id, {}
             write_sent_state(self._state, self._file, self._root)
         num_lines = len(self._lines)
-        if missing := [each for each in self._lines[self._num_done :] if not self._state.holds(each)]:
+        if missing := [each for each in self._lines[self._num_done :] if not self._state.contains(each)]:
             self._tracker.log(missing)
             self._state.add(missing)
             write_sent_state(self._state, self._file, self._root)

@@ -82,7 +82,7 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
             trials.study.set_user_attr(INPUTS_ATTR, {**before, **now})
 
 
-def check_base(trials: Trials, base: Path, sets: Sequence[str]) -> None:
+def check_base_recipe(trials: Trials, base: Path, sets: Sequence[str]) -> None:
     """Check that the base recipe has the settings with which the search began: each trial reads it again.
 
     Raises:

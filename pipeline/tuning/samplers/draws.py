@@ -63,14 +63,22 @@ def finished_trials_before(
     return [each for _, _, each in sorted(able, key=lambda row: row[:2])]
 
 
-def scale_to_unit(value: float, of: FloatDistribution) -> float:
+def scale_to_unit(value: float, distribution: FloatDistribution) -> float:
     """A real number as its place in its range, from 0 to 1, by the logarithm where it is drawn so."""
-    low, high = (math.log(of.low), math.log(of.high)) if of.log else (of.low, of.high)
-    return ((math.log(value) if of.log else value) - low) / (high - low)
+    low, high = (
+        (math.log(distribution.low), math.log(distribution.high))
+        if distribution.log
+        else (distribution.low, distribution.high)
+    )
+    return ((math.log(value) if distribution.log else value) - low) / (high - low)
 
 
-def scale_from_unit(place: float, of: FloatDistribution) -> float:
+def scale_from_unit(place: float, distribution: FloatDistribution) -> float:
     """The number at a place from 0 to 1 of a range."""
-    low, high = (math.log(of.low), math.log(of.high)) if of.log else (of.low, of.high)
+    low, high = (
+        (math.log(distribution.low), math.log(distribution.high))
+        if distribution.log
+        else (distribution.low, distribution.high)
+    )
     found = low + place * (high - low)
-    return min(max(math.exp(found) if of.log else found, of.low), of.high)
+    return min(max(math.exp(found) if distribution.log else found, distribution.low), distribution.high)

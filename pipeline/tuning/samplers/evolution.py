@@ -66,30 +66,30 @@ class EvolutionSampler(IndependentSampler):
         return [fittest[int(each)] for each in chosen]
 
 
-def draw_value(of: BaseDistribution, draw: np.random.Generator) -> Any:
+def draw_value(distribution: BaseDistribution, draw: np.random.Generator) -> Any:
     """A value drawn uniformly, by the logarithm where the key is."""
-    if isinstance(of, IntDistribution):
-        return int(draw.integers(of.low, of.high + 1))
-    if isinstance(of, FloatDistribution):
-        return scale_from_unit(float(draw.random()), of)
-    assert isinstance(of, CategoricalDistribution)
-    return of.choices[int(draw.integers(len(of.choices)))]
+    if isinstance(distribution, IntDistribution):
+        return int(draw.integers(distribution.low, distribution.high + 1))
+    if isinstance(distribution, FloatDistribution):
+        return scale_from_unit(float(draw.random()), distribution)
+    assert isinstance(distribution, CategoricalDistribution)
+    return distribution.choices[int(draw.integers(len(distribution.choices)))]
 
 
-def mutate_value(value: Any, of: BaseDistribution, draw: np.random.Generator) -> Any:
+def mutate_value(value: Any, distribution: BaseDistribution, draw: np.random.Generator) -> Any:
     """Return another value: a neighbor where there is an order; the same where there is no other.
 
     Args:
         value: the value.
-        of: the values of its key.
+        distribution: the values of its key.
         draw: the generator.
     """
-    if isinstance(of, IntDistribution):
-        neighbours = [each for each in (value - 1, value + 1) if of.low <= each <= of.high]
+    if isinstance(distribution, IntDistribution):
+        neighbours = [each for each in (value - 1, value + 1) if distribution.low <= each <= distribution.high]
         return neighbours[int(draw.integers(len(neighbours)))] if neighbours else value
-    if isinstance(of, FloatDistribution):
-        place = scale_to_unit(value, of) + MUTATION_STEP * float(draw.standard_normal())
-        return scale_from_unit(min(max(place, 0.0), 1.0), of)
-    assert isinstance(of, CategoricalDistribution)
-    others = [each for each in of.choices if each != value]
+    if isinstance(distribution, FloatDistribution):
+        place = scale_to_unit(value, distribution) + MUTATION_STEP * float(draw.standard_normal())
+        return scale_from_unit(min(max(place, 0.0), 1.0), distribution)
+    assert isinstance(distribution, CategoricalDistribution)
+    others = [each for each in distribution.choices if each != value]
     return others[int(draw.integers(len(others)))] if others else value

@@ -16,7 +16,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, StateDict
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_ids
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, GENERATION_CONFIG_FILE, Snapshot
-from tfm.pipeline.model_io.loaded_model import check_fit, shapes_of
+from tfm.pipeline.model_io.loaded_model import check_shapes_match, shapes_of
 from tfm.pipeline.model_io.weight_files import read_tensor_specs
 
 IGNORED_WEIGHTS = (
@@ -54,7 +54,7 @@ def check_weights(received: Snapshot, settings: Settings, model_class: HuggingFa
     shapes = {name: tuple(each.shape) for name, each in kept.items()}
     source = _num_rows(shapes, "source_embedding.table.weight", "embedding.table.weight")
     target = _num_rows(shapes, "output.weight", "embedding.table.weight")
-    check_fit(shapes_of(config, source_vocab=source, target_vocab=target), shapes, received.folder)
+    check_shapes_match(shapes_of(config, source_vocab=source, target_vocab=target), shapes, received.folder)
     for name, each in kept.items():
         if not each.is_floating_point():
             raise ValueError(f"its weights are not {', '.join(FLOAT_DTYPES)}: {name}")

@@ -26,29 +26,29 @@ _TAG_PATTERN = re.compile(r"([BIESLU])(?:-(.*))?", re.DOTALL)
 _BILOU_TO_IOBES = str.maketrans("LU", "ES")
 
 
-def parse_tag(label: str, way: str) -> Tag | None:
+def parse_tag(label: str, scheme: str) -> Tag | None:
     """The tag that a label spells; None where it spells none of this way."""
     if label == "O":
         return OUTSIDE
     found = _TAG_PATTERN.fullmatch(label)
-    if found is None or found[1] not in PREFIXES[way]:
+    if found is None or found[1] not in PREFIXES[scheme]:
         return None
     return found[1].translate(_BILOU_TO_IOBES), found[2] or "_"
 
 
-def extract_entities(labels: Sequence[str], way: str) -> list[Entity]:
+def extract_entities(labels: Sequence[str], scheme: str) -> list[Entity]:
     """Return the entities in the labels of a text, in order; a label that is no tag of the scheme is outside."""
-    tags = [parse_tag(label, way) or OUTSIDE for label in labels]
+    tags = [parse_tag(label, scheme) or OUTSIDE for label in labels]
     found: list[Entity] = []
     place = 0
     while place < len(tags):
         end = place + 1
-        if not _BEGINS_ENTITY[way](tags[place]):
+        if not _BEGINS_ENTITY[scheme](tags[place]):
             place = end
             continue
         while end < len(tags) and _continues_entity(tags[end - 1], tags[end]):
             end += 1
-        if _CLOSES_ENTITY[way](tags[end - 1]):
+        if _CLOSES_ENTITY[scheme](tags[end - 1]):
             found.append((place, end, tags[place][1]))
         place = end
     return found

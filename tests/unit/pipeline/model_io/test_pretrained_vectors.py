@@ -21,7 +21,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.model_io.pretrained_vectors import format_vectors, vectors_of, words_of
+from tfm.pipeline.model_io.pretrained_vectors import format_vectors, vectors_of, word_ids
 from tfm.pipeline.model_io.vector_files import read_vectors
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_said_with_its_line(lines: list[str], said: str, tmp_pa
 def test_words_are_pieces_without_the_space_before_them() -> None:
     texts = ["a cat sat on a hat", "cats chat", "at at at"]
     tokenizer = train(texts, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1))
-    found = words_of(tokenizer)
+    found = word_ids(tokenizer)
     assert list(found.values()) == sorted(found.values())
     assert min(found.values()) > 3  # control tokens are no words
     assert "" not in found
@@ -137,7 +137,7 @@ def test_words_are_pieces_without_the_space_before_them() -> None:
 def test_every_model_has_vectors(changes: dict[str, Any]) -> None:
     loaded = tiny_model(**changes)
     words, vectors = vectors_of(loaded, "target")
-    assert words == words_of(loaded.target_tokenizer)
+    assert words == word_ids(loaded.target_tokenizer)
     assert vectors.shape == (loaded.target_tokenizer.vocab_size, 16)
 
 
@@ -167,7 +167,7 @@ def rows_of(folder: Path, dataset: Path, name: str) -> dict[str, list[float]]:
     """The rows of a table of a published model, by word."""
     tokenizer, _ = load_tokenizer_pair(dataset / "tokenizer")
     table = load_file(folder / "model.safetensors")[name]
-    return {word: table[number].tolist() for word, number in words_of(tokenizer).items()}
+    return {word: table[number].tolist() for word, number in word_ids(tokenizer).items()}
 
 
 def wanted_rows(vectors: Path) -> dict[str, list[float]]:

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import shapes_of
-from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_holder, num_parameters
+from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_use, num_parameters
 from tfm.pipeline.planning.devices import ASSUMED_SHARES, DEVICES, parse_devices
 from tfm.pipeline.planning.run_plan import RunPlan, assume_corpus, make_plan
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
@@ -106,7 +106,7 @@ def test_memory_of_an_optimizer(optimizer: str, copies: int) -> None:
     step.step()
     kept = sum(each.numel() for state in step.state.values() for each in state.values() if each.dim())
     assert kept == copies * sum(each.numel() for each in network.parameters())
-    memory = memory_by_holder(num_parameters(shapes), model, config, Sizes(1, 1, 1, 1, 10), 100, low_precision=False)
+    memory = memory_by_use(num_parameters(shapes), model, config, Sizes(1, 1, 1, 1, 10), 100, low_precision=False)
     assert memory["optimizer"] == copies * memory["weights"]
 
 

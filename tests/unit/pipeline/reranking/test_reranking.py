@@ -15,10 +15,10 @@ from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.reranking.features import FeatureScorer
 from tfm.pipeline.reranking.lists import NBestList, read_lists
 from tfm.pipeline.reranking.weights import (
-    FEATURES,
+    FEATURE_NAMES,
     FeatureWeights,
     check_models,
-    choose,
+    choose_best,
     read_weights,
     tune_weights,
 )
@@ -70,7 +70,7 @@ def test_scores_and_choice_are_those_of_a_plain_double_loop(scorer: FeatureScore
     found = scorer.score(LISTS) @ np.array(weights)
     np.testing.assert_allclose(found, scores, rtol=1e-4, atol=1e-4)
     texts = [one.text for each in LISTS for one in each.translations]
-    assert [texts[row] for row in choose(found, LISTS)] == best
+    assert [texts[row] for row in choose_best(found, LISTS)] == best
     assert best != [each.translations[0].text for each in LISTS]
 
 
@@ -82,28 +82,33 @@ def test_features_do_not_depend_on_the_lists_beside_them(scorer: FeatureScorer) 
 def test_models_that_are_not_given_have_no_feature(scorer: FeatureScorer) -> None:
     only = FeatureScorer(None, scorer.language_model)
     assert only.names == ("direct", "language_model", "length")
-    assert not only.score(LISTS)[:, FEATURES.index("channel")].any()
+    assert not only.score(LISTS)[:, FEATURE_NAMES.index("channel")].any()
 
 
 def test_weights_are_tuned_to_the_best_corpus_score_and_are_never_worse_than_the_direct_model() -> None:
     """Features of which the channel knows what is right: tuning finds it."""
     references = [each.translations[-1].text for each in LISTS]
     draw = np.random.default_rng(1)
-    features = draw.normal(size=(sum(len(each.translations) for each in LISTS), len(FEATURES)))
+    features = draw.normal(size=(sum(len(each.translations) for each in LISTS), len(FEATURE_NAMES)))
     ends = np.cumsum([len(each.translations) for each in LISTS]) - 1
     features[ends, 1] += 20
-    tuned = tune_weights(features, LISTS, references, FEATURES, metric="chrf", trials=50, seed=3)
+    tuned = tune_weights(features, LISTS, references, FEATURE_NAMES, metric="chrf", trials=50, seed=3)
     assert tuned.tuning["value"] == pytest.approx(100)
-    assert tuned == tune_weights(features, LISTS, references, FEATURES, metric="chrf", trials=50, seed=3)
-    assert tuned.values != tune_weights(features, LISTS, references, FEATURES, metric="chrf", trials=50, seed=4).values
-    chosen = [[one.text for each in LISTS for one in each.translations][row] for row in choose(features[:, 0], LISTS)]
+    assert tuned == tune_weights(features, LISTS, references, FEATURE_NAMES, metric="chrf", trials=50, seed=3)
+    assert (
+        tuned.values
+        != tune_weights(features, LISTS, references, FEATURE_NAMES, metric="chrf", trials=50, seed=4).values
+    )
+    chosen = [
+        [one.text for each in LISTS for one in each.translations][row] for row in choose_best(features[:, 0], LISTS)
+    ]
     metric = sacrebleu_metric("chrf", [references], config=_config())
     assert tuned.tuning["direct_alone"] == pytest.approx(metric.corpus_score(chosen, [references]).score)
     none = tune_weights(features, LISTS, references, ("direct",), metric="ter", trials=5)
     assert none.values[1:] == (0, 0, 0)
     assert none.tuning["value"] == none.tuning["direct_alone"] >= 0
     with pytest.raises(DataError, match="give one for each line"):
-        tune_weights(features, LISTS, references[1:], FEATURES)
+        tune_weights(features, LISTS, references[1:], FEATURE_NAMES)
 
 
 def _config() -> object:
@@ -132,10 +137,10 @@ def test_weights_are_written_and_read_and_know_their_models(tmp_path: Path) -> N
         "[]",
         "{}",
         json.dumps({"weights": {"direct": 1}}),
-        json.dumps({"weights": dict.fromkeys(FEATURES, "1")}),
-        json.dumps({"weights": dict.fromkeys(FEATURES, math.inf)}),
-        json.dumps({"weights": dict.fromkeys(FEATURES, 1), "models": {"channel": 1}}),
-        json.dumps({"weights": dict.fromkeys(FEATURES, 1), "tuning": []}),
+        json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, "1")}),
+        json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, math.inf)}),
+        json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, 1), "models": {"channel": 1}}),
+        json.dumps({"weights": dict.fromkeys(FEATURE_NAMES, 1), "tuning": []}),
     ],
 )
 def test_what_are_no_weights(tmp_path: Path, content: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.runtime.fully_sharded import chunk_of
+from tfm.pipeline.runtime.fully_sharded import shard_of_rank
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints, part_file
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema, mean_weights
@@ -145,19 +145,19 @@ def write_parts(folder: Path, size: int = 3) -> Checkpoints:
     """A checkpoint as processes with a part of the weights each write it, one after the other."""
     found, whole = Checkpoints(folder / "run" / "training" / "checkpoints"), torch.arange(14.0).reshape(7, 2)
     step, files = torch.tensor(4.0), {}
-    found._begin(8)
+    found._make_draft_folder(8)
     for rank in range(size):
-        group = {"w": chunk_of(whole, rank, size).contiguous(), "w/step": step}
+        group = {"w": shard_of_rank(whole, rank, size).contiguous(), "w/step": step}
         files |= found._write_tensors(8, {part_file("model", rank, size): group})
-    found._finish(8, files, {"step": 8})
+    found._publish_draft(8, files, {"step": 8})
     return found
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_parts_of_processes_are_read_whole_or_as_parts_of_any_number_of_them(tmp_path: Path, size: int) -> None:
     checkpoint, whole = write_parts(tmp_path, size).read(8), torch.arange(14.0).reshape(7, 2)
-    assert checkpoint.has("model")
-    assert not checkpoint.has("ema")
+    assert checkpoint.has_tensors("model")
+    assert not checkpoint.has_tensors("ema")
     assert torch.equal(checkpoint.tensors("model")["w"], whole)
     for others in (2, 3, 5, 9):
         parts = [checkpoint.tensors("model", rank, others) for rank in range(others)]
@@ -172,11 +172,11 @@ def test_a_part_that_is_missing_or_does_not_fit_is_named(tmp_path: Path) -> None
     with pytest.raises(DataError, match="the parts of model are not complete"):
         Checkpoint(whole.folder, 8, {}, fewer).tensors("model")
     group = {"w": torch.zeros(2, 5), "w/step": torch.tensor(4.0)}
-    checkpoints._begin(9)
+    checkpoints._make_draft_folder(9)
     files = checkpoints._write_tensors(9, {part_file("model", 0, 2): group})
     files |= checkpoints._write_tensors(9, {part_file("model", 1, 2): {**group, "w": torch.zeros(2, 3)}})
     files |= checkpoints._write_tensors(9, {part_file("ema", 0, 2): group, part_file("ema", 1, 2): {}})
-    checkpoints._finish(9, files, {"step": 9})
+    checkpoints._publish_draft(9, files, {"step": 9})
     for name, words in (("model", "do not fit"), ("ema", "have different tensors")):
         with pytest.raises(DataError, match=words):
             checkpoints.read(9).tensors(name)

@@ -175,7 +175,7 @@ def test_a_log_is_cut_back_to_where_training_goes_on(tmp_path: Path) -> None:
     text = "".join(json.dumps(line) + "\n" for line in [*lines, {"event": "train", "step": 6}])
     file.write_text(text + '{"event": "tr')
     log = MetricsLog(file)
-    log.begin(step=5, validated=0)
+    log.truncate(step=5, validated=0)
     log.append({"event": "valid", "step": 5, "perplexity": float("inf")})
     expected = [*lines[:2], {"event": "valid", "step": 5, "perplexity": None}]
     assert [json.loads(line) for line in file.read_text().splitlines()] == expected == log.lines

@@ -12,7 +12,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training.trackers import services
 from tfm.pipeline.training.trackers.services import check_trackers_installed
-from tfm.pipeline.training.trackers.sink import SentState, TrackerSink, read_sent_state, write_sent_state
+from tfm.pipeline.training.trackers.sink import SentLines, TrackerSink, read_sent_state, write_sent_state
 from tfm.pipeline.training.trackers.tracker import Figures, scalars
 
 PLACE, TRAINING = "somewhere", "0" * 64
@@ -162,13 +162,13 @@ def test_another_training_or_place_and_a_run_that_was_deleted_begin_anew(run: Pa
 )  # fmt: skip
 def test_a_received_state_is_read_as_none_unless_it_is_whole(run: Path, changed: dict[str, Any]) -> None:
     file = run / "training" / "trackers" / "service.json"
-    state = SentState(TRAINING, PLACE, "run-7", {"train": 5})
+    state = SentLines(TRAINING, PLACE, "run-7", {"train": 5})
     write_sent_state(state, file, run)
     assert read_sent_state(file, TRAINING, PLACE) == state
     file.write_text(json.dumps({**vars(state), **changed}), "utf-8")
-    assert read_sent_state(file, TRAINING, PLACE) == SentState(TRAINING, PLACE)
+    assert read_sent_state(file, TRAINING, PLACE) == SentLines(TRAINING, PLACE)
     file.write_text(json.dumps(vars(state))[:-5], "utf-8")
-    assert read_sent_state(file, TRAINING, PLACE) == SentState(TRAINING, PLACE)
+    assert read_sent_state(file, TRAINING, PLACE) == SentLines(TRAINING, PLACE)
 
 
 def test_numbers_alone_are_scalars() -> None:

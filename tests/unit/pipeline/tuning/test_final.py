@@ -43,7 +43,7 @@ def test_used_tests_are_refused_once_their_dataset_is_made_and_before_anything_i
         trials.study.tell(claimed.trial, 1.0)
     recipe = Recipe.model_validate({"name": "s-final", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
 
-    def refuse(run: Any, *, again: bool, own: str | None = None) -> None:
+    def refuse(run: Any, *, again: bool, fingerprint: str | None = None) -> None:
         raise RecipeError(f"{run.folder.name} is refused")
 
     def run_chain(each: Recipe, *, only: tuple[str, ...] = ("train",), **_: object) -> None:

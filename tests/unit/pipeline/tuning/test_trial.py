@@ -58,7 +58,7 @@ def validation(number: int, loss: float, accuracy: float = 0.0) -> Validation:
 def train(trials: Trials, claimed: ClaimedTrial, losses: Sequence[float]) -> str:
     """Play a training with these losses of validation, and tell the study how it ended."""
     account = TrialProgress(trials, claimed)
-    account.begin("0", is_first=True)
+    account.start_run("0", is_first=True)
     try:
         account.raise_if_pruned()
         for number, loss in enumerate(losses, 1):
@@ -145,7 +145,7 @@ def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(
     with trials.claim() as claimed:
         assert claimed is not None
         account = TrialProgress(trials, claimed)
-        account.begin("0", is_first=True)
+        account.start_run("0", is_first=True)
         account.on_validation(validation(1, 2.0), False)
         with pytest.raises(TrialPruned):
             account.on_validation(validation(2, 2.0), False)
@@ -178,16 +178,16 @@ def test_validations_are_counted_once_and_those_without_a_figure_left_out(tmp_pa
     with trials.claim() as claimed:
         assert claimed is not None
         account = TrialProgress(trials, claimed)
-        account.begin("0-4", is_first=True)
+        account.start_run("0-4", is_first=True)
         for number, loss in ((1, 3.0), (2, float("nan")), (3, 2.0), (3, 2.0)):
             account.on_validation(validation(number, loss), False)
     with trials.claim() as again:  # killed, and gone on with from the checkpoint before the third
         assert again is not None
         account = TrialProgress(trials, again)
-        account.begin("0-4", is_first=True)
+        account.start_run("0-4", is_first=True)
         account.on_validation(validation(3, 2.0), False)
         account.on_validation(validation(4, 1.0), True)
-        account.begin("0-5", is_first=False)
+        account.start_run("0-5", is_first=False)
         account.on_validation(validation(1, 9.0), False)
         account.record_cost(7)  # fewer than it had: of a training that is already published nothing is heard
     kept = trials.all()[0]
@@ -208,7 +208,7 @@ def test_a_validation_from_before_a_kill_prunes_nothing(tmp_path: Path) -> None:
     with trials.claim() as again:
         assert again is not None
         account = TrialProgress(trials, again)
-        account.begin("0", is_first=True)
+        account.start_run("0", is_first=True)
         for number in (3, 4):
             account.on_validation(validation(number, 9.0), False)
         with pytest.raises(TrialPruned):
@@ -458,7 +458,7 @@ def test_a_search_reads_further_scores_of_validation(tmp_path: Path, metric: str
     with trials.claim() as claimed:
         assert claimed is not None
         account = TrialProgress(trials, claimed)
-        account.begin("0", is_first=True)
+        account.start_run("0", is_first=True)
         account.raise_if_pruned()
         for number, score in enumerate((40.0, 25.0), 1):
             scores = {metric: {"score": score, "signature": "s"}}

@@ -13,7 +13,7 @@ pytest.importorskip("sentencex")
 
 from tfm.pipeline.serving.text.alignment import Alignment, find_words
 from tfm.pipeline.serving.text.html_document import HtmlSegments, split_html
-from tfm.pipeline.serving.text.html_runs import VOID
+from tfm.pipeline.serving.text.html_runs import VOID_TAGS
 from tfm.pipeline.serving.text.html_tokens import tokenize_html
 
 WORDS = st.sampled_from("dog Dr. runs, x &amp; &lt;b&gt; a&nbsp;b é 犬。 Stop. Why? 3.5 &#65; \n &copy".split(" "))
@@ -67,7 +67,7 @@ def paths(html: str) -> Counter[tuple[str, ...]] | None:
                 return None
         elif token.kind != "text":
             found[(*opened, token.raw)] += 1
-            if token.kind == "start" and token.name not in VOID:
+            if token.kind == "start" and token.name not in VOID_TAGS:
                 opened.append(token.raw)
     return None if opened else found
 

@@ -9,7 +9,7 @@ import pytest
 
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.tuning.checks.inputs import check_base, varies_inputs
+from tfm.pipeline.tuning.checks.inputs import check_base_recipe, varies_inputs
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
@@ -46,6 +46,6 @@ def test_a_key_that_came_later_is_no_change_of_the_base(tmp_path: Path) -> None:
     study = optuna.create_study()
     study.set_user_attr(SEARCH_ATTR, {"recipe": recipe})
     trials = Trials(config, make_parameters(config.space), tmp_path, study, shares_folder=True)
-    check_base(trials, base, ())
+    check_base_recipe(trials, base, ())
     with pytest.raises(DataError, match=r"was changed since this search began \(recipe\.training\.label_smoothing\)"):
-        check_base(trials, base, ("training.label_smoothing=0.3",))
+        check_base_recipe(trials, base, ("training.label_smoothing=0.3",))
