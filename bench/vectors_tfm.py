@@ -30,7 +30,7 @@ def main(asked: dict[str, Any]) -> None:
     pair = load_tokenizer_pair(data.tokenizer_folder)
     task = task_of(TaskContext(training, config, *pair, data.batch_tokens, 1))
     model: Any = build(config, source_vocab=pair[0].vocab_size, target_vocab=pair[1].vocab_size, seed=SEED)
-    task.begin(model, data)
+    task.prepare_model(model, data)
     initialize_as_word2vec(model)
     optimizer = make_optimizer(model, training.optimizer)
     updates = Word2vecGradients(model, task, data.train, training, SEED, World(), optimizer)  # compiles
@@ -41,7 +41,7 @@ def main(asked: dict[str, Any]) -> None:
         for rows in epochs(number):
             step += 1
             set_learning_rate(optimizer, asked["peak"] * (1 - step / num_steps))
-            updates.begin([rows], step, stop=False).read()
+            updates.start_gradient([rows], step, stop=False).read()
             total += int(data.train.target_lengths[rows].sum())
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     assert np.isfinite(model.table.weight.detach().numpy()).all()

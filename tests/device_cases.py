@@ -139,7 +139,7 @@ def trained(
     task = TASKS[config.task](TaskContext(training, config, TOKENIZER, TOKENIZER, BUDGET))
     model, split = network(config, device), split_of(config.task)
     optimizer = make_optimizer(model, training.optimizer)
-    task.begin(model, Dataset(split, split, {}, BUDGET, folder))
+    task.prepare_model(model, Dataset(split, split, {}, BUDGET, folder))
     trainer = make_trainer(
         config=training,
         state=TrainState(model, optimizer, Ema(model, 0.9), Progress(settings=SETTINGS, plan={})),

@@ -71,9 +71,9 @@ def onnxruntime() -> Any:
 def sessions_of(loaded: LoadedModel) -> dict[str, Any]:
     """The graphs of a model, ready to be run, by the names of their files."""
     runtime = onnxruntime()
-    from tfm.pipeline.model_io.onnx.networks import graphs_of
+    from tfm.pipeline.model_io.onnx.networks import build_graphs
 
-    graphs = graphs_of(loaded.model, loaded.config)
+    graphs = build_graphs(loaded.model, loaded.config)
     return {name: runtime.InferenceSession(graph.SerializeToString()) for name, graph in graphs.items()}
 
 

@@ -16,7 +16,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from tests.cli.user import start
-from tfm.pipeline.serving.access import Access, Key
+from tfm.pipeline.serving.access import Access, ApiKey
 from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel
 from tfm.pipeline.serving.detection import Detector
@@ -131,7 +131,7 @@ def make_bench(
     *,
     models: Sequence[ServedModel] = MODELS,
     limits: Limits | None = None,
-    keys: Sequence[Key] | None = None,
+    keys: Sequence[ApiKey] | None = None,
     detector: Detector | None = None,
     num_workers: int = 1,
     holds: bool = False,

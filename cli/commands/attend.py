@@ -133,10 +133,10 @@ def attend(
             write_bytes_atomically(alignments, _draw_alignment(loaded, trace, layer, head))
         reporter.line(f"written: {alignments}")
     if png is not None and trace is not None and view is not None:
-        from tfm.pipeline.attention_page.picture import labels_of
+        from tfm.pipeline.attention_page.picture import token_labels
         from tfm.pipeline.label_fonts import missing_glyphs_warning
 
-        if (warning := missing_glyphs_warning(png, labels_of(trace, view))) is not None:
+        if (warning := missing_glyphs_warning(png, token_labels(trace, view))) is not None:
             reporter.warn(warning)
 
 

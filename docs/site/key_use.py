@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfm.model.config import CHARACTER_TASKS, IMAGE_TASKS, SUPPORTED_TASKS
-from tfm.pipeline.recipes.unused_keys.row import UnusedKeysRule
+from tfm.pipeline.recipes.unused_keys.rule import UnusedKeysRule
 from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
 from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
 

@@ -75,7 +75,7 @@ class RowTexts:
         return [
             (source, target)
             for row in rows
-            for source, target in [[words.decode_with_marks(column[row].tolist()) for words, column in sides]]
+            for source, target in [[words.decode_marking_unknown(column[row].tolist()) for words, column in sides]]
         ]
 
     def word_indices(self, split: Split, row: int, texts: tuple[str, str]) -> tuple[list[int], list[int]]:

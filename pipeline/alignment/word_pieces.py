@@ -27,7 +27,7 @@ class PieceWords:
         self._surfaces: dict[int, str] = {}
         self._unknown = f" {UNKNOWN_MARK}" if tokenizer.begins_word()[UNK_ID] else UNKNOWN_MARK
 
-    def decode_with_marks(self, ids: Sequence[int]) -> str:
+    def decode_marking_unknown(self, ids: Sequence[int]) -> str:
         """Return the text of ids as decoding gives it, but with a mark in place of each unknown piece."""
         if UNK_ID not in ids:
             return self._tokenizer.decode(ids)

@@ -74,19 +74,19 @@ def check_languages(to: object, source_language: object) -> tuple[str | None, st
     return first, second
 
 
-def require_texts(texts: object, what: str, parent: str) -> list[str]:
+def require_texts(texts: object, what: str, purpose: str) -> list[str]:
     """Return a list of texts.
 
     Args:
         texts: the texts.
         what: the name of the argument, for messages.
-        parent: the rest of a message: for what each text is.
+        purpose: the rest of a message: for what each text is.
 
     Raises:
         TypeError: one text is given, which would be a list of its letters.
     """
     if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(texts, Iterable):
-        raise TypeError(f"{what} is {type(texts).__name__}: give a list of str, {parent}")
+        raise TypeError(f"{what} is {type(texts).__name__}: give a list of str, {purpose}")
     return text_list(texts, what)
 
 

@@ -4,7 +4,7 @@ import os
 
 from tfm.pipeline.api import arguments
 from tfm.pipeline.api.logged import LoggingReporter
-from tfm.pipeline.api.messages import replace_flags_in_errors
+from tfm.pipeline.api.messages import name_parameters_in_errors
 from tfm.pipeline.api.model import Model
 from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.loaded_model import load_model
@@ -12,7 +12,7 @@ from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
 
 
-@replace_flags_in_errors
+@name_parameters_in_errors
 def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: Reporter | None = None) -> Model:
     """Load the model in the folder of a run, or in its own, verified.
 

@@ -18,7 +18,7 @@ _PARAMETER_BY_FLAG = {
 """Parameters by flag, where the name is not the flag's own."""
 
 
-def replace_flags_in_errors(method: Callable[P, T]) -> Callable[P, T]:
+def name_parameters_in_errors(method: Callable[P, T]) -> Callable[P, T]:
     """Return the method with errors that name its parameters."""
 
     @functools.wraps(method)
@@ -26,14 +26,14 @@ def replace_flags_in_errors(method: Callable[P, T]) -> Callable[P, T]:
         try:
             return method(*args, **kwargs)
         except (DataError, RecipeError) as error:
-            if (text := replace_flags(str(error))) == str(error):
+            if (text := name_parameters_for_flags(str(error))) == str(error):
                 raise
             raise type(error)(text) from error
 
     return wrapper
 
 
-def replace_flags(text: str) -> str:
+def name_parameters_for_flags(text: str) -> str:
     """Return the text of a command's error, with parameters in place of flags."""
     named = _FLAG_PATTERN.sub(lambda flag: f"`{_PARAMETER_BY_FLAG.get(flag[1], flag[1].replace('-', '_'))}`", text)
     return named.removeprefix("flags: ")

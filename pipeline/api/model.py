@@ -16,7 +16,7 @@ from tfm.pipeline.api import arguments
 from tfm.pipeline.api.arguments import Side
 from tfm.pipeline.api.attention import Attention, record_attention
 from tfm.pipeline.api.decoding import decode_texts, make_text_generator
-from tfm.pipeline.api.messages import replace_flags_in_errors
+from tfm.pipeline.api.messages import name_parameters_in_errors
 from tfm.pipeline.api.methods import check_has_method
 from tfm.pipeline.api.model_cache import ModelKey, find_or_reload_model, register_model
 from tfm.pipeline.api.settings import DecodingOptions, decoding_config
@@ -108,7 +108,7 @@ class Model:
         found = self.translations(texts, beam=beam, to=to, source_language=source_language, **decoding)
         return [each[0].text for each in found]
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def translations(
         self,
         texts: str | Iterable[str],
@@ -139,13 +139,13 @@ class Model:
         loaded = self._loaded.for_languages(*arguments.check_languages(to, source_language))
         return decode_texts(loaded, texts, config, self._reporter, prefixes=prefixes, forced_in_each=forced_in_each)
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def classify(self, texts: str | Iterable[str]) -> list[str]:
         """The likeliest label of each text, or image file; "" for an empty text."""
         check_has_method(self._loaded, "classify")
         return [found[0].text for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def probabilities(self, texts: str | Iterable[str]) -> list[dict[str, float]]:
         """The probability of each label of a classifier, for each text or image file, the likeliest first; none for "".
 
@@ -156,13 +156,13 @@ class Model:
         found = decode_texts(self._loaded, texts, asked, self._reporter)
         return [{each.text: math.exp(each.log_prob) for each in labels if each.text} for labels in found]
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def tag(self, texts: str | Iterable[str]) -> list[list[str]]:
         """Find the likeliest tag of each word of each text; words are separated by spaces."""
         check_has_method(self._loaded, "tag")
         return [found[0].text.split() for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def fill(self, text: str, top: int = 5, *, unit: Unit = "piece") -> list[list[Candidate]]:
         """Find the likeliest texts in place of each `[MASK]` of a text, by a masked language model.
 
@@ -183,7 +183,7 @@ class Model:
         with exclude_other_threads():
             return fill_masks(self._loaded, arguments.single_text(text, "text"), count, asked)  # type: ignore[arg-type]
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def generate(
         self,
         prompt: str = "",
@@ -209,7 +209,7 @@ class Model:
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
             return writer.prompt_text(arguments.single_text(prompt, "prompt")) + writer.texts(prompt)[0].text
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def generations(
         self,
         prompt: str = "",
@@ -233,7 +233,7 @@ class Model:
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
             return writer.texts(arguments.single_text(prompt, "prompt"))
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def score(
         self,
         sources: str | Iterable[str],
@@ -265,7 +265,7 @@ class Model:
         check_has_method(self._loaded, "score")
         return score_texts(self._loaded, sources, targets, self._reporter, to, source_language, stride)
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def embed(self, words: str | Iterable[str], *, side: Side | None = None) -> NDArray[np.float32]:
         """The vectors (n, E) of words, from the model's embedding, as `tfm embed` writes them.
 
@@ -277,7 +277,7 @@ class Model:
         rows = [known[word] for word in arguments.text_list(words, "words")]
         return np.stack(rows) if rows else known.vectors[:0]
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def encode(
         self, texts: str | Iterable[str], *, layer: int | None = None, unit: hidden_states.Unit = "piece"
     ) -> list[hidden_states.HiddenStates]:
@@ -302,7 +302,7 @@ class Model:
             lines = arguments.text_list(texts, "texts")
             return hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def neighbours(self, word: str, count: int = 10, *, side: Side | None = None) -> list[Neighbour]:
         """Find the words nearest to a word, by the cosine between their vectors.
 
@@ -318,7 +318,7 @@ class Model:
         count = arguments.check_whole_number(count, "count", 1)
         return known.nearest(known[arguments.single_text(word, "word")], count, beside=(word,))
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def neighbour_probability(self, center: str, outside: str) -> NeighbourProbability:
         """Return P(o | c), the probability of a word as a neighbor of another, by skip-gram or CBOW.
 
@@ -334,7 +334,7 @@ class Model:
         with exclude_other_threads():
             return neighbour_probability(self._loaded, *words)
 
-    @replace_flags_in_errors
+    @name_parameters_in_errors
     def attend(
         self,
         source: str,

@@ -22,7 +22,7 @@ from tfm.pipeline.attention_page.reading import (
 )
 from tfm.pipeline.attention_page.recorder import record_attentions
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.spelling import encode_spelled
+from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, image_shape
 
@@ -50,7 +50,7 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     if target is None:
         (found,) = decode_hypotheses(loaded, images, config)
     else:
-        found = check_length(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target)
+        found = check_length(loaded, encode_without_unknown(loaded.target_tokenizer, [target], "the target")[0], target)
     return _trace_image(loaded, file, images, found)
 
 

@@ -109,7 +109,7 @@ def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:
     from matplotlib.figure import Figure
 
     axes_of, weights = trace.axes[view.kind], weights_of(trace, view)
-    with matplotlib.rc_context(_PLOT_STYLE | font_style(labels_of(trace, view))), warnings.catch_warnings():  # type: ignore[arg-type]
+    with matplotlib.rc_context(_PLOT_STYLE | font_style(token_labels(trace, view))), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         size = (max(3.2, CELL_INCHES * weights.shape[1] + 1.8), max(2.0, CELL_INCHES * weights.shape[0] + 1.8))
@@ -156,7 +156,7 @@ def _encode_png(figure: "Figure") -> bytes:
     return buffer.getvalue()
 
 
-def labels_of(trace: AttentionTrace, view: AttentionView) -> list[str]:
+def token_labels(trace: AttentionTrace, view: AttentionView) -> list[str]:
     """The tokens beside a picture."""
     axes_of = trace.axes[view.kind]
     return [*_tick_labels(axes_of.keys), *_tick_labels(axes_of.queries)]

@@ -26,7 +26,7 @@ from tfm.pipeline.attention_page.attended import (
 )
 from tfm.pipeline.attention_page.recorder import attention_modules, record_attentions
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.constraints.spelling import encode_spelled
+from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -78,7 +78,7 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
         loaded,
         source,
         ids,
-        check_length(loaded, encode_spelled(loaded.target_tokenizer, [target], "the target")[0], target),
+        check_length(loaded, encode_without_unknown(loaded.target_tokenizer, [target], "the target")[0], target),
     )
 
 

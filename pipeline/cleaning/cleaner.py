@@ -10,7 +10,7 @@ from tfm.data.corpora.portions import Corpus
 from tfm.data.errors import DataError
 from tfm.pipeline.cleaning.corpora import iterate_chunks
 from tfm.pipeline.cleaning.decisions import Decisions, decide
-from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, Chunk, Measurer, measure_chunks
+from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, Measurer, PairChunk, measure_chunks
 from tfm.pipeline.cleaning.rules.registry import Rule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import WorkFolder
@@ -90,7 +90,7 @@ class Cleaner:
 
         return decide(self.rules, work, score, everything=self.everything)
 
-    def read(self, work: WorkFolder, skip: int = 0) -> Iterator[Chunk]:
+    def read(self, work: WorkFolder, skip: int = 0) -> Iterator[PairChunk]:
         """The pairs again, as rules changed them, without the first ones.
 
         Raises:

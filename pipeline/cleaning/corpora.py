@@ -13,13 +13,13 @@ from tfm.data.errors import DataError
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, open_artifact
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
-from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, Chunk
+from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, PairChunk
 
 CLEAN_STAGE = "clean"
 BYTE_ORDER_MARK = "\ufeff"
 
 
-def iterate_chunks(corpora: Sequence[Corpus], *, online: bool, skip: int = 0) -> Iterator[Chunk]:
+def iterate_chunks(corpora: Sequence[Corpus], *, online: bool, skip: int = 0) -> Iterator[PairChunk]:
     """The pairs of corpora, read as they are asked for.
 
     Args:
@@ -33,7 +33,7 @@ def iterate_chunks(corpora: Sequence[Corpus], *, online: bool, skip: int = 0) ->
             skip -= passed
         for rows in chunk_rows(pairs, CHUNK_ROWS):
             sources, targets = zip(*rows, strict=True)
-            yield Chunk(number, has_two_sides(corpus), sources, targets)
+            yield PairChunk(number, has_two_sides(corpus), sources, targets)
 
 
 def has_two_sides(corpus: Corpus) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tfm.pipeline.cleaning.config import ExternalScorer
-from tfm.pipeline.cleaning.measurement import Chunk
+from tfm.pipeline.cleaning.measurement import PairChunk
 from tfm.pipeline.cleaning.rules.pairs.cross_entropy import DualCrossEntropy
 from tfm.pipeline.cleaning.rules.registry import Rule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
@@ -20,7 +20,7 @@ from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, r
 ROWS_PER_SAVE = 4096
 """Pairs that a model scores between two savings. Blocks begin at multiples of it, so that one that is resumed is the
 same."""
-PairReader = Callable[[int], Iterator[Chunk]]
+PairReader = Callable[[int], Iterator[PairChunk]]
 """Number of pairs to skip -> chunks, with the texts as rules changed them."""
 Pair = tuple[str | None, str]
 Block = tuple[Bools, list[Pair]]

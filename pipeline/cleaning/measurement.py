@@ -21,7 +21,7 @@ WORKER_KILLED_MESSAGE = "clean: a process was killed while measuring pairs; if m
 
 
 @dataclass(frozen=True)
-class Chunk:
+class PairChunk:
     """Some pairs of one corpus, in order.
 
     Args:
@@ -65,7 +65,7 @@ class Measurer:
         self.rules = [rule for rule in rules if rule.kind != "model_score"]
         self.everything = everything
 
-    def __call__(self, chunk: Chunk) -> Measurement:
+    def __call__(self, chunk: PairChunk) -> Measurement:
         columns: dict[str, NDArray[np.float64] | NDArray[np.uint64]] = {}
         sides = [chunk.sources, chunk.targets]
         for rule in self.rules:
@@ -98,7 +98,7 @@ class Measurer:
         return Measurement(columns, _list_changes(chunk, sides))
 
 
-def _list_changes(chunk: Chunk, sides: Sequence[Sequence[str]]) -> dict[int, tuple[str, str]]:
+def _list_changes(chunk: PairChunk, sides: Sequence[Sequence[str]]) -> dict[int, tuple[str, str]]:
     """The texts of pairs that are not as they were, by number."""
     if sides[0] is chunk.sources and sides[1] is chunk.targets:
         return {}
@@ -110,8 +110,8 @@ def _list_changes(chunk: Chunk, sides: Sequence[Sequence[str]]) -> dict[int, tup
 
 
 def measure_chunks(
-    measurer: Callable[[Chunk], Measurement], chunks: Iterable[Chunk], workers: int | None = None
-) -> Iterator[tuple[Chunk, Measurement]]:
+    measurer: Callable[[PairChunk], Measurement], chunks: Iterable[PairChunk], workers: int | None = None
+) -> Iterator[tuple[PairChunk, Measurement]]:
     """Yield each chunk with its measurement, in order.
 
     Args:
@@ -130,9 +130,9 @@ def measure_chunks(
         return
     with ExitStack() as stack:
         idle = [stack.enter_context(fork_worker(lambda chunk, _: measurer(chunk))) for _ in range(workers)]
-        busy: deque[tuple[Any, Chunk]] = deque()
+        busy: deque[tuple[Any, PairChunk]] = deque()
 
-        def receive() -> tuple[Chunk, Measurement]:
+        def receive() -> tuple[PairChunk, Measurement]:
             line, chunk = busy.popleft()
             (done,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
             idle.append(line)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tfm.data.arrays import splitmix64
 from tfm.pipeline.cleaning.corpora import clean_text_files, format_lines
 from tfm.pipeline.cleaning.decisions import Decisions
-from tfm.pipeline.cleaning.measurement import Chunk
+from tfm.pipeline.cleaning.measurement import PairChunk
 from tfm.pipeline.cleaning.rules.registry import Rule
 from tfm.pipeline.cleaning.text_batch import Floats
 from tfm.pipeline.cleaning.work_folder import WorkFolder
@@ -102,7 +102,7 @@ def example_rows(table: ScoreTable, decisions: Decisions) -> dict[int, list[int]
 
 
 def write_clean_text(
-    chunks: Iterable[Chunk], table: ScoreTable, decisions: Decisions, num_corpora: int, folder: Path | None
+    chunks: Iterable[PairChunk], table: ScoreTable, decisions: Decisions, num_corpora: int, folder: Path | None
 ) -> CleanText:
     """Write the texts that stay, one file a side and corpus, and all else that there is to say of each pair.
 
@@ -151,7 +151,7 @@ class _CleanTextWriter:
         self._schema = pa.schema([*fields, *((name, pa.float64()) for name in table.names)])
         self._scores = files.enter_context(pq.ParquetWriter(folder / SCORES_FILE, self._schema, compression="zstd"))
 
-    def write(self, chunk: Chunk, fates: RuleIndices, row: int, before: int, *, is_first: bool) -> None:
+    def write(self, chunk: PairChunk, fates: RuleIndices, row: int, before: int, *, is_first: bool) -> None:
         """Write some pairs. row: of the first in all corpora; before: pairs of its corpus before it."""
         kept = np.flatnonzero(fates == 0).tolist()
         sides = [chunk.sources, chunk.targets]

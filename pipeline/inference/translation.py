@@ -260,12 +260,12 @@ def _encode_prefixes(
     """Ids of the prefixes of some sources; none where a source has no pieces, and so nothing is written."""
     if len(prefixes) < len(sources):
         raise DataError("there are fewer prefixes than lines: give one for each line, empty for none")
-    from tfm.pipeline.decoding.constraints.spelling import encode_spelled
+    from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
 
     limit = loaded.model.max_length - 1
     if isinstance(sources, Sequence):
         prefixes = [prefix if source else "" for prefix, source in zip(prefixes, sources, strict=True)]
-    encoded = encode_spelled(loaded.target_tokenizer, prefixes, "a prefix")
+    encoded = encode_without_unknown(loaded.target_tokenizer, prefixes, "a prefix")
     for prefix, ids in zip(prefixes, encoded, strict=True):
         if len(ids) > limit:
             raise DataError(f"a prefix has {len(ids)} pieces and the model reads at most {limit}: {prefix[:40]!r}...")

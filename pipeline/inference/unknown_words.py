@@ -51,7 +51,7 @@ class UnknownWordReplacer:
         found: dict[int, str] = {}
         for first in range(0, len(rows), CHUNK_PAIRS):
             some = rows[first : first + CHUNK_PAIRS]
-            pairs = [Pair(sources[row], self._words.decode_with_marks(hypotheses[row])) for row in some]
+            pairs = [Pair(sources[row], self._words.decode_marking_unknown(hypotheses[row])) for row in some]
             attention = self._aligner.attention(pairs, [self._head], truncate=True)
             for row, pair, (weights,) in zip(some, pairs, attention, strict=True):
                 found[row] = self._replace(pair, weights)

@@ -66,7 +66,7 @@ def flop_of_update(shapes: Mapping[str, tuple[int, ...]], model: ModelConfig, si
     if not any(name.split(".")[0] == "output" for name in shapes) and model.only_stack != "encoder":
         products += target_vocab * model.width * sizes.target_tokens  # the output layer is the embedding's table
     attention = 0.0
-    for side in stacks_of(model):
+    for side in stack_names(model):
         seen = sizes.source_length if side == "encoder" else sizes.target_length / 2
         seen += 0.0 if side == "encoder" or model.only_stack else sizes.source_length
         stack = getattr(model, side)
@@ -74,7 +74,7 @@ def flop_of_update(shapes: Mapping[str, tuple[int, ...]], model: ModelConfig, si
     return TRAINING_FACTOR * (2 * products + attention)
 
 
-def stacks_of(model: ModelConfig) -> tuple[str, ...]:
+def stack_names(model: ModelConfig) -> tuple[str, ...]:
     """The stacks that a model has."""
     return ("encoder", "decoder") if model.only_stack is None else (model.only_stack,)
 
@@ -97,7 +97,7 @@ def memory_by_use(
         copies = 0
     bytes_kept = 2 if low_precision else FLOAT_BYTES
     rows = 0.0
-    for side in stacks_of(model):
+    for side in stack_names(model):
         stack = getattr(model, side)
         kept = ACTIVATIONS_OF_SUBLAYER["attention"] + ACTIVATIONS_OF_SUBLAYER["feed_forward"]
         kept += ACTIVATIONS_OF_SUBLAYER["cross_attention"] if side == "decoder" and model.only_stack is None else 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tfm.pipeline.errors import RecipeError
 
-ASSUMED_SHARES = {"fp32": 0.3, "bf16": 0.1}
+ASSUMED_PEAK_SHARES = {"fp32": 0.3, "bf16": 0.1}
 """Share of the peak that training is assumed to reach, by precision: that of the paper's base model in its 12 hours on
 eight P100s, and that of tfm with this model on an H200 (docs/results/gpus.md)."""
 MAX_DEVICES = 100_000

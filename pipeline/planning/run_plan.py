@@ -17,7 +17,7 @@ from tfm.pipeline.artifacts.artifact import read_artifact
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import shapes_of
 from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_use, num_parameters
-from tfm.pipeline.planning.devices import ASSUMED_SHARES, Device
+from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, Device
 from tfm.pipeline.planning.measurement import Measurement
 from tfm.pipeline.recipes.chain import get_run_paths
 from tfm.pipeline.recipes.recipe import Recipe
@@ -107,7 +107,7 @@ class RunPlan:
         return {**asdict(self), **totals, "fits": not self.remedies}
 
 
-def count_corpus(recipe: Recipe, num_processes: int) -> tuple[Corpus, int, int]:
+def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[Corpus, int, int]:
     """Count the dataset of a run, and return it with the sizes of its vocabularies.
 
     Args:
@@ -142,7 +142,9 @@ def _side_columns(split: Any) -> tuple[Any, Any]:
     return split.source_lengths, split.target_lengths
 
 
-def assume_corpus(recipe: Recipe, pairs: int, tokens: float, num_processes: int) -> tuple[Corpus, int, int]:
+def assume_corpus_and_vocabularies(
+    recipe: Recipe, pairs: int, tokens: float, num_processes: int
+) -> tuple[Corpus, int, int]:
     """Return a corpus of so many rows, with sides of so many tokens on average, and the sizes of its vocabularies."""
     total = round(pairs * (tokens + 1))
     batches = math.ceil(total / (recipe.data.batch_tokens * (1 - ASSUMED_PADDING)))
@@ -193,7 +195,7 @@ def make_plan(
     else:
         assert devices is not None
         device = devices[1]
-        share = ASSUMED_SHARES[device.precision]
+        share = ASSUMED_PEAK_SHARES[device.precision]
         limit = device.memory * (1 - SPARE_MEMORY)
         seconds = {"train": corpus.updates * flop / (number * device.peak * share)}
         assumptions.append(

@@ -22,7 +22,7 @@ START_SAMPLE_SECONDS = 0.3
 LOAD_WATCH_SECONDS = 2.0
 MIN_IDLE_SHARE = 0.25
 """Share of one processor: with more than that idle there is room."""
-CONTENTION_THRESHOLD = 0.45
+MAX_LOAD_OF_OTHERS = 0.45
 """Share of one processor: a program that would take all of it, and has to share it with a thread, gets half."""
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
@@ -146,7 +146,7 @@ class CpuLoadWatch:
         load, processors = load_between(before, self._before), num_processors()
         full = load.busy > processors - MIN_IDLE_SHARE or self.waits.is_on  # threads that sleep leave some of it idle
         room = max(1, int(min(cpu_quota(), processors - load.others)))
-        crowded = load.others > CONTENTION_THRESHOLD and full and room < self.threads
+        crowded = load.others > MAX_LOAD_OF_OTHERS and full and room < self.threads
         if crowded and not self._said:
             self._said = True
             self._tell(

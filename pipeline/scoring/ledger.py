@@ -117,20 +117,20 @@ def split_fingerprint(split: "Split") -> str:
     return texts_fingerprint(targets, None if contents is None else [contents] * len(targets))
 
 
-def read_evaluated_model(model: Path, of: str, chosen: str) -> EvaluatedModel | None:
+def read_evaluated_model(model: Path, fingerprint: str, chosen: str) -> EvaluatedModel | None:
     """The model in a folder as one that looks at a test set; None where it is of no run.
 
     The ledger of a run lies beside the run's folder. A model that was copied out of its run has none.
 
     Args:
         model: the folder of the model.
-        of: its fingerprint.
+        fingerprint: its fingerprint.
         chosen: how the model was chosen, as in `LedgerEntry`.
     """
     place = Path(os.path.abspath(model))  # a link's target may lie anywhere
     if place.name != "model" or not any((place.parent / each).is_dir() for each in _SIBLING_FOLDERS):
         return None
-    return EvaluatedModel(place.parent.parent, of, place.parent.name, chosen)
+    return EvaluatedModel(place.parent.parent, fingerprint, place.parent.name, chosen)
 
 
 def evaluated_model_from_manifests(models: Sequence[Manifest], chosen: str) -> EvaluatedModel | None:

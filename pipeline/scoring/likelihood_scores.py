@@ -72,7 +72,7 @@ def score_likelihood(
     batches, device = task.ordered_batches(split, batch_tokens), next(loaded.model.parameters()).device
     with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
         validator = Validator(task, split, batches, None)
-        nll, correct, count, _ = validator.sums(loaded.model.eval(), World(device=device), bar.advance)
+        nll, correct, count, _ = validator.sum_over_processes(loaded.model.eval(), World(device=device), bar.advance)
     if not count:
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
     signature = _likelihood_signature(config, count, task.num_draws) + _signature_addition(

@@ -193,7 +193,7 @@ class Validator:
         was_training = model.training
         model.eval()
         try:
-            nll, correct, count, unknown = self.sums(model, world, pause)
+            nll, correct, count, unknown = self.sum_over_processes(model, world, pause)
             scores = {} if self.scorer is None else self.scorer.scores(model, world, pause)
         finally:
             model.train(was_training)
@@ -205,7 +205,9 @@ class Validator:
             **_validation_metrics(scores),
         }
 
-    def sums(self, model: Any, world: World, pause: Callable[[], None]) -> tuple[float, float, float, float]:
+    def sum_over_processes(
+        self, model: Any, world: World, pause: Callable[[], None]
+    ) -> tuple[float, float, float, float]:
         """Sum up the predictions of all processes, with a model in eval().
 
         Args:

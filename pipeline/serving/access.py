@@ -17,7 +17,7 @@ MAX_REMEMBERED_CALLERS = 10_000
 
 
 @dataclass(frozen=True)
-class Key:
+class ApiKey:
     """A key as the server keeps it.
 
     Args:
@@ -31,12 +31,12 @@ class Key:
     requests_per_minute: int | None = None
 
 
-def read_keys(file: Path) -> list[Key]:
+def read_keys(file: Path) -> list[ApiKey]:
     """Read the keys in a file: a line each, KEY [LABEL [REQUESTS_PER_MINUTE]]; empty lines and # are skipped.
 
     Raises DataError for a line that is none, which it does not show.
     """
-    keys: list[Key] = []
+    keys: list[ApiKey] = []
     for number, line in enumerate(open_lines(file), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -48,7 +48,7 @@ def read_keys(file: Path) -> list[Key]:
         if len(words) > 3 or (len(words) == 3 and not (words[2].isdecimal() and int(words[2]) > 0)):
             raise DataError("write KEY [LABEL [REQUESTS_PER_MINUTE]] on a line", file=file, line=number)
         label = words[1] if len(words) > 1 else f"key {len(keys) + 1}"
-        keys.append(Key(_digest(words[0]), label, int(words[2]) if len(words) > 2 else None))
+        keys.append(ApiKey(_digest(words[0]), label, int(words[2]) if len(words) > 2 else None))
     if not keys:
         raise DataError("has no key: write one on a line", file=file)
     return keys
@@ -68,7 +68,10 @@ class Access:
     """
 
     def __init__(
-        self, keys: Sequence[Key] | None, requests_per_minute: int | None, clock: Callable[[], float] = time.monotonic
+        self,
+        keys: Sequence[ApiKey] | None,
+        requests_per_minute: int | None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keys, self._rate, self._clock = keys, requests_per_minute, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
@@ -78,7 +81,7 @@ class Access:
         """Whether requests need a key."""
         return self._keys is not None
 
-    def replace_keys(self, keys: Sequence[Key]) -> None:
+    def replace_keys(self, keys: Sequence[ApiKey]) -> None:
         """Take other keys from now on."""
         self._keys = keys
 
@@ -99,7 +102,7 @@ class Access:
             self._count(caller, rate)
         return caller
 
-    def _find_key(self, key: str | None) -> Key:
+    def _find_key(self, key: str | None) -> ApiKey:
         """The key that is named. All are compared, each in the same time, so that no answer tells how near one is."""
         if key is None:
             sentence = "this server needs a key: send api_key, or Authorization: Bearer KEY"

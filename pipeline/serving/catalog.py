@@ -84,7 +84,7 @@ class ModelCatalog:
                 found.setdefault(two_letter_code(source), {})[two_letter_code(target)] = None
         return {source: [*targets] for source, targets in sorted(found.items())}
 
-    def find_pair(self, source: str, target: str) -> tuple[ServedModel, str, str] | None:
+    def find_translator(self, source: str, target: str) -> tuple[ServedModel, str, str] | None:
         """The first model that translates between two languages, with its own codes of them; None: there is none."""
         for model in self.translators:
             for own_source, own_target in model.pairs:

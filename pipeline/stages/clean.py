@@ -24,7 +24,7 @@ from tfm.pipeline.cleaning.cleaner import Cleaner
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
-from tfm.pipeline.cleaning.measurement import Chunk
+from tfm.pipeline.cleaning.measurement import PairChunk
 from tfm.pipeline.cleaning.output import CleanText, ScoreTable, write_clean_text
 from tfm.pipeline.cleaning.report import (
     TABLE_COLUMNS,
@@ -196,7 +196,7 @@ def _clean_splits(
         table = ScoreTable(cleaner.rules, work, decisions)
         with reporter.bar("writing" if out else "choosing examples", work.rows, "pairs") as bar:
 
-            def read_with_progress() -> Iterator[Chunk]:
+            def read_with_progress() -> Iterator[PairChunk]:
                 for chunk in cleaner.read(work):
                     yield chunk
                     bar.advance(len(chunk))

@@ -52,9 +52,9 @@ class Classification(PairTask):
         """
         return best_labels(model.output(_hidden_states(model, batch)), n_best)
 
-    def check(self, data: Dataset, model: ModelConfig) -> None:
+    def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a label is not one piece."""
-        super().check(data, model)
+        super().check_data(data, model)
         check_sources(data, model.task)
         for name, split in (("train", data.train), ("valid", data.valid)):
             many = (split.target_lengths != 1).nonzero()[0]

@@ -128,7 +128,7 @@ class RunningText(LanguageModel):
         starts = np.arange(0, len(self._token_stream(split)), self.block)
         return EqualBatches(starts, max(budget // self.block, 1))
 
-    def check(self, data: Dataset, model: ModelConfig) -> None:
+    def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError where there is less text than a window, or corpora have weights."""
         for name, split in (("train", data.train), ("valid", data.valid)):
             length = len(self._token_stream(split))

@@ -85,7 +85,7 @@ class SpanCorruption(PairTask):
         draws = (hash_numbers(keys, np.array([number])) for number in range(self.num_draws))
         return sum_counts([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
 
-    def check(self, data: Dataset, model: ModelConfig) -> None:
+    def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
         longest = int(max(each.target_lengths.max(initial=model.max_length - 1) for each in (data.train, data.valid)))
         needed = num_spans(longest, self.spans)
@@ -95,7 +95,7 @@ class SpanCorruption(PairTask):
                 f"the tokenizer has {len(self.sentinels)} sentinels: make tokenizer and dataset with "
                 f"tokenizer.sentinels = {needed}"
             )
-        super().check(data, model)
+        super().check_data(data, model)
 
     def corrupt(self, batch: TextBatch, keys: Keys) -> PairBatch:
         """Return texts as sources with their spans hidden, and these as targets; the spans follow from a text's key

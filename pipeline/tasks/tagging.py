@@ -84,9 +84,9 @@ class Tagging(PairTask):
         """Return (rows,) the number of tags of each sentence."""
         return split.target_lengths
 
-    def check(self, data: Dataset, model: ModelConfig) -> None:
+    def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a sentence has not as many tags as words."""
-        super().check(data, model)
+        super().check_data(data, model)
         for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
             words = self.num_words(split)
             wrong = (words != split.target_lengths).nonzero()[0]

@@ -163,8 +163,8 @@ class Task(Protocol):
         """
 
     def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]: ...
-    def check(self, data: Dataset, model: ModelConfig) -> None: ...
-    def begin(self, model: Any, data: Dataset) -> None: ...
+    def check_data(self, data: Dataset, model: ModelConfig) -> None: ...
+    def prepare_model(self, model: Any, data: Dataset) -> None: ...
     def loss(self, model: Any, batch: Any) -> Loss: ...
     def evaluate(self, model: Any, batch: Any) -> Counts: ...
     def largest_batch(self, split: Split, budget: int) -> Rows: ...
@@ -233,7 +233,7 @@ class PairTask:
         source, target = self.lengths(split)
         return [rows[batch] for batch in ordered_batches(source[rows], target[rows], budget=budget)]
 
-    def check(self, data: Dataset, model: ModelConfig) -> None:
+    def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError where an example is longer than the model can read, or a split has nothing to predict."""
         for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
             if not any(self.num_predictions(part).any() for part in split.iterate_parts()):
@@ -253,7 +253,7 @@ class PairTask:
                     f"token included); {remedy}"
                 )
 
-    def begin(self, model: Any, data: Dataset) -> None:
+    def prepare_model(self, model: Any, data: Dataset) -> None:
         """Give a model whose training begins the facts of the data that it needs; most know it by learning."""
 
     def largest_batch(self, split: Split, budget: int) -> Rows:

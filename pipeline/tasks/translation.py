@@ -56,9 +56,9 @@ class Translation(PairTask):
         """-log p and accuracy of the reference tokens, without smoothing."""
         return count_correct_tokens(model.output(_hidden_states(model, batch)), batch.target_out)
 
-    def check(self, data: Dataset, model: ModelConfig) -> None:
+    def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is nothing to translate."""
-        super().check(data, model)
+        super().check_data(data, model)
         check_sources(data, model.task)
 
     def _predictions(self, model: Any, batch: PairBatch) -> Predictions:

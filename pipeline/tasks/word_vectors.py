@@ -97,13 +97,13 @@ class WordVectorTask(PairTask):
             passes.append(self.objective.counts(model, *predictions))
         return sum_counts(passes)
 
-    def begin(self, model: Any, data: Dataset) -> None:
+    def prepare_model(self, model: Any, data: Dataset) -> None:
         """Tell the model how frequent each word is in training."""
         model.frequencies.copy_(torch.from_numpy(word_frequencies(data.train, len(model.frequencies))))
 
-    def check(self, data: Dataset, model: ModelConfig) -> None:
+    def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is no noise word to tell a word from."""
-        super().check(data, model)
+        super().check_data(data, model)
         known = set[int]().union(*(np.unique(ids).tolist() for _, ids, _ in iterate_chunks(data.train)))
         if isinstance(self.objective, NegativeSamplingObjective) and len(known - set(range(len(SPECIAL_TOKENS)))) < 2:
             raise DataError(

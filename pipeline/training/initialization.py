@@ -38,7 +38,7 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
     Raises:
         DataError: the word vectors do not fit.
     """
-    task.begin(state.model, data)
+    task.prepare_model(state.model, data)
     for side, place in vector_paths(context.model).items():
         tokenizer = context.source if side == "source" else context.target
         table = embedding_table(state.model, side)

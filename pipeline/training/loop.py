@@ -99,7 +99,7 @@ class Trainer:
             self._clock = time.perf_counter()
         set_learning_rate(self.state.optimizer, rate)
         try:
-            gradient = self.gradients.begin(group, progress.step + 1, stop=bool(self.stop))
+            gradient = self.gradients.start_gradient(group, progress.step + 1, stop=bool(self.stop))
         finally:
             self.finish_pending_update()
         if self._reads_later:

@@ -152,9 +152,9 @@ class Gradients:
             step: number of the update.
             stop: whether this process wishes to stop.
         """
-        return self.begin(group, step, stop=stop).read()
+        return self.start_gradient(group, step, stop=stop).read()
 
-    def begin(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
+    def start_gradient(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         """Compute the clipped gradient of an update.
 
         Args:

@@ -47,7 +47,7 @@ class ParameterConfig(BaseModel):
 
     @field_validator("values", "choices", "only_if", mode="before")
     @classmethod
-    def _check_single_values(cls, given: Any) -> Any:
+    def _check_values_are_scalars(cls, given: Any) -> Any:
         items = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else ()
         for place, each in items:
             if not isinstance(each, (bool, int, float, str)):

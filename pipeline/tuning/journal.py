@@ -32,7 +32,7 @@ REMEDY = "move that folder away, or remove what is wrong there"
 
 
 @contextmanager
-def wait_for_lock(file: Path) -> Iterator[float]:
+def hold_lock(file: Path) -> Iterator[float]:
     """Hold the lock on a file in this process alone while the body runs; others wait. A killed worker leaves none
     behind. Yields the seconds that this process waited.
     """
@@ -103,7 +103,7 @@ class JournalFile(BaseJournalBackend):
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write operations behind the last whole line: the writer of a line without its end died, or had no room."""
         text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in logs)
-        with wait_for_lock(self.file.with_name(".trials.lock")):
+        with hold_lock(self.file.with_name(".trials.lock")):
             with raise_cannot_write(self.file.parent), open_file_below(self.file.parent, self.file, "ab"):
                 pass  # now it is there
             with open_file_below(self.file.parent, self.file, "r+b") as stream:

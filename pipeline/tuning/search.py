@@ -31,7 +31,7 @@ from tfm.pipeline.stages import train
 from tfm.pipeline.tuning.checks.inputs import check_inputs
 from tfm.pipeline.tuning.checks.keys import check_keys
 from tfm.pipeline.tuning.config import SearchConfig, load_search
-from tfm.pipeline.tuning.journal import wait_for_lock
+from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.report import search_page
 from tfm.pipeline.tuning.results import Results, summarize_trials
 from tfm.pipeline.tuning.samplers.registry import check_method
@@ -145,7 +145,7 @@ def publish_results(search: Search, command: Sequence[str], reporter: Reporter) 
         inputs={"recipe": Input.from_file(search.base)},
         seed=search.config.seed,
     )
-    with wait_for_lock(search.folder / ".publish.lock"):  # workers that end together
+    with hold_lock(search.folder / ".publish.lock"):  # workers that end together
         found = summarize_trials(search.trials)
         with publish(plan, command=command) as draft:
             text = json.dumps(found.as_json(), ensure_ascii=False, indent=1)

@@ -23,7 +23,7 @@ from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_be
 from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.journal import wait_for_lock
+from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.samplers.registry import PRUNERS, make_sampler
 from tfm.pipeline.tuning.space import Configuration, Parameter
 from tfm.pipeline.tuning.storage import raise_storage_errors
@@ -111,7 +111,7 @@ class Trials:
         No other worker takes the trial while the body runs.
         """
         with ExitStack() as held:
-            with wait_for_lock(self.folder / ".claim.lock"):
+            with hold_lock(self.folder / ".claim.lock"):
                 found = self._resume_abandoned(held) or self._claim_new_trial(held)
             yield found
 
@@ -153,7 +153,7 @@ class Trials:
             number: number of the trial to compare.
             configuration: its values of the keys that vary.
         """
-        with wait_for_lock(self.folder / ".claim.lock"), ExitStack() as free:
+        with hold_lock(self.folder / ".claim.lock"), ExitStack() as free:
             twins = [each for each in self.all()[:number] if each.user_attrs.get(CONFIGURATION_ATTR) == configuration]
             running = [each for each in twins if each.state == TrialState.RUNNING and self._is_visible(each.number)]
             return next((each for each in running if not self._is_free(each.number, free)), None)

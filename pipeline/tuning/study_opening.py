@@ -15,7 +15,7 @@ from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.journal import REMEDY, wait_for_lock
+from tfm.pipeline.tuning.journal import REMEDY, hold_lock
 from tfm.pipeline.tuning.space import Configuration, Parameter, list_configurations, sort_for_drawing
 from tfm.pipeline.tuning.storage import hide_password, open_storage, raise_storage_errors
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
@@ -60,7 +60,7 @@ def open_trials(
         empty = optuna.create_study(direction=_study_direction(config))  # in memory
         return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
     if study is None or before is NEW_TRIAL:
-        with wait_for_lock(folder / ".claim.lock"), raise_storage_errors(source):
+        with hold_lock(folder / ".claim.lock"), raise_storage_errors(source):
             study, before = _open_or_create(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
         raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)

@@ -26,7 +26,7 @@ from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tuning.checks.inputs import check_base_recipe, check_inputs, varies_inputs
-from tfm.pipeline.tuning.journal import wait_for_lock
+from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, find_duplicate
 from tfm.pipeline.tuning.trial_progress import TrialLog, TrialProgress, TrialPruned
@@ -209,7 +209,7 @@ def _prepare_dataset(
     with raise_cannot_write(place.folder):
         make_folder_below(trials.folder, place.folder)
     for stage in (each for each in stages_of_recipe(recipe) if each in SHARED_STAGES):
-        with wait_for_lock(trials.folder / ".share.lock") as waited:
+        with hold_lock(trials.folder / ".share.lock") as waited:
             account.exclude_wait(waited)
             plan = plan_stage(recipe, stage, place)
             assert plan is not None
@@ -268,7 +268,7 @@ BULKY_FOLDERS = ("tokenizer", "dataset", "model", "training/checkpoints", "train
 
 def prune_artifacts(trials: Trials) -> None:
     """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
-    with wait_for_lock(trials.folder / ".share.lock"):
+    with hold_lock(trials.folder / ".share.lock"):
         trained = [each.number for each in trials.finished_trials() if DUPLICATE_OF not in each.user_attrs]
         for each in trials.all():
             if each.state.is_finished() and each.number not in trained[: trials.config.keep]:

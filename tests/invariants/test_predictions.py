@@ -68,8 +68,8 @@ def test_no_batch_has_nothing_to_predict(architecture: str, name: str, more: dic
     for seed in range(4):
         split = split_of(name, seed)
         data = Dataset(split, split, {}, 24, None)  # type: ignore[arg-type]
-        task.check(data, config)
-        task.begin(model, data)
+        task.check_data(data, config)
+        task.prepare_model(model, data)
         epochs = task.epochs(split, 12, seed)
         assert epochs.num_batches(seed) == len(epochs(seed))
         for batches in (epochs(seed), task.ordered_batches(split, 12)):
@@ -114,4 +114,4 @@ def test_a_split_with_nothing_to_predict_is_refused_before_training(
         ("main", Dataset(full, full, {"main": blank}, 24, None)),  # type: ignore[arg-type]
     ):
         with pytest.raises(DataError, match=f"the {which} split has no (text|sentence)"):
-            task.check(data, config)
+            task.check_data(data, config)

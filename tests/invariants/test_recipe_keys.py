@@ -319,7 +319,7 @@ def portrait(recipe: Recipe, data: Dataset) -> tuple[object, ...]:
     task = TASKS[recipe.model.task](TaskContext(recipe.training, recipe.model, source, target, 64))
     network: Any = build(recipe.model, source_vocab=source.vocab_size, target_vocab=target.vocab_size, seed=1).train()
     if recipe.model.task == "word_vectors":
-        task.begin(network, data)
+        task.prepare_model(network, data)
     losses = []
     with torch.no_grad():
         for parameter in network.parameters():

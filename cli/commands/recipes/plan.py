@@ -44,16 +44,16 @@ def plan(
     from tfm.cli.console import make_reporter
     from tfm.pipeline.planning.devices import parse_devices
     from tfm.pipeline.planning.measurement import measure
-    from tfm.pipeline.planning.run_plan import assume_corpus, count_corpus, make_plan
+    from tfm.pipeline.planning.run_plan import assume_corpus_and_vocabularies, count_corpus_and_vocabularies, make_plan
     from tfm.pipeline.recipes.recipe import load_recipe
 
     resolved = load_recipe(recipe, sets or ())
     devices = None if on == THIS else parse_devices(on)
     number = 1 if devices is None else devices[0]
     if pairs is not None and tokens is not None:
-        corpus, *vocabularies = assume_corpus(resolved, pairs, tokens, number)
+        corpus, *vocabularies = assume_corpus_and_vocabularies(resolved, pairs, tokens, number)
     else:
-        corpus, *vocabularies = count_corpus(resolved, number)
+        corpus, *vocabularies = count_corpus_and_vocabularies(resolved, number)
     measured = measure(recipe, sets or ()) if devices is None else None
     made = make_plan(resolved, corpus, (vocabularies[0], vocabularies[1]), devices, measured, price=price)
     if as_json:

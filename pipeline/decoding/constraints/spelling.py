@@ -10,7 +10,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 MAX_CHARACTERS_SHOWN = 40
 
 
-def encode_spelled(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> list[list[int]]:
+def encode_without_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> list[list[int]]:
     """The ids of texts that a model is to write.
 
     Args:

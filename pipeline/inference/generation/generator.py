@@ -77,13 +77,13 @@ class LanguageModel(Protocol):
     def encode(self, text: str) -> list[int]:
         """The pieces of a text."""
 
-    def encode_spelled(self, prompt: str) -> list[int]:
+    def encode_without_unknown(self, prompt: str) -> list[int]:
         """The pieces of a prompt that the vocabulary can spell."""
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of pieces."""
 
-    def writer(self, config: DecodingConfig) -> PieceGenerator:
+    def make_piece_generator(self, config: DecodingConfig) -> PieceGenerator:
         """Return what writes texts with these settings."""
 
 
@@ -105,7 +105,7 @@ class TextGenerator:
         if config.replace_unknown:
             raise RecipeError("decoding.replace_unknown takes words of a source, and a text that goes on has none")
         self._reader, self._config, self._reporter = reader, config, reporter
-        self._writer = reader.writer(config)
+        self._writer = reader.make_piece_generator(config)
         self.continue_past_line_end = reader.continue_past_line_end
         self.searches = config.strategy == "search" and config.beam > 1
         if (reason := config.n_best_problem()) is not None:
@@ -124,7 +124,7 @@ class TextGenerator:
         """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
         if forced and not self.searches:
             raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
-        ids = self._reader.encode_spelled(prompt)
+        ids = self._reader.encode_without_unknown(prompt)
         if not self.searches:
             return self._generated_texts(ids, self._generate_hypotheses(ids))
 
@@ -149,7 +149,7 @@ class TextGenerator:
 
         on_piece: called with each piece, the end token too.
         """
-        ids, length = self._reader.encode_spelled(prompt), 0
+        ids, length = self._reader.encode_without_unknown(prompt), 0
         yield self._reader.decode(ids)
         line = split_lines(ids)[-1]
         said = self._reader.tokenizer.decode(line)

@@ -36,12 +36,12 @@ class NumpyPromptEncoder(PromptTokenizer):
         super().__init__(config, tokenizer, network.max_length, folder, continue_past_line_end)
         self.network = network
 
-    def writer(self, config: DecodingConfig) -> "NumpyWriter":
+    def make_piece_generator(self, config: DecodingConfig) -> "NumpyPieceGenerator":
         """Return what writes texts with these settings, which are ones that `supports_decoding` takes."""
-        return NumpyWriter(self, config)
+        return NumpyPieceGenerator(self, config)
 
 
-class NumpyWriter:
+class NumpyPieceGenerator:
     """A language model in numpy that writes texts after prompts with some settings."""
 
     def __init__(self, reader: NumpyPromptEncoder, config: DecodingConfig) -> None:

@@ -35,12 +35,12 @@ class PromptEncoder(PromptTokenizer):
         self.model: Any = model.eval()
         self.device: torch.device = next(self.model.parameters()).device
 
-    def writer(self, config: DecodingConfig) -> "TorchWriter":
+    def make_piece_generator(self, config: DecodingConfig) -> "TorchPieceGenerator":
         """Return what writes texts with these settings. Raises DataError for phrases that cannot be looked for."""
-        return TorchWriter(self, config)
+        return TorchPieceGenerator(self, config)
 
 
-class TorchWriter:
+class TorchPieceGenerator:
     """A language model in torch that writes texts after prompts with some settings."""
 
     def __init__(self, reader: PromptEncoder, config: DecodingConfig) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.decoding.constraints.spelling import encode_spelled
+from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.special import EOS_ID
@@ -49,9 +49,11 @@ class PromptTokenizer:
         encoded = self.tokenizer.encode_batch(lines)
         return [piece for number, line in enumerate(encoded) for piece in ([EOS_ID] if number else []) + line]
 
-    def encode_spelled(self, prompt: str) -> list[int]:
+    def encode_without_unknown(self, prompt: str) -> list[int]:
         """The pieces of a prompt. Raises DataError where the vocabulary cannot spell a part of it."""
-        encode_spelled(self.tokenizer, prompt.split("\n") if self.continue_past_line_end else [prompt], "the prompt")
+        encode_without_unknown(
+            self.tokenizer, prompt.split("\n") if self.continue_past_line_end else [prompt], "the prompt"
+        )
         return self.encode(prompt)
 
     def decode(self, ids: Sequence[int]) -> str:

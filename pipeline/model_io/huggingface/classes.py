@@ -13,12 +13,12 @@ from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import WeightMapping
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
-Settings = dict[str, Any]
+JsonObject = dict[str, Any]
 StateDict = dict[str, Tensor]
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": "tanh", "silu": "silu"}
 """Names in transformers by those of tfm."""
-SPECIAL_TOKEN_IDS: Settings = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
+SPECIAL_TOKEN_IDS: JsonObject = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
 """The control tokens of tfm, as config.json names them."""
 SUPPRESSED_BIAS = -100.0
 """The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""
@@ -43,7 +43,7 @@ class HuggingFaceClass:
         tables: the names of its weights that have a row for each piece.
         settings: of export: (config, number of pieces) -> config.json.
         finalize_export: (config, weights that the table gives) -> its weights, with those that are no tensor of tfm.
-        prepare_import: (config.json, its weights) -> the weights that the table is read from.
+        normalize_weights: (config.json, its weights) -> the weights that the table is read from.
         read: of import: (config.json, these weights) -> the config of tfm; raises ValueError for a model that tfm
             cannot hold.
         bias: the name of the bias that has a number for each piece; None: the class predicts no pieces.
@@ -57,13 +57,13 @@ class HuggingFaceClass:
     supports: SupportedConfig
     weights: Callable[[ModelConfig], Iterable[WeightMapping]]
     tables: tuple[str, ...]
-    settings: Callable[[ModelConfig, int], Settings]
+    settings: Callable[[ModelConfig, int], JsonObject]
     finalize_export: Callable[[ModelConfig, StateDict], StateDict]
-    prepare_import: Callable[[Settings, StateDict], StateDict]
-    read: Callable[[Settings, StateDict], Settings]
+    normalize_weights: Callable[[JsonObject, StateDict], StateDict]
+    read: Callable[[JsonObject, StateDict], JsonObject]
     bias: str | None
     note: str = ""
-    tokenizer_overrides: Callable[[Snapshot, Settings], Settings] = lambda folder, settings: {}
+    tokenizer_overrides: Callable[[Snapshot, JsonObject], JsonObject] = lambda folder, settings: {}
 
     def export_weights(self, config: ModelConfig, state: Mapping[str, Tensor]) -> StateDict:
         """Return the weights of the class, by their names there, from those of tfm, all of which are in one of them."""
@@ -72,17 +72,17 @@ class HuggingFaceClass:
             found |= weight.export_tensors(state[weight.ours].detach().float())
         return self.finalize_export(config, found)
 
-    def import_weights(self, config: ModelConfig, found: StateDict) -> StateDict:
-        """Return the weights of tfm, by their names, from those that `prepare_import` gives."""
-        return {weight.ours: weight.import_tensor(found) for weight in self.weights(config)}
+    def import_weights(self, config: ModelConfig, state_dict: StateDict) -> StateDict:
+        """Return the weights of tfm, by their names, from those that `normalize_weights` gives."""
+        return {weight.ours: weight.import_tensor(state_dict) for weight in self.weights(config)}
 
 
-def tfm_keys(config: ModelConfig) -> Settings:
+def tfm_keys(config: ModelConfig) -> JsonObject:
     """Return the settings in config.json for `tfm import` alone, which no class has of a model of this package."""
     return {"tfm": {"task": config.task, "block": config.block}}
 
 
-def task_of(settings: Settings, default: str) -> Settings:
+def read_task(settings: JsonObject, default: str) -> JsonObject:
     """The keys of [model] that `tfm_keys` wrote; other models have the default task."""
     written = settings.get("tfm", {})
     return {"task": default} | {key: written[key] for key in ("task", "block") if key in written}
@@ -96,7 +96,7 @@ def activation_of(name: str) -> str:
     return ours[name]
 
 
-def require_setting(settings: Settings, **wanted: Any) -> None:
+def require_setting(settings: JsonObject, **wanted: Any) -> None:
     """Raise ValueError for the first setting that is there and is not as it has to be."""
     for key, value in wanted.items():
         if settings.get(key, value) != value:
@@ -113,14 +113,16 @@ def is_zero(tensor: Tensor) -> bool:
     return not tensor.is_meta and not tensor.any()
 
 
-def detect_tie(found: StateDict, source: str, target: str, output: str) -> str:
+def detect_tie(state_dict: StateDict, source: str, target: str, output: str) -> str:
     """Return the value of `model.tie`: the ones of three tables that are equal.
 
     Args:
-        found: the weights.
+        state_dict: the weights.
         source: the name of the source's table.
         target: the name of the target's table.
         output: the name of the output's table.
     """
-    read, written = (are_equal(found[one], found[other]) for one, other in ((source, target), (target, output)))
+    read, written = (
+        are_equal(state_dict[one], state_dict[other]) for one, other in ((source, target), (target, output))
+    )
     return {(True, True): "all", (True, False): "embeddings", (False, True): "output"}.get((read, written), "none")

@@ -19,13 +19,13 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
     HuggingFaceClass,
-    Settings,
+    JsonObject,
     StateDict,
     activation_of,
     detect_tie,
     is_zero,
+    read_task,
     require_setting,
-    task_of,
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
@@ -67,7 +67,7 @@ def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
     return SupportedConfig(keys, STANDARD_HEADS, ("encoder", "decoder"))
 
 
-def export_settings(config: ModelConfig, vocab_size: int) -> Settings:
+def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
     """Return config.json, without the parts that differ between the classes."""
     return {
         "is_encoder_decoder": True,
@@ -90,7 +90,7 @@ def export_settings(config: ModelConfig, vocab_size: int) -> Settings:
     }
 
 
-def _stack_settings(name: str, stack: StackConfig) -> Settings:
+def _stack_settings(name: str, stack: StackConfig) -> JsonObject:
     return {
         f"{name}_layers": stack.layers,
         f"{name}_attention_heads": stack.heads,
@@ -141,57 +141,59 @@ def _layer_weights(ours: str, theirs: str, order: Tensor, *, attends_to_memory: 
     yield from norm_weights(f"{ours}.around_feed_forward.norm", f"{theirs}.final_layer_norm", order)
 
 
-def add_positions(config: ModelConfig, found: StateDict) -> StateDict:
+def add_position_weights(config: ModelConfig, state_dict: StateDict) -> StateDict:
     """Their weights and the position tables, which are no weights of ours where positions are not learned; and the
     table that both classes have besides those of encoder, decoder and output, where these are not one."""
     if config.positions != "learned":
         order = deinterleave(config.encoder.dim)
         table = sinusoids(config.encoder.dim, config.max_length).float()[:, order]
         table = table if config.positions == "sinusoidal" else torch.zeros_like(table)
-        found |= {f"{theirs}.embed_positions.weight": table.clone() for theirs in EMBEDDING_NAMES.values()}
-    if SHARED_EMBEDDING not in found:
-        found[SHARED_EMBEDDING] = found["model.encoder.embed_tokens.weight"].clone()
-    return found
+        state_dict |= {f"{theirs}.embed_positions.weight": table.clone() for theirs in EMBEDDING_NAMES.values()}
+    if SHARED_EMBEDDING not in state_dict:
+        state_dict[SHARED_EMBEDDING] = state_dict["model.encoder.embed_tokens.weight"].clone()
+    return state_dict
 
 
-def finish_pegasus(config: ModelConfig, found: StateDict) -> StateDict:
+def finish_pegasus_export(config: ModelConfig, state_dict: StateDict) -> StateDict:
     """Convert the weights that the table gives to Pegasus."""
-    found = add_positions(config, found)
-    return {FINAL_LOGITS_BIAS: torch.zeros(1, len(found[SHARED_EMBEDDING])), **found}
+    state_dict = add_position_weights(config, state_dict)
+    return {FINAL_LOGITS_BIAS: torch.zeros(1, len(state_dict[SHARED_EMBEDDING])), **state_dict}
 
 
-def finish_marian(config: ModelConfig, found: StateDict) -> StateDict:
+def finish_marian_export(config: ModelConfig, state_dict: StateDict) -> StateDict:
     """Convert the weights that the table gives to Marian, with the piece that a target begins with."""
-    found = add_positions(config, found)
-    begin = found[_target_embedding_name(found)][BOS_ID]
-    found["model.decoder.embed_positions.weight"][0] += begin * _embedding_scale(config)
-    for name in {*EMBEDDING_WEIGHTS} & {*found}:
-        found[name] = torch.cat([found[name], torch.zeros(1, config.encoder.dim)])
-    bias = found.get(FINAL_LOGITS_BIAS, torch.zeros(1, len(found[SHARED_EMBEDDING]) - 1))
-    return found | {FINAL_LOGITS_BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
+    state_dict = add_position_weights(config, state_dict)
+    begin = state_dict[_target_embedding_name(state_dict)][BOS_ID]
+    state_dict["model.decoder.embed_positions.weight"][0] += begin * _embedding_scale(config)
+    for name in {*EMBEDDING_WEIGHTS} & {*state_dict}:
+        state_dict[name] = torch.cat([state_dict[name], torch.zeros(1, config.encoder.dim)])
+    bias = state_dict.get(FINAL_LOGITS_BIAS, torch.zeros(1, len(state_dict[SHARED_EMBEDDING]) - 1))
+    return state_dict | {FINAL_LOGITS_BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
 
 
-def _target_embedding_name(found: StateDict) -> str:
+def _target_embedding_name(state_dict: StateDict) -> str:
     """The name of the table of target pieces."""
-    return next(name for name in ("model.decoder.embed_tokens.weight", SHARED_EMBEDDING) if name in found)
+    return next(name for name in ("model.decoder.embed_tokens.weight", SHARED_EMBEDDING) if name in state_dict)
 
 
 def _embedding_scale(config: ModelConfig) -> float:
     return config.encoder.dim**0.5 if config.scale_embedding else 1.0
 
 
-def read_config(settings: Settings, found: StateDict, norm_placement: str) -> Settings:
+def read_config(settings: JsonObject, state_dict: StateDict, norm_placement: str) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights.
 
     Args:
         settings: config.json.
-        found: the weights.
+        state_dict: the weights.
         norm_placement: "pre" or "post".
     """
     require_setting(settings, normalize_embedding=False, is_encoder_decoder=True)
     dim, length = settings["d_model"], settings["max_position_embeddings"]
     tables = [
-        found[name] for theirs in EMBEDDING_NAMES.values() if (name := f"{theirs}.embed_positions.weight") in found
+        state_dict[name]
+        for theirs in EMBEDDING_NAMES.values()
+        if (name := f"{theirs}.embed_positions.weight") in state_dict
     ]
     for table in tables:
         if table.shape != (length, dim):
@@ -205,19 +207,24 @@ def read_config(settings: Settings, found: StateDict, norm_placement: str) -> Se
         raise ValueError("it has learned positions of one side alone")
     else:
         positions = "none" if all(map(is_zero, tables)) else "learned"
-    return {**read_common_config(settings, found), "norm": norm_placement, "positions": positions, "max_length": length}
+    return {
+        **read_common_config(settings, state_dict),
+        "norm": norm_placement,
+        "positions": positions,
+        "max_length": length,
+    }
 
 
-def read_common_config(settings: Settings, found: StateDict) -> Settings:
+def read_common_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return the settings that all encoder-decoders have, whatever their norms and positions are."""
     return {
-        **task_of(settings, "translation"),
+        **read_task(settings, "translation"),
         "encoder": _read_stack_config(settings, "encoder"),
         "decoder": _read_stack_config(settings, "decoder"),
         "activation": activation_of(settings["activation_function"]),
-        "tie": detect_tie(found, *EMBEDDING_WEIGHTS[1:]),
+        "tie": detect_tie(state_dict, *EMBEDDING_WEIGHTS[1:]),
         "scale_embedding": settings["scale_embedding"],
-        "output_bias": not is_zero(found[FINAL_LOGITS_BIAS]),
+        "output_bias": not is_zero(state_dict[FINAL_LOGITS_BIAS]),
         "dropout": {
             "residual": settings["dropout"],
             "embedding": settings["dropout"],
@@ -227,7 +234,7 @@ def read_common_config(settings: Settings, found: StateDict) -> Settings:
     }
 
 
-def _read_stack_config(settings: Settings, name: str) -> Settings:
+def _read_stack_config(settings: JsonObject, name: str) -> JsonObject:
     return {
         "layers": settings[f"{name}_layers"],
         "dim": settings["d_model"],
@@ -236,42 +243,46 @@ def _read_stack_config(settings: Settings, name: str) -> Settings:
     }
 
 
-def share_embeddings(found: StateDict) -> StateDict:
+def share_embeddings(state_dict: StateDict) -> StateDict:
     """Their weights with each table of pieces by itself, and a bias of zeros where there is none.
 
     A table may have been padded to more rows, and the bias not. Raises ValueError where the bias is longer.
     """
-    found = dict(found)
-    shared = found[SHARED_EMBEDDING] if SHARED_EMBEDDING in found else found["model.decoder.embed_tokens.weight"]
+    state_dict = dict(state_dict)
+    shared = (
+        state_dict[SHARED_EMBEDDING]
+        if SHARED_EMBEDDING in state_dict
+        else state_dict["model.decoder.embed_tokens.weight"]
+    )
     for name in EMBEDDING_WEIGHTS:
-        found.setdefault(name, shared)
-    rows, bias = len(found["lm_head.weight"]), found.get(FINAL_LOGITS_BIAS, torch.zeros(1, 0))
+        state_dict.setdefault(name, shared)
+    rows, bias = len(state_dict["lm_head.weight"]), state_dict.get(FINAL_LOGITS_BIAS, torch.zeros(1, 0))
     if bias.dim() != 2 or bias.shape[0] != 1 or bias.shape[1] > rows:
         raise ValueError(f"its {FINAL_LOGITS_BIAS} is {tuple(bias.shape)}, and its table of pieces has {rows} rows")
-    found[FINAL_LOGITS_BIAS] = torch.cat([bias, bias.new_zeros(1, rows - bias.shape[1])], dim=1)
-    return found
+    state_dict[FINAL_LOGITS_BIAS] = torch.cat([bias, bias.new_zeros(1, rows - bias.shape[1])], dim=1)
+    return state_dict
 
 
-def prepare_shared_embeddings(settings: Settings, found: StateDict) -> StateDict:
-    """Prepare the weights of an import with each table of pieces by itself, as `prepare_import` of a class."""
-    return share_embeddings(found)
+def normalize_shared_embeddings(settings: JsonObject, state_dict: StateDict) -> StateDict:
+    """Prepare the weights of an import with each table of pieces by itself, as `normalize_weights` of a class."""
+    return share_embeddings(state_dict)
 
 
-def strip_begin_piece(settings: Settings, found: StateDict) -> StateDict:
+def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
     away, and the begin token's vector from the first position."""
-    found = share_embeddings(found)
+    state_dict = share_embeddings(state_dict)
     begin = settings.get("tfm", {}).get(BEGIN_PIECE_KEY)
     if begin is None:
-        return found
+        return state_dict
     name = "model.decoder.embed_positions.weight"
     scale = settings["d_model"] ** 0.5 if settings["scale_embedding"] else 1.0
-    found[name] = found[name].clone()
-    found[name][0] -= found["model.decoder.embed_tokens.weight"][begin] * scale
+    state_dict[name] = state_dict[name].clone()
+    state_dict[name][0] -= state_dict["model.decoder.embed_tokens.weight"][begin] * scale
     return (
-        found
-        | {each: found[each][:-1] for each in EMBEDDING_WEIGHTS}
-        | {FINAL_LOGITS_BIAS: found[FINAL_LOGITS_BIAS][:, :-1]}
+        state_dict
+        | {each: state_dict[each][:-1] for each in EMBEDDING_WEIGHTS}
+        | {FINAL_LOGITS_BIAS: state_dict[FINAL_LOGITS_BIAS][:, :-1]}
     )
 
 
@@ -284,9 +295,9 @@ PEGASUS = HuggingFaceClass(
         export_settings(config, size) | {"pad_token_id": BOS_ID, "decoder_start_token_id": BOS_ID}
     ),
     weights=list_weights,
-    finalize_export=finish_pegasus,
+    finalize_export=finish_pegasus_export,
     read=partial(read_config, norm_placement="pre"),
-    prepare_import=prepare_shared_embeddings,
+    normalize_weights=normalize_shared_embeddings,
     tables=EMBEDDING_WEIGHTS,
     bias=FINAL_LOGITS_BIAS,
 )
@@ -306,9 +317,9 @@ MARIAN = HuggingFaceClass(
         }
     ),
     weights=list_weights,
-    finalize_export=finish_marian,
+    finalize_export=finish_marian_export,
     read=partial(read_config, norm_placement="post"),
-    prepare_import=strip_begin_piece,
+    normalize_weights=strip_begin_piece,
     tables=EMBEDDING_WEIGHTS,
     bias=FINAL_LOGITS_BIAS,
 )

@@ -15,7 +15,7 @@ from tfm.pipeline.artifacts.manifest import open_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import ModelCard, card_text
-from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, JsonObject
 from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN
 from tfm.pipeline.model_io.huggingface.gpt2 import max_positions
 from tfm.pipeline.model_io.huggingface.registry import find_export_class, unsupported_reason
@@ -76,7 +76,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def _config_json(model_class: HuggingFaceClass, settings: Settings) -> Settings:
+def _config_json(model_class: HuggingFaceClass, settings: JsonObject) -> JsonObject:
     about = {"architectures": [model_class.name], "model_type": model_class.model_type, "dtype": "float32"}
     return {**about, "torch_dtype": "float32", "bos_token_id": BOS_ID, **settings}
 
@@ -87,7 +87,7 @@ def _mask_token(tokenizer: Tokenizer) -> str:
     return next(name for number in count() if (name := f"<mask{number or ''}>") not in pieces)
 
 
-def _label_settings(config: ModelConfig, target: Tokenizer) -> Settings:
+def _label_settings(config: ModelConfig, target: Tokenizer) -> JsonObject:
     """The names of the classes of a classifier or tagger; control tokens, which it never gives, are among them."""
     if ABILITIES[config.task].labels is None:
         return {}
@@ -95,7 +95,7 @@ def _label_settings(config: ModelConfig, target: Tokenizer) -> Settings:
     return {"id2label": dict(enumerate(names)), "label2id": {name: number for number, name in enumerate(names)}}
 
 
-def _generation_config(config: ModelConfig, settings: Settings) -> Settings:
+def _generation_config(config: ModelConfig, settings: JsonObject) -> JsonObject:
     """Settings of generation as in tfm: greedy, or with a beam whose scores are divided by the length.
 
     Tokens that a text cannot have are never given. A translation may have as many pieces as the model has positions,
@@ -105,7 +105,7 @@ def _generation_config(config: ModelConfig, settings: Settings) -> Settings:
     decoding, can = DecodingConfig(), ABILITIES[config.task]
     length = 1 + config.max_length if config.architecture == "transformer" else max_positions(config) + can.translates
     wanted = ("pad_token_id", "decoder_start_token_id")
-    asked: Settings = {key: settings[key] for key in wanted if key in settings}
+    asked: JsonObject = {key: settings[key] for key in wanted if key in settings}
     beam = {"num_beams": decoding.beam, "length_penalty": decoding.alpha, "early_stopping": False}
     return {
         "bos_token_id": BOS_ID,

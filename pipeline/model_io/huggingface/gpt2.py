@@ -10,12 +10,12 @@ from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
     SPECIAL_TOKEN_IDS,
     HuggingFaceClass,
-    Settings,
+    JsonObject,
     StateDict,
     activation_of,
     are_equal,
+    read_task,
     require_setting,
-    task_of,
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
@@ -61,20 +61,20 @@ def list_embedding_weights(config: ModelConfig, words: str) -> Iterator[WeightMa
         yield WeightMapping("output.bias", ("lm_head.bias",))
 
 
-def scale_input_embedding(config: ModelConfig, found: StateDict, words: str) -> StateDict:
+def scale_input_embedding(config: ModelConfig, state_dict: StateDict, words: str) -> StateDict:
     """Multiply the table of the input by the scale of embeddings, which the class does not have.
 
     Args:
         config: of the model.
-        found: the weights.
+        state_dict: the weights.
         words: the name of the table.
     """
     if config.scale_embedding:
-        found[words] = found[words] * config.decoder.dim**0.5
-    return found
+        state_dict[words] = state_dict[words] * config.decoder.dim**0.5
+    return state_dict
 
 
-def export_settings(config: ModelConfig, vocab_size: int) -> Settings:
+def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
     """config.json."""
     stack = config.decoder
     return {
@@ -111,22 +111,22 @@ def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     yield from norm_weights("norm", "transformer.ln_f")
 
 
-def finish_export(config: ModelConfig, found: StateDict) -> StateDict:
+def finish_export(config: ModelConfig, state_dict: StateDict) -> StateDict:
     """Add positions that are no weights of tfm, and remove those that no training has reached."""
     if config.positions == "learned":
-        found[POSITION_EMBEDDING] = found[POSITION_EMBEDDING][: max_positions(config)].clone()
+        state_dict[POSITION_EMBEDDING] = state_dict[POSITION_EMBEDDING][: max_positions(config)].clone()
     if config.positions == "sinusoidal":
-        found[POSITION_EMBEDDING] = sinusoids(config.decoder.dim, max_positions(config)).float()
+        state_dict[POSITION_EMBEDDING] = sinusoids(config.decoder.dim, max_positions(config)).float()
     if config.positions == "none":
-        found[POSITION_EMBEDDING] = torch.zeros(max_positions(config), config.decoder.dim)
-    return scale_input_embedding(config, found, WORD_EMBEDDING)
+        state_dict[POSITION_EMBEDDING] = torch.zeros(max_positions(config), config.decoder.dim)
+    return scale_input_embedding(config, state_dict, WORD_EMBEDDING)
 
 
-def read_config(settings: Settings, found: StateDict) -> Settings:
+def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     dropout = {"residual": "resid_pdrop", "embedding": "embd_pdrop", "attention": "attn_pdrop"}
-    keys = task_of(settings, LANGUAGE_MODEL_TASKS)
+    keys = read_task(settings, LANGUAGE_MODEL_TASKS)
     sides = 2 if ABILITIES[keys["task"]].translates else 1
     return {
         **keys,
@@ -139,7 +139,7 @@ def read_config(settings: Settings, found: StateDict) -> Settings:
         },
         "positions": "learned",
         "activation": activation_of(settings["activation_function"]),
-        "tie": "all" if are_equal(found[WORD_EMBEDDING], found[OUTPUT_WEIGHT]) else "none",
+        "tie": "all" if are_equal(state_dict[WORD_EMBEDDING], state_dict[OUTPUT_WEIGHT]) else "none",
         "scale_embedding": False,
         "norm_eps": settings["layer_norm_epsilon"],
         "max_length": settings["n_positions"] // sides,
@@ -147,17 +147,17 @@ def read_config(settings: Settings, found: StateDict) -> Settings:
     }
 
 
-def add_output_weight(found: StateDict, words: str) -> StateDict:
+def add_output_weight(state_dict: StateDict, words: str) -> StateDict:
     """The weights with the table of the output, which a file leaves out where it is that of the input."""
-    return {OUTPUT_WEIGHT: found[words], **found}
+    return {OUTPUT_WEIGHT: state_dict[words], **state_dict}
 
 
-def prepare_import(settings: Settings, found: StateDict) -> StateDict:
+def normalize_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Rename the weights as in the whole model: some files leave out the beginning of each name."""
     prefix = "transformer."
-    if not any(name.startswith(prefix) for name in found):
-        found = {name if name == OUTPUT_WEIGHT else prefix + name: each for name, each in found.items()}
-    return add_output_weight(found, WORD_EMBEDDING)
+    if not any(name.startswith(prefix) for name in state_dict):
+        state_dict = {name if name == OUTPUT_WEIGHT else prefix + name: each for name, each in state_dict.items()}
+    return add_output_weight(state_dict, WORD_EMBEDDING)
 
 
 GPT2 = HuggingFaceClass(
@@ -168,7 +168,7 @@ GPT2 = HuggingFaceClass(
     settings=export_settings,
     weights=list_weights,
     finalize_export=finish_export,
-    prepare_import=prepare_import,
+    normalize_weights=normalize_weights,
     read=read_config,
     tables=(WORD_EMBEDDING, OUTPUT_WEIGHT),
     bias="lm_head.bias",

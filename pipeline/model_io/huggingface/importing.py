@@ -17,7 +17,7 @@ from tfm.data.errors import format_names, validation_problem
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.huggingface.classes import SUPPRESSED_BIAS, HuggingFaceClass, Settings, StateDict
+from tfm.pipeline.model_io.huggingface.classes import SUPPRESSED_BIAS, HuggingFaceClass, JsonObject, StateDict
 from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_pieces
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_weight_names, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
@@ -52,7 +52,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     if is_fresh(plan, reporter):
         return
     with _raise_data_error(received, hf_class):
-        config, weights, pieces = _read_model(received, settings, hf_class)
+        config, weights, pieces = _read_config_weights_tokenizers(received, settings, hf_class)
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
         own = shapes_of(config, source_vocab=source, target_vocab=target)
     kept = {name: weights[name] for name in own}
@@ -91,7 +91,7 @@ REFUSAL_ERRORS = (
 )
 
 
-def _find_class(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
+def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
     """config.json, and the class that it names. Raises DataError where tfm has no such class."""
     folder = received.folder
     if not folder.exists():
@@ -115,11 +115,11 @@ def _find_class(received: Snapshot) -> tuple[Settings, HuggingFaceClass]:
     return settings, found
 
 
-def _read_model(
-    received: Snapshot, settings: Settings, hf_class: HuggingFaceClass
+def _read_config_weights_tokenizers(
+    received: Snapshot, settings: JsonObject, hf_class: HuggingFaceClass
 ) -> tuple[ModelConfig, StateDict, ImportedTokenizers]:
     """Config, weights by the names of tfm, and tokenizers."""
-    found = hf_class.prepare_import(settings, _load_weights(received))
+    found = hf_class.normalize_weights(settings, _load_weights(received))
     keys = hf_class.read(settings, found)
     size, abilities = len(found[hf_class.tables[0]]), ABILITIES[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:

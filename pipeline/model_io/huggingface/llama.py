@@ -14,11 +14,11 @@ from tfm.model.config_tables import RotaryConfig
 from tfm.pipeline.model_io.huggingface.classes import (
     SPECIAL_TOKEN_IDS,
     HuggingFaceClass,
-    Settings,
+    JsonObject,
     StateDict,
     are_equal,
+    read_task,
     require_setting,
-    task_of,
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.gpt2 import (
@@ -38,7 +38,7 @@ from tfm.pipeline.tasks.abilities import ABILITIES
 TOKEN_EMBEDDING = "model.embed_tokens.weight"
 GATE_NAMES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
 """The function of the gate there, and the order of the halves of the matrix here, by the activation here."""
-ROPE_SCALING_KEYS: Settings = {
+ROPE_SCALING_KEYS: JsonObject = {
     "low_freq_factor": "low_frequency_factor",
     "high_freq_factor": "high_frequency_factor",
     "original_max_position_embeddings": "original_length",
@@ -46,7 +46,7 @@ ROPE_SCALING_KEYS: Settings = {
 """The settings of Llama 3.1 that slow its positions: the name in [model.rotary] by the one there."""
 
 
-def export_settings(config: ModelConfig, vocab_size: int) -> Settings:
+def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
     """config.json."""
     stack = config.decoder
     function, _ = GATE_NAMES[config.activation]
@@ -104,10 +104,10 @@ def rotary_permutation(stack: StackConfig) -> Tensor:
     return torch.cat([turned.flatten(), torch.arange(first, first + groups * width)])
 
 
-def rope_parameters(rotary: RotaryConfig) -> Settings:
+def rope_parameters(rotary: RotaryConfig) -> JsonObject:
     """Return the settings of rotary positions as in config.json."""
     kind = "default" if rotary.factor == 1 else "linear" if rotary.original_length is None else "llama3"
-    said: Settings = {"rope_type": kind, "rope_theta": rotary.base}
+    said: JsonObject = {"rope_type": kind, "rope_theta": rotary.base}
     if kind != "default":
         said["factor"] = rotary.factor
     if kind == "llama3":
@@ -115,7 +115,7 @@ def rope_parameters(rotary: RotaryConfig) -> Settings:
     return said
 
 
-def read_rotary(settings: Settings) -> Settings:
+def read_rotary(settings: JsonObject) -> JsonObject:
     """Return [model.rotary] from config.json.
 
     Raises ValueError for positions that turn in another way than those of tfm.
@@ -133,14 +133,14 @@ def read_rotary(settings: Settings) -> Settings:
     return {**found, "factor": said["factor"], **slowed}
 
 
-def read_config(settings: Settings, found: StateDict) -> Settings:
+def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
     heads, dim = settings["num_attention_heads"], settings["hidden_size"]
     require_setting(settings, head_dim=dim // heads)
     gates = {function: ours for ours, (function, _) in GATE_NAMES.items()}
     if settings["hidden_act"] not in gates:
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
-    keys = task_of(settings, LANGUAGE_MODEL_TASKS)
+    keys = read_task(settings, LANGUAGE_MODEL_TASKS)
     sides = 2 if ABILITIES[keys["task"]].translates else 1
     return {
         **keys,
@@ -157,21 +157,21 @@ def read_config(settings: Settings, found: StateDict) -> Settings:
         "normalization": "rms",
         "norm_eps": settings["rms_norm_eps"],
         "activation": gates[settings["hidden_act"]],
-        "tie": "all" if are_equal(found[TOKEN_EMBEDDING], found[OUTPUT_WEIGHT]) else "none",
+        "tie": "all" if are_equal(state_dict[TOKEN_EMBEDDING], state_dict[OUTPUT_WEIGHT]) else "none",
         "scale_embedding": False,
         "max_length": settings["max_position_embeddings"] // sides,
         "dropout": {"residual": 0.0, "embedding": 0.0, "attention": settings.get("attention_dropout") or 0.0},
     }
 
 
-def prepare_import(settings: Settings, found: StateDict) -> StateDict:
+def normalize_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Add the weights that a file leaves out: the table of the output, and biases, which most models do not have."""
-    found = add_output_weight(found, TOKEN_EMBEDDING)
-    for name, each in list(found.items()):
+    state_dict = add_output_weight(state_dict, TOKEN_EMBEDDING)
+    for name, each in list(state_dict.items()):
         has_bias = settings.get("attention_bias" if ".self_attn." in name else "mlp_bias")
         if name.endswith("_proj.weight") and not has_bias:
-            found.setdefault(name.removesuffix("weight") + "bias", torch.zeros(len(each)))
-    return found
+            state_dict.setdefault(name.removesuffix("weight") + "bias", torch.zeros(len(each)))
+    return state_dict
 
 
 LLAMA = HuggingFaceClass(
@@ -186,7 +186,7 @@ LLAMA = HuggingFaceClass(
     ),
     settings=export_settings,
     weights=list_weights,
-    prepare_import=prepare_import,
+    normalize_weights=normalize_weights,
     read=read_config,
     tables=(TOKEN_EMBEDDING, OUTPUT_WEIGHT),
     bias="lm_head.bias",

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
-from tfm.pipeline.model_io.huggingface.classes import Settings, StateDict, require_setting
+from tfm.pipeline.model_io.huggingface.classes import JsonObject, StateDict, require_setting
 from tfm.pipeline.model_io.huggingface.encoder_decoders import (
     EMBEDDING_NAMES,
     PEGASUS,
@@ -35,7 +35,7 @@ LANGUAGE_POSITION_BY_TOKENIZER = {
 NO_SUPPORTED_CONFIG = SupportedConfig({"architecture": ()}, {}, ())
 
 
-def detect_language_position(folder: Snapshot, settings: Settings) -> Settings:
+def detect_language_position(folder: Snapshot, settings: JsonObject) -> JsonObject:
     """Detect how the model in a folder is told languages, and the token that begins a target.
 
     A target here begins with its language, and there with a token that begins no text. Raises ValueError where the
@@ -73,15 +73,15 @@ def _source_language_position(folder: Snapshot) -> str:
     raise ValueError("its tokenizer puts no language, such as deu_Latn, before or behind a source")
 
 
-def read_m2m100(settings: Settings, found: StateDict) -> Settings:
+def read_m2m100_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, pad_token_id=1, is_encoder_decoder=True)
     length = settings["max_position_embeddings"]
     own = {"positions": "fairseq", "max_length": length, LANGUAGE_MARKING_KEY: settings[LANGUAGE_MARKING_KEY]}
-    return {**read_common_config(settings, found), "norm": "pre", **own}
+    return {**read_common_config(settings, state_dict), "norm": "pre", **own}
 
 
-def read_mbart(settings: Settings, found: StateDict) -> Settings:
+def read_mbart_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights of mBART."""
     require_setting(
         settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
@@ -93,10 +93,10 @@ def read_mbart(settings: Settings, found: StateDict) -> Settings:
         LANGUAGE_MARKING_KEY: settings[LANGUAGE_MARKING_KEY],
         "embedding_norm": True,
     }
-    return {**read_common_config(settings, found), "norm": "pre", **own}
+    return {**read_common_config(settings, state_dict), "norm": "pre", **own}
 
 
-def _max_length_of(settings: Settings) -> int:
+def _max_length_of(settings: JsonObject) -> int:
     """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
     return (
         int(settings["max_position_embeddings"])
@@ -105,25 +105,25 @@ def _max_length_of(settings: Settings) -> int:
     )
 
 
-def prepare_m2m100(settings: Settings, found: StateDict) -> StateDict:
+def normalize_m2m100_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Prepare the weights of M2M100, each table by itself; sinusoids follow from config.json."""
-    found = share_embeddings(found)
-    return {name: each for name, each in found.items() if not name.endswith("embed_positions.weights")}
+    state_dict = share_embeddings(state_dict)
+    return {name: each for name, each in state_dict.items() if not name.endswith("embed_positions.weights")}
 
 
-def prepare_mbart(settings: Settings, found: StateDict) -> StateDict:
+def normalize_mbart_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
-    found, longest = share_embeddings(found), settings["max_position_embeddings"]
+    state_dict, longest = share_embeddings(state_dict), settings["max_position_embeddings"]
     rows = dict(zip(EMBEDDING_NAMES.values(), (_max_length_of(settings), longest), strict=True))
     for theirs, count in rows.items():
         name = f"{theirs}.embed_positions.weight"
-        if len(found[name]) != longest + POSITION_OFFSET:
-            raise ValueError(f"{name} has {len(found[name])} rows, not {longest + POSITION_OFFSET}")
-        found[name] = torch.clone(found[name][POSITION_OFFSET : POSITION_OFFSET + count])
-    return found
+        if len(state_dict[name]) != longest + POSITION_OFFSET:
+            raise ValueError(f"{name} has {len(state_dict[name])} rows, not {longest + POSITION_OFFSET}")
+        state_dict[name] = torch.clone(state_dict[name][POSITION_OFFSET : POSITION_OFFSET + count])
+    return state_dict
 
 
-def _refuse_export(*given: object) -> Settings:
+def _refuse_export(*given: object) -> JsonObject:
     raise AssertionError("no model of ours is exported as one of these")
 
 
@@ -135,11 +135,15 @@ M2M100 = replace(
     settings=_refuse_export,
     finalize_export=_refuse_export,
     tokenizer_overrides=detect_language_position,
-    prepare_import=prepare_m2m100,
-    read=read_m2m100,
+    normalize_weights=normalize_m2m100_weights,
+    read=read_m2m100_config,
 )
 MBART = replace(
-    M2M100, name="MBartForConditionalGeneration", model_type="mbart", prepare_import=prepare_mbart, read=read_mbart
+    M2M100,
+    name="MBartForConditionalGeneration",
+    model_type="mbart",
+    normalize_weights=normalize_mbart_weights,
+    read=read_mbart_config,
 )
 MULTILINGUAL_CLASSES = (M2M100, MBART)
 """The classes that are imported, and never exported."""

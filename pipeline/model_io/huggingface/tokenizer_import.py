@@ -26,7 +26,7 @@ from tfm.tokenizer.languages import TARGET_LANGUAGE_TOKEN
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
-Settings = dict[str, Any]
+JsonObject = dict[str, Any]
 M2M100_VOCABULARY_FILE = "sentencepiece.bpe.model"
 
 
@@ -49,7 +49,7 @@ class ImportedTokenizers:
     source_rows: list[int] | None = None
 
 
-def read_pieces(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
+def read_pieces(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
     """Read the tokenizers of a model.
 
     Args:
@@ -78,7 +78,7 @@ def read_pieces(folder: Snapshot, settings: Settings, size: int) -> ImportedToke
     return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
-def _restore_document(document: Settings, settings: Settings) -> Settings:
+def _restore_document(document: JsonObject, settings: JsonObject) -> JsonObject:
     """tokenizer.json of a folder that tfm exported, without the changes of `tokenizer_files` for texts there."""
     about = settings.get("tfm")
     if not isinstance(about, dict):
@@ -91,7 +91,7 @@ def _restore_document(document: Settings, settings: Settings) -> Settings:
     return restore_eos_token(document) if about.get("block") is not None and LINE_BREAK in pieces else document
 
 
-def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
+def _read_m2m100(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
     """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
     about = _read_settings(folder)
     names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
@@ -102,7 +102,7 @@ def _read_m2m100(folder: Snapshot, settings: Settings, size: int) -> ImportedTok
     return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
-def _read_marian(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
+def _read_marian(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
     """Two SentencePiece models, source.spm and target.spm, that share the numbering in vocab.json, or whose target has
     one of its own in target_vocab.json."""
     if settings.get("share_encoder_decoder_embeddings") is False:
@@ -122,7 +122,7 @@ def _read_marian(folder: Snapshot, settings: Settings, size: int) -> ImportedTok
     return ImportedTokenizers(source, target, sides[0].rows, sides[0].unmapped_ids)
 
 
-def _read_two_vocabularies(folder: Snapshot, settings: Settings, size: int) -> ImportedTokenizers:
+def _read_two_vocabularies(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
     """The same where source and target have a table each. size: of the target's.
 
     The ids in config.json are of the target; a source ends with its own </s>, and no text begins with a token.
@@ -188,7 +188,7 @@ def _read_vocabulary(folder: Snapshot, file: str) -> list[str]:
     return names
 
 
-def _control_roles(settings: Settings, names: Sequence[str] | Mapping[int, str], unknown: str) -> dict[str, int]:
+def _control_roles(settings: JsonObject, names: Sequence[str] | Mapping[int, str], unknown: str) -> dict[str, int]:
     """The ids of the tokens around a text, of padding and of the unknown piece, which is called so among the names."""
     items = names.items() if isinstance(names, Mapping) else enumerate(names)
     numbers = {piece: number for number, piece in items}
@@ -201,7 +201,7 @@ def _control_roles(settings: Settings, names: Sequence[str] | Mapping[int, str],
     return {role: number for role, number in found.items() if number is not None}
 
 
-def _configured_unk_token(tokenizer_config: Settings) -> str | None:
+def _configured_unk_token(tokenizer_config: JsonObject) -> str | None:
     """The name of the unknown piece in tokenizer_config.json."""
     unknown = tokenizer_config.get("unk_token")
     found: str | None = unknown.get("content") if isinstance(unknown, dict) else unknown
@@ -212,7 +212,7 @@ def _build_tokenizer(found: RenumberedTokenizer) -> Tokenizer:
     return Tokenizer.from_json(json.dumps(found.document))
 
 
-def _read_settings(folder: Snapshot) -> Settings:
+def _read_settings(folder: Snapshot) -> JsonObject:
     """tokenizer_config.json, whose values are checked."""
     about = folder.read_document("tokenizer_config.json")
     check_values(about, TOKENIZER_CHECKS, folder.folder / "tokenizer_config.json")

@@ -14,7 +14,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer
-from tfm.pipeline.model_io.onnx.scripts import script_of
+from tfm.pipeline.model_io.onnx.scripts import choose_script
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
@@ -39,7 +39,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
         import onnxruntime  # noqa: F401  # it quantizes, and runs what is written
     except ImportError:
         raise RecipeError(f"tfm export needs a package that is not installed: {install_command('onnx')}") from None
-    from tfm.pipeline.model_io.onnx.networks import graphs_of
+    from tfm.pipeline.model_io.onnx.networks import build_graphs
     from tfm.pipeline.model_io.onnx.quantize import write_int8
     from tfm.pipeline.model_io.onnx.supported import unsupported_reason
 
@@ -50,7 +50,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
     if loaded.source_tokenizer.has_source_language:
         problem = "a model whose sources begin with two languages, the target's and their own, is not written as ONNX"
         raise RecipeError(f"{loaded.folder}: {problem}")
-    graphs = graphs_of(loaded.model, loaded.config)
+    graphs = build_graphs(loaded.model, loaded.config)
     for name, model in graphs.items():
         if precision == "int8":
             write_int8(model, folder / f"{name}.onnx")
@@ -59,7 +59,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
     copy_tokenizer(loaded.folder, folder)
     settings = json.dumps(_export_settings(loaded, precision), ensure_ascii=False, indent=2)
     (folder / "config.json").write_text(settings + "\n", encoding="utf-8")
-    script = script_of(loaded.config)
+    script = choose_script(loaded.config)
     if script is not None:
         (folder / script[0]).write_text(script[1], encoding="utf-8")
     (folder / "README.md").write_text(_readme_text(loaded, graphs, script, precision), encoding="utf-8")

@@ -145,7 +145,7 @@ GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = 
 """The graphs of a network, by the names of their files, by architecture."""
 
 
-def graphs_of(model: Any, config: ModelConfig) -> dict[str, Any]:
+def build_graphs(model: Any, config: ModelConfig) -> dict[str, Any]:
     """The graphs of a network as ModelProtos, by the names of their files. Raises RecipeError for one too large."""
     names, found = parameter_names_by_id(model), {}
     for name, write in GRAPHS[config.architecture].items():

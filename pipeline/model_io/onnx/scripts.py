@@ -176,7 +176,7 @@ PROMPTED_SOURCES_EXPRESSION, SOURCES_EXPRESSION = "[source + [BEGIN] for source 
 """The beginning of a translation: of a decoder-only model the target stands behind the source."""
 
 
-def script_of(config: ModelConfig) -> tuple[str, str] | None:
+def choose_script(config: ModelConfig) -> tuple[str, str] | None:
     """The name of the script for a model, and its text; None where a model only reads, as masked language models do."""
     can = ABILITIES[config.task]
     if can.translates and config.architecture == "transformer":

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origins, describe_origin, format_value
-from tfm.pipeline.recipes.unused_keys.row import UnusedKeysRule
+from tfm.pipeline.recipes.unused_keys.rule import UnusedKeysRule
 from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
 
 MISSING_VALUE = object()
@@ -24,7 +24,7 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
     for key, row in _unused_keys(recipe):
         if not _is_made_idle_by_later_layer(key, row, origins):
             decided = " and ".join(
-                f"{each} = {format_value(_plain_value(value_at(recipe, each)))}" for each in row.where
+                f"{each} = {format_value(_plain_value(get_value(recipe, each)))}" for each in row.where
             )
             found.setdefault(key, f"has no effect with {decided}: {row.why}")
     for key, why in _unused_corpus_keys(recipe):
@@ -34,11 +34,11 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
         others = [each for each in found if each != key]
         more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
         raise RecipeError(
-            f"{place}: {key} = {format_value(_plain_value(value_at(recipe, key)))} {text}. Remove it{more}"
+            f"{place}: {key} = {format_value(_plain_value(get_value(recipe, key)))} {text}. Remove it{more}"
         )
 
 
-def value_at(parts: Any, key: str) -> Any:
+def get_value(parts: Any, key: str) -> Any:
     """The value of a dotted key, through tables and lists; MISSING_VALUE where there is none."""
     value = parts
     for name in key.split("."):
@@ -56,7 +56,7 @@ def value_at(parts: Any, key: str) -> Any:
 def _unused_keys(recipe: Any) -> Iterator[tuple[str, UnusedKeysRule]]:
     """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
     for row in UNUSED_RULES:
-        values = {key: value_at(recipe, key) for key in row.where}
+        values = {key: get_value(recipe, key) for key in row.where}
         if MISSING_VALUE not in values.values() and all(row.where[key](value) for key, value in values.items()):
             for key in row.keys:
                 yield from ((leaf, row) for leaf in _non_default_keys(recipe, key))
@@ -65,7 +65,7 @@ def _unused_keys(recipe: Any) -> Iterator[tuple[str, UnusedKeysRule]]:
 def _non_default_keys(recipe: Any, key: str) -> Iterator[str]:
     """The leaf keys at a dotted key, or below it, whose values are not the defaults."""
     above, _, name = key.rpartition(".")
-    holder, value = value_at(recipe, above) if above else recipe, value_at(recipe, key)
+    holder, value = get_value(recipe, above) if above else recipe, get_value(recipe, key)
     if isinstance(value, BaseModel):
         for below in type(value).model_fields:
             yield from _non_default_keys(recipe, f"{key}.{below}")
@@ -88,7 +88,7 @@ def _origin_priority(key: Key, origins: Origins) -> float:
 
 def _unused_corpus_keys(recipe: Any) -> Iterator[tuple[str, str]]:
     """The keys of single corpora that change nothing, and why."""
-    data = value_at(recipe, "data")
+    data = get_value(recipe, "data")
     if data is MISSING_VALUE:
         return
     for name, corpus in data.corpora_by_name.items():

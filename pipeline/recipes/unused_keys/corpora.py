@@ -3,7 +3,7 @@
 from typing import Any
 
 from tfm.data.corpora.paths.remote_files import is_url
-from tfm.pipeline.recipes.unused_keys.row import IS_LABEL_TASK, IS_TRANSLATION_TASK, UnusedKeysRule, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.rule import IS_LABEL_TASK, IS_TRANSLATION_TASK, UnusedKeysRule, none_of, one_of
 from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.config import LEARNING_KEYS
 

@@ -1,6 +1,6 @@
 """Keys of [model] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.row import IS_LABEL_TASK, WORD_VECTORS_CONDITION, UnusedKeysRule, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.rule import IS_LABEL_TASK, WORD_VECTORS_CONDITION, UnusedKeysRule, none_of, one_of
 from tfm.pipeline.tasks.abilities import select_tasks
 
 PROJECTION_KEYS = ("model.attention_projections", "model.values", "model.output_projection")

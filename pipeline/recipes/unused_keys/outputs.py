@@ -3,7 +3,7 @@
 from typing import get_args
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
-from tfm.pipeline.recipes.unused_keys.row import (
+from tfm.pipeline.recipes.unused_keys.rule import (
     IS_LABEL_TASK,
     IS_TRANSLATION_TASK,
     UnusedKeysRule,

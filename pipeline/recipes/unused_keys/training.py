@@ -1,6 +1,6 @@
 """Keys of [training] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.row import (
+from tfm.pipeline.recipes.unused_keys.rule import (
     NO_TRANSLATION_CONDITION,
     WORD_VECTORS_CONDITION,
     UnusedKeysRule,

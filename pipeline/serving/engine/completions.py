@@ -48,7 +48,7 @@ class Completions:
             TextGenerator(self._reader, config, NullReporter()),
             PieceCount(self._reader.continue_past_line_end),
         )
-        num_prompt = len(self._reader.encode_spelled(query.text))
+        num_prompt = len(self._reader.encode_without_unknown(query.text))
         parts = generator.stream(query.text, count.add)
         next(parts)  # the prompt
         yield from parts

@@ -83,7 +83,7 @@ def label_routes(backend: Backend) -> list[Route]:
             model = backend.model_for(body.model, "classifies images", select("label", images=True))
             query = Query(model.version.key, "label", "", n_best=body.top, image=body.image)
             (found,) = await _ask(backend, request, [query])
-            return JSONResponse({"model": model.name, "results": [{"labels": _labels(found)}]})
+            return JSONResponse({"model": model.name, "results": [{"labels": _labels_as_json(found)}]})
         if body.text is None:
             raise bad_request(
                 "text: send a text, or a list of texts; or `image`, a file of a form (multipart/form-data)"
@@ -91,7 +91,7 @@ def label_routes(backend: Backend) -> list[Route]:
         texts = _texts(backend, request, body)
         model = backend.model_for(body.model, "classifies texts", select("label", images=False))
         answers = await _ask(backend, request, [_label_query(model, text, body.top) for text in texts])
-        results = [{"text": text, "labels": _labels(found)} for text, found in zip(texts, answers, strict=True)]
+        results = [{"text": text, "labels": _labels_as_json(found)} for text, found in zip(texts, answers, strict=True)]
         return JSONResponse({"model": model.name, "results": results})
 
     async def tag(request: Request) -> Response:
@@ -99,7 +99,9 @@ def label_routes(backend: Backend) -> list[Route]:
         texts = _texts(backend, request, body)
         model = backend.model_for(body.model, "tags words", select("tags", images=False))
         answers = await _ask(backend, request, [_label_query(model, text, 1) for text in texts])
-        results = [{"text": text, "tags": _tags(text, found)} for text, found in zip(texts, answers, strict=True)]
+        results = [
+            {"text": text, "tags": _tags_as_json(text, found)} for text, found in zip(texts, answers, strict=True)
+        ]
         return JSONResponse({"model": model.name, "results": results})
 
     async def caption(request: Request) -> Response:
@@ -163,7 +165,7 @@ def _label_query(model: ServedModel, text: str, top: int) -> Query:
     return Query(model.version.key, "label", " ".join(text.splitlines()), n_best=top)
 
 
-def _labels(records: list[tuple[str, float, float, int]]) -> list[dict[str, Any]]:
+def _labels_as_json(records: list[tuple[str, float, float, int]]) -> list[dict[str, Any]]:
     """Labels with their probabilities; a text without pieces has none."""
     return [
         {"label": text, "probability": round(math.exp(log_prob), 6)}
@@ -172,7 +174,7 @@ def _labels(records: list[tuple[str, float, float, int]]) -> list[dict[str, Any]
     ]
 
 
-def _tags(text: str, records: list[tuple[str, float, float, int]]) -> list[dict[str, str | None]]:
+def _tags_as_json(text: str, records: list[tuple[str, float, float, int]]) -> list[dict[str, str | None]]:
     """Each word of a text with its tag; null for a word beyond what the model reads."""
     words, tags = text.split(), records[0][0].split()
     return [{"word": word, "tag": tag} for word, tag in zip(words, [*tags, *[None] * len(words)], strict=False)]
@@ -181,7 +183,7 @@ def _tags(text: str, records: list[tuple[str, float, float, int]]) -> list[dict[
 def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | None) -> Query:
     models = [each for each in backend.catalog.models.values() if not each.version.reads_images]
     if body.model is None and body.source is not None and body.target is not None:
-        found = backend.catalog.find_pair(body.source, body.target)
+        found = backend.catalog.find_translator(body.source, body.target)
         if found is None:
             raise bad_request(f"{body.source[:20]} to {body.target[:20]} is not translated here")
         direction = Direction(*found)
@@ -202,7 +204,7 @@ def _choose_language_pair(model: ServedModel, body: AttendBody) -> tuple[str, st
 
     if body.source is None or body.target is None:
         return next(iter(model.pairs), None)
-    found = ModelCatalog([model]).find_pair(body.source, body.target)
+    found = ModelCatalog([model]).find_translator(body.source, body.target)
     return None if found is None else found[1:]
 
 

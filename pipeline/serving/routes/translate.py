@@ -78,7 +78,7 @@ def translation_routes(backend: Backend) -> list[Route]:
         texts = check_texts([body.q] if isinstance(body.q, str) else body.q, backend.limits)
         request.state.texts = texts
         _check_numbers(backend, body)
-        source, detected = await _source_language(backend, body, texts)
+        source, detected = await _resolve_source_language(backend, body, texts)
         direction = _direction(backend, body, source)
         work = backend.translation.translate(
             texts,
@@ -133,7 +133,7 @@ def _check_numbers(backend: Backend, body: TranslateBody) -> None:
         raise bad_request("segments: their places are told of plain texts: remove it, or send format text")
 
 
-async def _source_language(
+async def _resolve_source_language(
     backend: Backend, body: TranslateBody, texts: list[str]
 ) -> tuple[str, dict[str, Any] | None]:
     """The language of the texts, and how sure that is where it was not named."""
@@ -159,9 +159,9 @@ def _direction(backend: Backend, body: TranslateBody, source: str) -> Direction:
     if body.model is not None:
         model = backend.model_for(body.model, "translates text", catalog.translators)
         catalog = type(catalog)([model])
-    found = catalog.find_pair(source, body.target)
+    found = catalog.find_translator(source, body.target)
     if found is None and catalog.sources == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
-        found = catalog.find_pair(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
+        found = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
     if found is None:
         pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.sources.items()]
         there = "; ".join(pairs)[:200] or "nothing"

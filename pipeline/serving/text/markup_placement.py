@@ -102,14 +102,14 @@ class MarkupPlacement:
         chosen: dict[int, Stretch] = {}
         for number in sorted(scores, key=lambda number: -scores[number][1]):
             each, (gains, _) = siblings[number], scores[number]
-            found = self._stretch(each, gains, free) if has_text(each) else None
+            found = self._choose_stretch(each, gains, free) if has_text(each) else None
             if found is None:
                 continue
             chosen[number] = found
             free = [part for stretch in free for part in _subtract_stretch(stretch, found)]
         return chosen
 
-    def _stretch(self, markup: Element | Unit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
+    def _choose_stretch(self, markup: Element | Unit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
         """The words of an element or unit among those that are free."""
         if isinstance(markup, Unit) and (same := self._same_text(markup, gains, free)) is not None:
             return same

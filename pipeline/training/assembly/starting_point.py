@@ -76,7 +76,7 @@ def make_guide(session: Session, tokenizers: tuple[Tokenizer, Tokenizer]) -> Ali
 
 def check_session(session: Session, context: TaskContext) -> None:
     """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
-    task_of(context).check(session.data, session.model)
+    task_of(context).check_data(session.data, session.model)
     check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.batch_norm_key, session.config, session.world.size)
     check_adaptive(session.model.has_adaptive_tails, session.config)

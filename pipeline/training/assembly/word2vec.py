@@ -113,7 +113,7 @@ class Word2vecGradients(Gradients):
         if words.subsample is not None:
             self.keep = self.every_word * keep_probability(model.frequencies, words.subsample).double().numpy()
 
-    def begin(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
+    def start_gradient(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         """Take the steps of an update, batch by batch.
 
         Args:

@@ -139,7 +139,7 @@ class TrackerSink:
 
     def append(self, line: Figures) -> None:
         """Send a line, unless the tracker has it already."""
-        self._warn()
+        self._warn_of_failure()
         self._messages.put(dict(line))
 
     def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_whole: bool) -> None:
@@ -156,9 +156,9 @@ class TrackerSink:
         self._thread.join(MAX_SECONDS_OF_CLOSING if is_whole else MAX_SECONDS_OF_STOPPING)
         if self._thread.is_alive():
             self._problem = self._problem or "the service does not answer"
-        self._warn()
+        self._warn_of_failure()
 
-    def _warn(self) -> None:
+    def _warn_of_failure(self) -> None:
         """Show the first failure, in the thread of the training."""
         if self._problem is not None and not self._is_warned:
             self._is_warned = True

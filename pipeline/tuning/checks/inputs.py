@@ -17,7 +17,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.model_io.pretrained_vectors import vector_inputs
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
-from tfm.pipeline.tuning.journal import wait_for_lock
+from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
 from tfm.pipeline.tuning.study_opening import setting_differences
@@ -67,7 +67,7 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
     of_data = {key: value for key, value in configuration.items() if key.partition(".")[0] in ("data", "tokenizer")}
     place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one file
     now = {f"{label}{place}": each.fingerprint for label, each in inputs.items()}
-    with wait_for_lock(trials.folder / ".claim.lock"):
+    with hold_lock(trials.folder / ".claim.lock"):
         before = trials.study.user_attrs.get(INPUTS_ATTR, {})
         if not isinstance(before, dict):
             raise DataError(f"its study has no valid {INPUTS_ATTR!r}: {before!r:.60}", file=trials.folder)

@@ -26,21 +26,21 @@ class HeldOutKeys:
         """Return the keys of some pairs; texts that are empty are no text."""
         folded = [(fold_spelling(source), fold_spelling(target)) for source, target in pairs]
         sources, targets = (np.unique(hash_texts(each[side] for each in folded if each[side])) for side in (0, 1))
-        return cls(sources, targets, np.unique(_pair_keys(folded)))
+        return cls(sources, targets, np.unique(_hash_pairs(folded)))
 
 
 def count_shared_sides(pairs: PairBatch, config: OverlapConfig, held_out: HeldOutKeys) -> Floats:
     """(n, 1) 1 where a pair is shared with the held-out data, 0 where it is not."""
     folded = [[fold_spelling(text) for text in side.texts] for side in (pairs.source, pairs.target)]
     if config.sides == "both" and pairs.has_source:
-        return as_column(_is_in(_pair_keys(zip(*folded, strict=True)), held_out.pairs))
+        return as_column(_is_in(_hash_pairs(zip(*folded, strict=True)), held_out.pairs))
     shared = _is_in(hash_texts(folded[1]), held_out.targets)
     if pairs.has_source:
         shared |= _is_in(hash_texts(folded[0]), held_out.sources)
     return as_column(shared)
 
 
-def _pair_keys(folded: Iterable[tuple[str, str]]) -> Keys:
+def _hash_pairs(folded: Iterable[tuple[str, str]]) -> Keys:
     return hash_texts(f"{source}\n{target}" for source, target in folded)
 
 

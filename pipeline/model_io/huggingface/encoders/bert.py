@@ -15,13 +15,13 @@ from tfm.pipeline.model_io.huggingface.classes import (
     ACTIVATIONS,
     SPECIAL_TOKEN_IDS,
     SUPPRESSED_BIAS,
-    Settings,
+    JsonObject,
     StateDict,
     activation_of,
     are_equal,
     is_zero,
+    read_task,
     require_setting,
-    task_of,
     tfm_keys,
 )
 from tfm.pipeline.model_io.huggingface.encoders.families import EncoderFamily, HeadWeightNames
@@ -35,7 +35,7 @@ HIDDEN_ACTIVATION_PREFIX = "hidden"
 """The key in config.json for the piece as which hidden pieces are read, for `tfm import`."""
 
 
-def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int) -> Settings:
+def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int) -> JsonObject:
     """Return config.json, without the names of the labels.
 
     Args:
@@ -44,7 +44,7 @@ def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int)
         vocab_size: the number of pieces.
     """
     stack, masked = config.encoder, ABILITIES[config.task].hides_pieces
-    found: Settings = {
+    found: JsonObject = {
         "vocab_size": vocab_size + masked,
         "hidden_size": stack.dim,
         "num_hidden_layers": stack.layers,
@@ -85,7 +85,9 @@ def list_weights(family: EncoderFamily, head: HeadWeightNames, config: ModelConf
         yield WeightMapping("output.bias", (head.bias,))
 
 
-def finish_export(family: EncoderFamily, head: HeadWeightNames, config: ModelConfig, found: StateDict) -> StateDict:
+def finish_export(
+    family: EncoderFamily, head: HeadWeightNames, config: ModelConfig, state_dict: StateDict
+) -> StateDict:
     """Add the weights that a class has and a model of tfm does not.
 
     The weights are positions that are no weights here, types of segments, a bias, and the piece as which hidden pieces
@@ -95,31 +97,31 @@ def finish_export(family: EncoderFamily, head: HeadWeightNames, config: ModelCon
         family: of the class.
         head: of the class.
         config: of the model.
-        found: the weights that the table gives.
+        state_dict: the weights that the table gives.
     """
     dim, longest = config.encoder.dim, _max_positions(config)
     if config.positions == "sinusoidal":
-        found[family.position_embeddings] = sinusoids(dim, longest).float()
+        state_dict[family.position_embeddings] = sinusoids(dim, longest).float()
     if config.positions == "none":
-        found[family.position_embeddings] = torch.zeros(longest, dim)
-    found[family.position_embeddings] = torch.cat(
-        [torch.zeros(family.position_offset(SPECIAL_TOKEN_IDS), dim), found[family.position_embeddings]]
+        state_dict[family.position_embeddings] = torch.zeros(longest, dim)
+    state_dict[family.position_embeddings] = torch.cat(
+        [torch.zeros(family.position_offset(SPECIAL_TOKEN_IDS), dim), state_dict[family.position_embeddings]]
     )
     if config.scale_embedding:
-        found[family.word_embeddings] = found[family.word_embeddings] * dim**0.5
-    found[family.type_embeddings] = torch.zeros(1, dim)
+        state_dict[family.word_embeddings] = state_dict[family.word_embeddings] * dim**0.5
+    state_dict[family.type_embeddings] = torch.zeros(1, dim)
     assert head.bias is not None  # classes without a head are read alone
-    found = {head.bias: torch.zeros(len(found[head.classes])), **found}
+    state_dict = {head.bias: torch.zeros(len(state_dict[head.classes])), **state_dict}
     if ABILITIES[config.task].hides_pieces:
         for name in (family.word_embeddings, head.classes):
-            found[name] = torch.cat([found[name], found[name][PAD_ID : PAD_ID + 1]])
-        found[head.bias] = torch.cat([found[head.bias], torch.tensor([SUPPRESSED_BIAS])])
-        found[_tied_bias(head.bias)] = found[head.bias].clone()
-    return found
+            state_dict[name] = torch.cat([state_dict[name], state_dict[name][PAD_ID : PAD_ID + 1]])
+        state_dict[head.bias] = torch.cat([state_dict[head.bias], torch.tensor([SUPPRESSED_BIAS])])
+        state_dict[_tied_bias(head.bias)] = state_dict[head.bias].clone()
+    return state_dict
 
 
-def prepare_import(
-    family: EncoderFamily, head: HeadWeightNames, labelled: bool, settings: Settings, found: StateDict
+def normalize_weights(
+    family: EncoderFamily, head: HeadWeightNames, labelled: bool, settings: JsonObject, state_dict: StateDict
 ) -> StateDict:
     """Rename the weights as in classes with a head, without those that nothing here needs.
 
@@ -128,38 +130,38 @@ def prepare_import(
         head: of the class.
         labelled: whether the class gives labels.
         settings: config.json.
-        found: the weights of the file.
+        state_dict: the weights of the file.
     """
-    found = {
+    state_dict = {
         _rename_legacy_weight(name): each
-        for name, each in found.items()
+        for name, each in state_dict.items()
         if not name.startswith("cls.seq_relationship.")
     }
-    if not any(name.startswith(f"{family.prefix}.") for name in found):
-        found = {f"{family.prefix}.{name}": each for name, each in found.items()}
+    if not any(name.startswith(f"{family.prefix}.") for name in state_dict):
+        state_dict = {f"{family.prefix}.{name}": each for name, each in state_dict.items()}
     pooler = f"{family.prefix}.pooler.dense"
     if head.inner != pooler:
-        found = {name: each for name, each in found.items() if not name.startswith(f"{pooler}.")}
-    types = found.pop(family.type_embeddings)
-    found[family.position_embeddings] = (
-        found[family.position_embeddings][family.position_offset(settings) :] + types[:1]
+        state_dict = {name: each for name, each in state_dict.items() if not name.startswith(f"{pooler}.")}
+    types = state_dict.pop(family.type_embeddings)
+    state_dict[family.position_embeddings] = (
+        state_dict[family.position_embeddings][family.position_offset(settings) :] + types[:1]
     )
     if not labelled:
-        found = {head.classes: found[family.word_embeddings], **found}
+        state_dict = {head.classes: state_dict[family.word_embeddings], **state_dict}
         hidden = settings.get("tfm", {}).get(HIDDEN_ACTIVATION_PREFIX)
         if head.bias is not None:
-            twin = found.pop(_tied_bias(head.bias), None)
-            found = {head.bias: torch.zeros(len(found[head.classes])) if twin is None else twin, **found}
-            found[head.bias] = found[head.bias][:hidden]
-        found |= {name: found[name][:hidden] for name in (family.word_embeddings, head.classes)}
+            twin = state_dict.pop(_tied_bias(head.bias), None)
+            state_dict = {head.bias: torch.zeros(len(state_dict[head.classes])) if twin is None else twin, **state_dict}
+            state_dict[head.bias] = state_dict[head.bias][:hidden]
+        state_dict |= {name: state_dict[name][:hidden] for name in (family.word_embeddings, head.classes)}
     elif not has_tfm_labels(settings) and head.bias is not None:
-        found[head.classes] = torch.cat(
-            [torch.zeros(len(SPECIAL_TOKENS), settings["hidden_size"]), found[head.classes]]
+        state_dict[head.classes] = torch.cat(
+            [torch.zeros(len(SPECIAL_TOKENS), settings["hidden_size"]), state_dict[head.classes]]
         )
-        found[head.bias] = torch.cat([torch.full((len(SPECIAL_TOKENS),), SUPPRESSED_BIAS), found[head.bias]])
-    if head.bias is not None and is_zero(found[head.bias]):
-        del found[head.bias]
-    return found
+        state_dict[head.bias] = torch.cat([torch.full((len(SPECIAL_TOKENS),), SUPPRESSED_BIAS), state_dict[head.bias]])
+    if head.bias is not None and is_zero(state_dict[head.bias]):
+        del state_dict[head.bias]
+    return state_dict
 
 
 def _tied_bias(bias: str) -> str:
@@ -175,8 +177,8 @@ def _rename_legacy_weight(name: str) -> str:
 
 
 def read_config(
-    family: EncoderFamily, head: HeadWeightNames, task: str, settings: Settings, found: StateDict
-) -> Settings:
+    family: EncoderFamily, head: HeadWeightNames, task: str, settings: JsonObject, state_dict: StateDict
+) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights.
 
     Args:
@@ -184,16 +186,16 @@ def read_config(
         head: of the class.
         task: of the model.
         settings: config.json.
-        found: the weights.
+        state_dict: the weights.
     """
     require_setting(settings, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
     labels, activation = ABILITIES[task].labels, activation_of(settings["hidden_act"])
     if labels is not None:
-        _check_labels(settings, labels, len(found[head.classes]))
+        _check_labels(settings, labels, len(state_dict[head.classes]))
     if head.inner_norm is not None and family.head_activation not in (None, activation):
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not that of its head, {family.head_activation}")
     return {
-        **task_of(settings, task),
+        **read_task(settings, task),
         "architecture": "encoder_only",
         "encoder": {
             "layers": settings["num_hidden_layers"],
@@ -206,12 +208,14 @@ def read_config(
         "positions": "learned",
         "pooling": "first" if labels == "label" else "mean",
         "activation": activation,
-        "tie": "all" if labels is None and are_equal(found[family.word_embeddings], found[head.classes]) else "none",
+        "tie": "all"
+        if labels is None and are_equal(state_dict[family.word_embeddings], state_dict[head.classes])
+        else "none",
         "scale_embedding": False,
-        "output_bias": head.bias in found,
+        "output_bias": head.bias in state_dict,
         "head_transform": head.inner_norm is not None,
         "norm_eps": settings["layer_norm_eps"],
-        "max_length": len(found[family.position_embeddings]),
+        "max_length": len(state_dict[family.position_embeddings]),
         "dropout": {
             "residual": settings["hidden_dropout_prob"],
             "embedding": settings["hidden_dropout_prob"],
@@ -220,7 +224,7 @@ def read_config(
     }
 
 
-def _check_labels(settings: Settings, kind: LabelKind, rows: int) -> None:
+def _check_labels(settings: JsonObject, kind: LabelKind, rows: int) -> None:
     """Raise ValueError where a text has not one of several labels, or a word one of several tags."""
     if settings.get("problem_type") not in (None, "single_label_classification"):
         raise ValueError(f"problem_type = {settings['problem_type']!r} is not supported: a text has one label here")

@@ -1,17 +1,17 @@
 """The names of labels and tags, as config.json has them; here control tokens have the first ids of every vocabulary."""
 
-from tfm.pipeline.model_io.huggingface.classes import Settings
+from tfm.pipeline.model_io.huggingface.classes import JsonObject
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.labels import split_names
 from tfm.tokenizer.special import SPECIAL_TOKENS
 
 
-def has_tfm_labels(settings: Settings) -> bool:
+def has_tfm_labels(settings: JsonObject) -> bool:
     """Whether control tokens are among the names, as `tfm export` writes them."""
     return _label_names(settings)[: len(SPECIAL_TOKENS)] == [*SPECIAL_TOKENS]
 
 
-def label_names_of(settings: Settings, kind: LabelKind) -> list[str]:
+def label_names_of(settings: JsonObject, kind: LabelKind) -> list[str]:
     """The names in their order, without control tokens. Raises ValueError where one cannot be a name here."""
     names = _label_names(settings)[len(SPECIAL_TOKENS) if has_tfm_labels(settings) else 0 :]
     known: set[str] = set()
@@ -25,7 +25,7 @@ def label_names_of(settings: Settings, kind: LabelKind) -> list[str]:
     return names
 
 
-def _label_names(settings: Settings) -> list[str]:
+def _label_names(settings: JsonObject) -> list[str]:
     """Every name by its number; without any there are two, as transformers has them by default."""
     named = settings.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     return [str(named[str(number)]) for number in range(len(named))]

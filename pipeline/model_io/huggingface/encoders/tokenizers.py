@@ -7,7 +7,7 @@ no text has either.
 import json
 
 from tfm.data.errors import format_count
-from tfm.pipeline.model_io.huggingface.classes import Settings
+from tfm.pipeline.model_io.huggingface.classes import JsonObject
 from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN_ACTIVATION_PREFIX
 from tfm.pipeline.model_io.huggingface.encoders.labels import label_names_of
 from tfm.pipeline.model_io.huggingface.encoders.vocabularies import read_tokenizer_document
@@ -23,7 +23,7 @@ from tfm.tokenizer.train import make_label_tokenizer
 
 
 def read_encoder_pieces(
-    folder: Snapshot, settings: Settings, size: int, kind: LabelKind | None
+    folder: Snapshot, settings: JsonObject, size: int, kind: LabelKind | None
 ) -> tuple[ImportedTokenizers, bool]:
     """Read the tokenizers of a model.
 
@@ -60,9 +60,9 @@ def read_encoder_pieces(
     return ImportedTokenizers(source, target, rows, made.unmapped_ids), before is not None
 
 
-def _tokenizer_settings(folder: Snapshot) -> Settings:
+def _tokenizer_settings(folder: Snapshot) -> JsonObject:
     """The settings of a tokenizer, its tokens as they are spelled."""
-    found: Settings = {}
+    found: JsonObject = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         said = folder.read_document(name)
         check_values(said, TOKENIZER_CHECKS, folder.folder / name)
@@ -71,7 +71,7 @@ def _tokenizer_settings(folder: Snapshot) -> Settings:
     return found | spelled
 
 
-def surrounding_ids(document: Settings) -> tuple[int | None, int]:
+def surrounding_ids(document: JsonObject) -> tuple[int | None, int]:
     """The ids of the tokens before and after each text. Raises ValueError where they are not one each, or one after."""
     before, after = template_ids(document)
     if len(before) > 1 or len(after) != 1:

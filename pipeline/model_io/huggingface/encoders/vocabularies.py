@@ -1,7 +1,7 @@
 """tokenizer.json of the tokenizers of BERT and RoBERTa, also where a folder has nothing but their vocabularies."""
 
 from tfm.data.errors import DataError
-from tfm.pipeline.model_io.huggingface.classes import Settings
+from tfm.pipeline.model_io.huggingface.classes import JsonObject
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.tokenizer.foreign.byte_level import ROBERTA_CONTROL_TOKENS, build_byte_level_json, byte_level_steps
 from tfm.tokenizer.foreign.model_types import add_model_type
@@ -17,7 +17,7 @@ TOKENIZER_CLASSES = {
 """The tokenizer of a model whose folder names none."""
 
 
-def read_tokenizer_document(folder: Snapshot, settings: Settings, about: Settings) -> Settings:
+def read_tokenizer_document(folder: Snapshot, settings: JsonObject, about: JsonObject) -> JsonObject:
     """Read tokenizer.json of a folder, or make it from its vocabulary.
 
     The normalization of BERT and RoBERTa follows from `about`, as in transformers.
@@ -42,7 +42,7 @@ def read_tokenizer_document(folder: Snapshot, settings: Settings, about: Setting
         for key, token in of_kind[0].items():
             about.setdefault(key, token)
     if folder.has(TOKENIZER_FILE):
-        document: Settings = add_model_type(folder.read_document(TOKENIZER_FILE))
+        document: JsonObject = add_model_type(folder.read_document(TOKENIZER_FILE))
         if of_kind is not None:
             document |= of_kind[1](about)
         return document

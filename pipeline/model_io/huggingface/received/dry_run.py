@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, Settings, StateDict
+from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, JsonObject, StateDict
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_ids
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, GENERATION_CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.loaded_model import check_shapes_match, shapes_of
@@ -29,7 +29,7 @@ MAX_UNREAD_NUMBERS = 2**27
 """The most numbers that belong to no weight of tfm, such as masks, beside as many again as its weights have."""
 
 
-def check_weights(received: Snapshot, settings: Settings, model_class: HuggingFaceClass) -> None:
+def check_weights(received: Snapshot, settings: JsonObject, model_class: HuggingFaceClass) -> None:
     """Check that the weights are those of config.json, in names, shapes and type.
 
     Args:
@@ -47,13 +47,13 @@ def check_weights(received: Snapshot, settings: Settings, model_class: HuggingFa
     check_ids(settings, size, received.folder / CONFIG_FILE)
     check_ids(received.read_document(GENERATION_CONFIG_FILE), size, received.folder / GENERATION_CONFIG_FILE)
     with torch.device("meta"):
-        found = model_class.prepare_import(settings, found)
+        found = model_class.normalize_weights(settings, found)
         config = ModelConfig.model_validate(model_class.read(settings, found))
         check_weight_names(model_class, config, found)
         kept = model_class.import_weights(config, found)
     shapes = {name: tuple(each.shape) for name, each in kept.items()}
-    source = _num_rows(shapes, "source_embedding.table.weight", "embedding.table.weight")
-    target = _num_rows(shapes, "output.weight", "embedding.table.weight")
+    source = _rows_of_first_weight(shapes, "source_embedding.table.weight", "embedding.table.weight")
+    target = _rows_of_first_weight(shapes, "output.weight", "embedding.table.weight")
     check_shapes_match(shapes_of(config, source_vocab=source, target_vocab=target), shapes, received.folder)
     for name, each in kept.items():
         if not each.is_floating_point():
@@ -66,13 +66,13 @@ def check_weights(received: Snapshot, settings: Settings, model_class: HuggingFa
         raise DataError(f"{problem} of memory", file=received.folder)
 
 
-def check_weight_names(model_class: HuggingFaceClass, config: ModelConfig, found: StateDict) -> None:
+def check_weight_names(model_class: HuggingFaceClass, config: ModelConfig, state_dict: StateDict) -> None:
     """Check that each weight has a place in a model of tfm.
 
     Args:
         model_class: the class.
         config: of the model.
-        found: the weights.
+        state_dict: the weights.
 
     Raises:
         ValueError: a weight has no place.
@@ -81,7 +81,7 @@ def check_weight_names(model_class: HuggingFaceClass, config: ModelConfig, found
         *model_class.tables,
         model_class.bias,
     }
-    for name in found:
+    for name in state_dict:
         if name not in placed and not name.endswith(IGNORED_WEIGHTS):
             raise ValueError(f"it has a weight that has no place in ours, {name}")
 
@@ -96,25 +96,25 @@ def _empty_weights(received: Snapshot) -> StateDict:
     return found
 
 
-def _num_embedding_rows(found: StateDict, settings: Settings, model_class: HuggingFaceClass) -> int:
+def _num_embedding_rows(state_dict: StateDict, settings: JsonObject, model_class: HuggingFaceClass) -> int:
     """The number of pieces of the largest table.
 
     Raises ValueError where a table is not as config.json says, so that no larger one is made from it.
     """
     width = next((settings[key] for key in ("d_model", "hidden_size", "n_embd") if key in settings), None)
-    tables = [name for name in found if any(f".{each}".endswith(f".{name}") for each in model_class.tables)]
+    tables = [name for name in state_dict if any(f".{each}".endswith(f".{name}") for each in model_class.tables)]
     if not tables:
         raise ValueError(f"it has no {model_class.tables[0]}")
     for name in tables:
-        if found[name].dim() != 2 or found[name].shape[1] != width:
-            raise ValueError(f"{name} is {tuple(found[name].shape)}, and config.json has a width of {width}")
-    rows = sorted({len(found[name]) for name in tables})
+        if state_dict[name].dim() != 2 or state_dict[name].shape[1] != width:
+            raise ValueError(f"{name} is {tuple(state_dict[name].shape)}, and config.json has a width of {width}")
+    rows = sorted({len(state_dict[name]) for name in tables})
     if (size := settings.get("vocab_size", rows[-1])) not in rows:
         raise ValueError(f"config.json has vocab_size = {size}, and its tables {' and '.join(map(str, rows))} rows")
     return rows[-1]
 
 
-def _num_rows(shapes: Mapping[str, tuple[int, ...]], *names: str) -> int:
+def _rows_of_first_weight(shapes: Mapping[str, tuple[int, ...]], *names: str) -> int:
     return next(shapes[name][0] for name in names if name in shapes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tfm.data.errors import DataError
 
-Settings = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 ValueCheck = Callable[[object], str | None]
 """Check of a value: the kind that it should have and has not; None if it is right."""
 MAX_SIZE = 2**20
@@ -112,7 +112,7 @@ TOKENIZER_CHECKS: dict[str, ValueCheck] = {
 }
 
 
-def check_values(settings: Settings, checks: Mapping[str, ValueCheck], file: Path, before: str = "") -> None:
+def check_values(settings: JsonObject, checks: Mapping[str, ValueCheck], file: Path, before: str = "") -> None:
     """Raise DataError for the first value that is none of its key's; keys without a check are not read.
 
     Args:
@@ -126,7 +126,7 @@ def check_values(settings: Settings, checks: Mapping[str, ValueCheck], file: Pat
             raise DataError(f"{before}{key} = {_format_value(settings[key])} is not {problem}", file=file)
 
 
-def check_config(settings: Settings, file: Path) -> None:
+def check_config(settings: JsonObject, file: Path) -> None:
     """Raise DataError, which names key and value, for a value of config.json that cannot be one of a model."""
     check_values(settings, CONFIG_CHECKS, file)
     check_values(settings.get("tfm", {}), TFM_CHECKS, file, "tfm.")
@@ -134,7 +134,7 @@ def check_config(settings: Settings, file: Path) -> None:
         check_values(settings.get(key) or {}, ROTARY_CHECKS, file, f"{key}.")
 
 
-def check_ids(settings: Settings, size: int, file: Path) -> None:
+def check_ids(settings: JsonObject, size: int, file: Path) -> None:
     """Check the ids of tokens; null is none.
 
     Args:

@@ -198,7 +198,7 @@ def test_killed_it_goes_on_where_it_was_and_ends_with_the_same_bytes(
     seen: list[int] = []
     measure = measurement.Measurer.__call__
 
-    def watched(self: measurement.Measurer, chunk: measurement.Chunk) -> measurement.Measurement:
+    def watched(self: measurement.Measurer, chunk: measurement.PairChunk) -> measurement.Measurement:
         seen.append(len(chunk))
         return measure(self, chunk)
 
@@ -306,7 +306,7 @@ def test_a_corpus_that_changes_meanwhile_is_noticed(
     real = cleaner.iterate_chunks
     calls = 0
 
-    def shorter(*given: Any, **more: Any) -> Iterator[measurement.Chunk]:
+    def shorter(*given: Any, **more: Any) -> Iterator[measurement.PairChunk]:
         nonlocal calls
         calls += 1
         found = real(*given, **more)

@@ -52,7 +52,7 @@ def kept(data: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """Return what a cleaning leaves that is killed after 40 pairs."""
     measure, calls = measurement.Measurer.__call__, []
 
-    def counted(self: measurement.Measurer, chunk: measurement.Chunk) -> measurement.Measurement:
+    def counted(self: measurement.Measurer, chunk: measurement.PairChunk) -> measurement.Measurement:
         calls.append(len(chunk))
         if len(calls) == 5:
             raise Killed

@@ -11,8 +11,8 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import shapes_of
 from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_use, num_parameters
-from tfm.pipeline.planning.devices import ASSUMED_SHARES, DEVICES, parse_devices
-from tfm.pipeline.planning.run_plan import RunPlan, assume_corpus, make_plan
+from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DEVICES, parse_devices
+from tfm.pipeline.planning.run_plan import RunPlan, assume_corpus_and_vocabularies, make_plan
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -23,7 +23,7 @@ WMT14_PAIRS, WMT14_TOKENS = 4_500_000, 28.0
 def plan_of(recipe: Recipe, devices: str, **more: float) -> RunPlan:
     """The plan of a recipe for a corpus of the size of WMT 2014."""
     parsed = parse_devices(devices)
-    corpus, source, target = assume_corpus(recipe, WMT14_PAIRS, WMT14_TOKENS, parsed[0])
+    corpus, source, target = assume_corpus_and_vocabularies(recipe, WMT14_PAIRS, WMT14_TOKENS, parsed[0])
     return make_plan(recipe, corpus, (source, target), parsed, None, price=more.get("price"))
 
 
@@ -63,7 +63,7 @@ def test_the_twelve_hours_of_the_paper() -> None:
     assert made.parameters / 1e6 == pytest.approx(65, rel=0.03)
     assert made.cost == pytest.approx(2.0 * 8 * made.total_seconds / 3600)
     assert made.energy_kwh == pytest.approx(8 * 300 * made.total_seconds / 3.6e6)
-    assert any(f"{ASSUMED_SHARES['fp32']:.0%} of P100" in each for each in made.assumptions)
+    assert any(f"{ASSUMED_PEAK_SHARES['fp32']:.0%} of P100" in each for each in made.assumptions)
 
 
 def test_the_base_model_on_an_h200_is_as_measured() -> None:

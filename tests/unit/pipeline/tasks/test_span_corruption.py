@@ -160,11 +160,11 @@ def test_a_text_with_more_spans_than_sentinels_is_refused() -> None:
     with pytest.raises(
         DataError, match=r"1023 tokens .*has 51 hidden spans.*has 50 sentinels.*tokenizer.sentinels = 51"
     ):
-        few.check(data, config)
-    SpanCorruption(config.span_corruption, SENTINELS[:51], CrossEntropy(0.0)).check(data, config)
+        few.check_data(data, config)
+    SpanCorruption(config.span_corruption, SENTINELS[:51], CrossEntropy(0.0)).check_data(data, config)
     long = Dataset(split_of(20), split_of(1100), {}, 64, None)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="1100 tokens"):  # of which 935 are left in the source
-        SpanCorruption(config.span_corruption, SENTINELS[:51], CrossEntropy(0.0)).check(long, config)
+        SpanCorruption(config.span_corruption, SENTINELS[:51], CrossEntropy(0.0)).check_data(long, config)
 
 
 def test_flat_batches_have_the_loss_of_padded_ones() -> None:

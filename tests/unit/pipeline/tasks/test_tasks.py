@@ -118,8 +118,8 @@ def test_splits_whose_sources_are_all_empty_are_refused(task: Any, which: str) -
     with pytest.raises(
         DataError, match=rf'all sources of the {which} split are empty, and model\.task = "translation"'
     ):
-        task.check(data, ModelConfig())
-    task.check(Dataset(full, full, {"main": full}, 64, None), ModelConfig())  # type: ignore[arg-type]
+        task.check_data(data, ModelConfig())
+    task.check_data(Dataset(full, full, {"main": full}, 64, None), ModelConfig())  # type: ignore[arg-type]
 
 
 # Running text
@@ -157,7 +157,7 @@ def test_each_epoch_cuts_the_text_elsewhere_and_reads_no_token_twice() -> None:
 def test_running_text_that_cannot_be_read_is_refused(tokens: int, weight: float, problem: str) -> None:
     text = Split(TokenIdColumn.from_lists([[]]), TokenIdColumn.from_lists([[4] * tokens]), np.array([weight]))
     with pytest.raises(DataError, match=problem):
-        RunningText(5, CrossEntropy(0.0)).check(dataset(text), ModelConfig())
+        RunningText(5, CrossEntropy(0.0)).check_data(dataset(text), ModelConfig())
 
 
 # Masked tokens
@@ -227,7 +227,7 @@ def test_masks_differ_from_step_to_step_and_are_those_of_the_step() -> None:
 
 def test_a_label_of_several_pieces_is_refused() -> None:
     with pytest.raises(DataError, match=r'1 train label is not one piece .*row 1.*model.task = "classification"'):
-        Classification(CrossEntropy(0.0)).check(dataset(split([[4], [5]], [[6], [7, 8]])), ModelConfig())
+        Classification(CrossEntropy(0.0)).check_data(dataset(split([[4], [5]], [[6], [7, 8]])), ModelConfig())
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "char", "byte", "wordpiece"])
@@ -238,9 +238,9 @@ def test_a_tag_belongs_to_a_word_however_the_word_is_cut(kind: str) -> None:
     texts = split(pieces.encode_batch(lines), [[5] * len(line.split()) for line in lines])
     task = Tagging(CrossEntropy(0.0), pieces.begins_word)
     assert task.num_words(texts).tolist() == [len(line.split()) for line in lines]
-    task.check(dataset(texts), ModelConfig())
+    task.check_data(dataset(texts), ModelConfig())
     with pytest.raises(DataError, match=r"1 train sentence has not a tag for each word .*row 1"):
-        task.check(dataset(split(pieces.encode_batch(lines[:2]), [[5] * len(lines[0].split()), []])), ModelConfig())
+        task.check_data(dataset(split(pieces.encode_batch(lines[:2]), [[5] * len(lines[0].split()), []])), ModelConfig())
 
 
 def test_predictions_are_the_likeliest_labels_and_never_control_tokens() -> None:
@@ -272,4 +272,4 @@ def test_a_label_that_training_does_not_have_is_wrong_and_in_no_loss() -> None:
 def test_a_validation_split_of_unknown_labels_alone_is_refused() -> None:
     known, unknown = split([[4]], [[4]]), split([[4], [5]], [[UNK_ID], [UNK_ID]])
     with pytest.raises(DataError, match="none of the labels of the valid split is in the training data"):
-        Classification(CrossEntropy(0.0)).check(Dataset(known, unknown, {}, 64, None), ModelConfig())  # type: ignore[arg-type]
+        Classification(CrossEntropy(0.0)).check_data(Dataset(known, unknown, {}, 64, None), ModelConfig())  # type: ignore[arg-type]

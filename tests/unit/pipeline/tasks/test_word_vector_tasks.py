@@ -71,7 +71,7 @@ def made(
     """The task, a model in float64 whose training has begun, and all texts as one batch."""
     task, model = task_of(config), build(config, source_vocab=vocab, target_vocab=vocab, seed=1).double()
     data = dataset_of(texts)
-    task.begin(model, data)
+    task.prepare_model(model, data)
     model.dropout_rng.seed_batch(1, 1)
     return task, model, task.batch(data.train, np.arange(len(texts)))
 
@@ -310,11 +310,11 @@ def test_texts_of_one_word_are_in_no_batch() -> None:
 def test_texts_without_two_words_are_refused() -> None:
     config = config_of()
     with pytest.raises(DataError, match="the train split has no text with two known words"):
-        task_of(config).check(dataset_of([[4], [UNK_ID, 5]]), config)
+        task_of(config).check_data(dataset_of([[4], [UNK_ID, 5]]), config)
     with pytest.raises(DataError, match="the valid split has no text with two known words"):
-        task_of(config).check(dataset_of(TEXTS, [[4]]), config)
+        task_of(config).check_data(dataset_of(TEXTS, [[4]]), config)
     with pytest.raises(DataError, match=r"1 of 4 train examples has more than model\.max_length = 5"):
-        task_of(config).check(dataset_of(TEXTS), config.model_copy(update={"max_length": 5}))
+        task_of(config).check_data(dataset_of(TEXTS), config.model_copy(update={"max_length": 5}))
 
 
 # Training

@@ -49,7 +49,7 @@ def updates_of(dataset: Path, config: ModelConfig, rate: float) -> Word2vecGradi
     data = load_dataset(dataset)
     task = WordVectorTask.from_context(TaskContext(sgd(), config, None, None, 64))  # type: ignore[arg-type]
     model = build(config, source_vocab=20, target_vocab=20, seed=1).double()
-    task.begin(model, data)
+    task.prepare_model(model, data)
     optimizer = make_optimizer(model, sgd().optimizer)
     set_learning_rate(optimizer, rate)
     return Word2vecGradients(model, task, data.train, sgd(), 3, World(), optimizer)
@@ -87,7 +87,7 @@ def test_words_and_windows_are_those_of_a_whole_gradient(architecture: str, word
     rows = np.arange(60)
     before = [each.clone() for each in updates.model.parameters()]
     for step in range(1, 40):
-        found = updates.begin([rows, rows[:7]], step, stop=False).read()
+        found = updates.start_gradient([rows, rows[:7]], step, stop=False).read()
         updates.model.dropout_rng.seed_batch(3, step)
         plain = updates.task.loss(updates.model, updates.task.batch(updates.split, rows))
         again = updates.task.batch(updates.split, rows[:7])
@@ -105,7 +105,7 @@ def test_a_batch_of_which_nothing_is_left_is_read_whole(architecture: str, datas
     whole = updates_of(dataset, model_of(architecture, {**WHOLE, "subsample": 1e-15}), 0.1)
     wanted = updates_of(dataset, model_of(architecture, WHOLE), 0.1)
     groups = [np.arange(5), np.arange(9)]
-    assert whole.begin(groups, 1, stop=False).read() == wanted.begin(groups, 1, stop=False).read()
+    assert whole.start_gradient(groups, 1, stop=False).read() == wanted.start_gradient(groups, 1, stop=False).read()
 
 
 def test_draws_follow_from_seed_step_and_row(dataset: Path) -> None:
@@ -113,7 +113,7 @@ def test_draws_follow_from_seed_step_and_row(dataset: Path) -> None:
     for seed, step, rows in ((3, 1, [1, 2]), (3, 1, [2, 1]), (3, 2, [1, 2]), (4, 1, [1, 2]), (3, 1, [1, 1])):
         updates = updates_of(dataset, model_of(words={"window": 3, "negatives": 40}), 0.0)
         updates.seed = seed
-        found.append(updates.begin([np.array(rows)], step, stop=True).read().loss)
+        found.append(updates.start_gradient([np.array(rows)], step, stop=True).read().loss)
     assert found[0] == pytest.approx(found[1], rel=1e-12)
     assert len({round(loss, 6) for loss in found[1:]}) == 4
 

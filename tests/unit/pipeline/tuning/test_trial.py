@@ -21,7 +21,7 @@ from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.tuning import trial
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.journal import wait_for_lock
+from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.report import methods_paragraph
 from tfm.pipeline.tuning.results import summarize_trials
 from tfm.pipeline.tuning.space import make_parameters
@@ -252,7 +252,7 @@ def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_
         return 1.0, ""
 
     def make_dataset() -> None:
-        with wait_for_lock(trials.folder / ".share.lock"):
+        with hold_lock(trials.folder / ".share.lock"):
             is_made.set()
             time.sleep(0.6)
 

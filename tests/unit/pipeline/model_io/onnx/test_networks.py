@@ -40,12 +40,12 @@ def test_logits_are_those_of_the_model(name: str, tmp_path: Path) -> None:
 
 def test_a_tied_table_is_stored_once(tmp_path: Path) -> None:
     onnxruntime()
-    from tfm.pipeline.model_io.onnx.networks import graphs_of
+    from tfm.pipeline.model_io.onnx.networks import build_graphs
 
     tied, untied = (published(tmp_path / tie, tie=tie) for tie in ("all", "none"))
     sizes = []
     for ours in (tied, untied):
-        decoder = graphs_of(ours.model, ours.config)["decoder"]
+        decoder = build_graphs(ours.model, ours.config)["decoder"]
         sizes.append(sum(list(each.dims) in ([60, 16], [16, 60]) for each in decoder.graph.initializer))
     assert sizes == [1, 2]
 
@@ -53,9 +53,9 @@ def test_a_tied_table_is_stored_once(tmp_path: Path) -> None:
 def test_weights_beyond_two_gibibytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     onnxruntime()
     from tfm.pipeline.model_io.onnx import graph
-    from tfm.pipeline.model_io.onnx.networks import graphs_of
+    from tfm.pipeline.model_io.onnx.networks import build_graphs
 
     ours: Any = published(tmp_path / "model")
     monkeypatch.setattr(graph, "MAX_MODEL_BYTES", 1000)
     with pytest.raises(RecipeError, match=r"the weights of the encoder take .* holds 2 GiB at most"):
-        graphs_of(ours.model, ours.config)
+        build_graphs(ours.model, ours.config)
