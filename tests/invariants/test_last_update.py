@@ -58,7 +58,7 @@ class Nothing:
 class Instantly:
     """Gradients that take no time."""
 
-    def begin(self, group: Any, step: int, *, stop: bool) -> Any:
+    def start_gradient(self, group: Any, step: int, *, stop: bool) -> Any:
         assert len(group)
         return SimpleNamespace(read=lambda: Update(loss=1.0, nll=1.0, tokens=1, norm=1.0, stop=False))
 

@@ -139,11 +139,11 @@ def test_a_server_copies_words_where_it_is_asked_to() -> None:
     network = TorchNetwork(version, loaded, None)
     config = DecodingConfig(beam=4, n_best=4, batch_sentences=1, replace_unknown=True)
     wanted = next(iter(translate_lines(loaded, [line], config, reporter=NullReporter())))
-    work: Any = network.work(Query(version.key, "translate", line, beam=4, n_best=4, replace_unknown=True))
+    work: Any = network.make_work(Query(version.key, "translate", line, beam=4, n_best=4, replace_unknown=True))
     assert [record[0] for record in work()] == [each.text for each in wanted]
     assert any("zebras" in each.text or "Danube" in each.text for each in wanted)
     pieces = replace(loaded, target_tokenizer=tiny_model().target_tokenizer)
-    plain: Any = TorchNetwork(version, pieces, None).work(
+    plain: Any = TorchNetwork(version, pieces, None).make_work(
         Query(version.key, "translate", "a dog", replace_unknown=True)
     )
     assert len(plain()) == 1
