@@ -22,9 +22,13 @@ def find_text_files(
 ) -> tuple[dict[str, tuple[Path | None, Path]], list[str]]:
     """The aligned files NAME.source and NAME.target of a folder, by NAME; without a source only NAME.target.
 
-    Files without a source count only if they look like a split. The second value names, in words, files that look like
-    a split and lack their other side.
+    One ending for both sides, as a task that hides pieces of a text has it, is one file for both. Files without another
+    side count only if they look like a split. The second value names, in words, files that look like a split and lack
+    their other side.
     """
+    if source == target:
+        pairs, unpaired_files = find_text_files(folder, None, target)
+        return {name: (path, path) for name, (_, path) in pairs.items()}, unpaired_files
     endings = {target: 1} if source is None else {source: 0, target: 1}
     found: dict[str, list[Path | None]] = {}
     for path in sorted(folder.iterdir()):

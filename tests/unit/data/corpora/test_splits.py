@@ -108,6 +108,18 @@ def test_a_folder_of_texts_alone(tmp_path):
         resolve_splits(DataConfig(path=str(tmp_path), source=None, target="de"))
 
 
+def test_one_ending_for_both_sides_is_one_file_for_both(tmp_path):
+    touch(tmp_path, "train.txt", "valid.txt.gz", "test.txt", "notes.txt")
+    splits = resolve_splits(DataConfig(path=str(tmp_path), source="txt", target="txt"))
+    assert [(corpus.source, corpus.target) for corpus in (*splits.train, *splits.valid, splits.tests["test"])] == [
+        (str(tmp_path / name),) * 2 for name in ("train.txt", "valid.txt.gz", "test.txt")
+    ]
+    assert list(splits.tests) == ["test"] and splits.unused == ()
+    touch(tmp_path, "test.de")
+    with pytest.raises(DataError, match=r"no training data: expected train\.de"):
+        resolve_splits(DataConfig(path=str(tmp_path), source="de", target="de"))
+
+
 def test_splits_whose_names_begin_with_that_of_the_corpus(tmp_path):
     names = ("ptb.train.txt", "ptb.valid.txt.gz", "ptb.test.txt", "ptb.char.train.txt", "ptb.char.test.txt", "README")
     touch(tmp_path, *names)
