@@ -38,6 +38,8 @@ MAX_SEGMENT_LENGTH: Mapping[str, int] = {
     **dict.fromkeys(ERROR_RATES, 50_000),
 }
 CHARACTER_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++")
+CORPUS_METRICS = (*CHARACTER_METRICS, "ter")
+"""Metrics that count over the whole corpus, to which a segment without references adds nothing."""
 
 NGRAM_ORDERS: Mapping[str, int] = {
     "bleu": 4,
@@ -129,9 +131,11 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
     """
     if name == ENTITY_F1:
         return no_entities_reason(references[0], config)
+    is_blank = not any(text.strip() for column in references for text in column)
     if name in ERROR_RATES:
-        has_unit = any(text.strip() for column in references for text in column)
-        return None if has_unit else "all references are blank: there is no unit to count errors in"
+        return "all references are blank: there is no unit to count errors in" if is_blank else None
+    if is_blank and name in CORPUS_METRICS:
+        return "all references are blank: they have nothing that it counts"
     if name not in (*NGRAM_ORDERS, "ter", "chrf++"):
         return None
     split, tokenizer = _metric_splitter(name, references, config)

@@ -130,6 +130,18 @@ def test_references_too_short_for_a_metric_say_so() -> None:
     assert not inapplicable_metrics([], [["one", "one two three four"]], config)
 
 
+@pytest.mark.parametrize("hypotheses", [["", " "], ["", "one two three four"]])
+def test_where_all_references_are_blank_nothing_is_counted_over_the_corpus(hypotheses: list[str]) -> None:
+    """BLEU 0.00 of a perfect output of blank lines, whose ROUGE and exact match are 100."""
+    config = EvaluationConfig(metrics=("bleu", "bleu_paper", "chrf", "chrf++", "ter", "wer", "rouge1", "exact_match"))
+    found = evaluate_segments(Segments("t", None, hypotheses, [["", " "]]), config, seed=1, reporter=NullReporter())
+    score = 100 if hypotheses == ["", " "] else 50
+    assert {name: each.score for name, each in found.scores.items()} == {"rouge1": score, "exact_match": score}
+    assert all(reason.startswith("all references are blank") for reason in found.missing.values())
+    # one that is not blank is enough
+    assert "chrf" not in inapplicable_metrics([], [["", "one two three four"]], config)
+
+
 def test_in_scripts_without_spaces_the_longest_line_is_counted_in_their_tokens() -> None:
     config = EvaluationConfig(metrics=("ter", "rougeL"))
     assert inapplicable_metrics(["你"], [["你" * 1000]], config) == {}
@@ -139,10 +151,6 @@ def test_in_scripts_without_spaces_the_longest_line_is_counted_in_their_tokens()
     assert inapplicable_metrics(["มา" * 2501], [["มา"]], config) == {
         "rougeL": "line 1 has 5,002 words; compared are at most 5,000"
     }
-
-
-def test_blank_references_are_scored_as_they_are() -> None:
-    assert inapplicable_metrics(["a", ""], [["", " "]], CONFIG) == {}
 
 
 @pytest.mark.parametrize(
