@@ -21,6 +21,8 @@ from tfm.pipeline.tasks.task import (
     count_correct_labels,
 )
 
+EMPTY_LABEL_REMEDY = "remove these texts, or fill in their labels, and make the dataset again"
+
 
 class Classification(PairTask):
     """Source -> the one piece of the target."""
@@ -60,6 +62,8 @@ class Classification(PairTask):
             many = (split.target_lengths != 1).nonzero()[0]
             if len(many):
                 are = "label is" if len(many) == 1 else "labels are"
+                if not split.target_lengths[many].any():
+                    raise DataError(f"{len(many)} {name} {are} empty (the first: row {many[0]}): {EMPTY_LABEL_REMEDY}")
                 pieces = format_count(int(split.target_lengths[many[0]]), "piece")
                 raise DataError(
                     f"{len(many)} {name} {are} not one piece (the first: {pieces}, "

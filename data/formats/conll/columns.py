@@ -14,6 +14,8 @@ from tfm.data.lines import MAX_LINE_BYTES, open_lines
 DOCUMENT_START = "-DOCSTART-"
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
 """Names of columns whose number is not given: the word is in the first one, its label in the last."""
+UNSPECIFIED_LABEL = "_"
+"""What stands in the family of CoNLL formats where a word has no label."""
 
 
 def read_conll(
@@ -28,7 +30,8 @@ def read_conll(
         remark: is told the scheme of the tags in the last of the columns, and how often they break it.
 
     Raises:
-        DataError: naming the line; it has another number of columns than the first one, or an empty cell.
+        DataError: naming the line; it has another number of columns than the first one, an empty cell, or a word
+            without label.
     """
     is_tabbed, width = _sniff_shape(path)
     places = [_column_index(path, column, width) for column in columns]
@@ -91,4 +94,7 @@ def _column_values(
     values = [within.join(cells[place].split()) for place in columns]
     if empty := [place for place, value in zip(columns, values, strict=True) if not value]:
         raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=line_number)
+    if columns[-1] != columns[0] and values[-1] == UNSPECIFIED_LABEL:
+        problem = f"its label (column {columns[-1]}) is _, which says that the word has none"
+        raise DataError(f"{problem}: name a target column that every word has", file=path, line=line_number)
     return values

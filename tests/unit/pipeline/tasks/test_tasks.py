@@ -230,6 +230,12 @@ def test_a_label_of_several_pieces_is_refused() -> None:
         Classification(CrossEntropy(0.0)).check_data(dataset(split([[4], [5]], [[6], [7, 8]])), ModelConfig())
 
 
+def test_empty_labels_are_refused_as_such() -> None:
+    """They were said to be not one piece, whatever task the recipe had."""
+    with pytest.raises(DataError, match=r"2 train labels are empty \(the first: row 0\): remove these texts"):
+        Classification(CrossEntropy(0.0)).check(dataset(split([[4], [5], [4]], [[], [6], []])), ModelConfig())
+
+
 @pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "char", "byte", "wordpiece"])
 def test_a_tag_belongs_to_a_word_however_the_word_is_cut(kind: str) -> None:
     pieces = tokenizer(kind)

@@ -35,6 +35,15 @@ def said(file: Path, text: str) -> list[str]:
     return [each.removeprefix(f"{file}: ") for each in found]
 
 
+@pytest.mark.parametrize(("target", "line"), [(1, 2), ("target", 4)])
+def test_a_word_whose_label_is_unspecified_is_refused(target: int | str, line: int, tmp_path: Path) -> None:
+    """A treebank without a column of tags was learned with a perfect accuracy of `_`."""
+    text = "_ A B\nb _ B\n\nc A _\n"
+    with pytest.raises(DataError, match=rf"line {line}: its label \(column \d\) is _, which says that the word has none"):
+        read(tmp_path / "a.txt", text, target=target)
+    assert read(tmp_path / "a.txt", text, source=None, target=0) == [("", "_ b"), ("", "c")]
+
+
 def test_the_word_is_first_and_its_label_last_or_columns_are_numbers(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     words = ["EU rejects German", "Peter Blackburn #"]
