@@ -441,6 +441,58 @@ def test_a_search_does_not_go_on_over_other_contents(recipe: Path, corpora: Path
     assert [each["ended"] for each in trials_of("some")] == ["finished", "finished"]
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("key", ["data.batch_tokens", "tokenizer.vocab_size"])
+def test_trials_that_differ_in_how_texts_are_read_are_of_the_same_texts(
+    recipe: Path, corpora: Path, key: str, tmp_path: Path
+) -> None:
+    for each in corpora.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    recipe.write_text(recipe.read_text("utf-8").replace(str(corpora), str(tmp_path)), "utf-8")
+    head, space = 'method = "grid"\nmetric = "wer"\n', f"[search.space]\n{key!r} = {{ choices = [50, 60] }}\n"
+    assert tfm("search", search(Path("some.toml"), f"{head}trials = 1", space), *QUICK).code == 0
+    changed = tmp_path / "valid.de"
+    changed.write_text(changed.read_text("utf-8")[::-1].strip() + "\n", "utf-8")
+    refused = tfm("search", search(Path("some.toml"), f"{head}trials = 2", space), *QUICK)
+    assert refused.code == 65, refused
+    assert "valid.de was changed since this search began" in refused.err
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("first", [False, True])
+def test_a_search_does_not_go_on_with_validation_data_that_come_or_go(
+    recipe: Path, corpora: Path, first: bool, tmp_path: Path
+) -> None:
+    """A folder with validation data has other ones without them: a part of the training data."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for each in corpora.iterdir():
+        (folder / each.name).write_bytes(each.read_bytes())
+    valid = [folder / f"valid.{side}" for side in ("en", "de")]
+    content = [each.read_bytes() for each in valid]
+    head = recipe.read_text("utf-8").split("[data]")[0]
+    base = f'{head}[data]\npath = "{folder}"\nsource = "en"\ntarget = "de"\nratios = [0.6, 0.2, 0.2]\n'
+    recipe.write_text(base + recipe.read_text("utf-8")[recipe.read_text("utf-8").index("[model]") :], "utf-8")
+
+    def place_valid(there: bool) -> None:
+        for file, data in zip(valid, content, strict=True):
+            if there:
+                file.write_bytes(data)
+            else:
+                file.unlink(missing_ok=True)
+
+    place_valid(first)
+    done = tfm("search", search(Path("some.toml"), 'method = "random"\ntrials = 1'), *QUICK)
+    assert done.code == 0, done.err
+    place_valid(not first)
+    search(Path("some.toml"), 'method = "random"\ntrials = 2')
+    refused = tfm("search", Path("some.toml"), *QUICK)
+    assert refused.code == 65, refused
+    before, now = ("valid", "train") if first else ("train", "valid")
+    changed = rf"list of corpora was changed \(without valid: \S+{before}\.de, with valid: \S+{now}\.de\) since"
+    assert re.search(changed, refused.err)
+
+
 def test_a_report_before_the_first_trial_writes_nothing_and_fixes_nothing(recipe: Path) -> None:
     file = search(Path("some.toml"), 'method = "random"\ntrials = 1\nseed = 1')
     for words in (("--report",), ("--report", "--json"), ("--report", "--storage", "sqlite:///x.db")):

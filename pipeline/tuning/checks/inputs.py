@@ -4,7 +4,7 @@ A study keeps the fingerprint of each input; a trial that would read other conte
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfm.data.corpora.sources import resolve_splits
@@ -29,6 +29,10 @@ INPUT_KEYS = (
     *("training.init_from", "training.guided_alignment", "model.source_vectors", "model.target_vectors"),
 )
 """Keys, or tables of them, that say which files and texts are read, and how."""
+CORPUS_LABELS = ("train: ", "valid: ")
+"""How the labels of corpora begin."""
+CORPORA_KEY = "corpora"
+"""The key of the labels of all corpora, among the fingerprints."""
 KEYS_OF_BATCHES = ("data.batch_tokens", "data.temperature", "data.shard_rows")
 """Keys of [data] that are about texts which were read."""
 
@@ -64,22 +68,49 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
         if str(error) == _input_problem(load_recipe(base, sets)):
             raise
         return
-    of_data = {key: value for key, value in configuration.items() if key.partition(".")[0] in ("data", "tokenizer")}
-    place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one file
-    now = {f"{label}{place}": each.fingerprint for label, each in inputs.items()}
+    of_data = {
+        key: value
+        for key, value in configuration.items()
+        if key.partition(".")[0] == "data" and key not in KEYS_OF_BATCHES
+    }
+    place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one dataset
+    now = _fingerprints_of(inputs, place)
     with hold_lock(trials.folder / ".claim.lock"):
         before = trials.study.user_attrs.get(INPUTS_ATTR, {})
         if not isinstance(before, dict):
             raise DataError(f"its study has no valid {INPUTS_ATTR!r}: {before!r:.60}", file=trials.folder)
-        for label, fingerprint in now.items():
-            if before.get(label, fingerprint) != fingerprint:
+        for key, fingerprint in now.items():
+            if before.get(key, fingerprint) != fingerprint:
                 raise DataError(
-                    f"{label.removesuffix(place)} was changed since this search began, and figures of other contents "
-                    "do not compare; restore it, or give the search another name (search.name)",
+                    f"{_change_of(key.removesuffix(place), str(before[key]), fingerprint)} since this search began, and figures of other "
+                    "contents do not compare; restore it, or give the search another name (search.name)",
                     file=trials.folder,
                 )
         if now.keys() - before.keys():
             trials.study.set_user_attr(INPUTS_ATTR, {**before, **now})
+
+
+def _fingerprints_of(inputs: Mapping[str, Input], place: str) -> dict[str, str]:
+    """Fingerprints by label and path, so that trials compare whatever both of them read, and the labels of all corpora.
+
+    What has no path of its own, as columns of a dataset, is told by `place` too: the trial's values of keys of the data.
+    """
+    found = {}
+    for label, each in inputs.items():
+        is_corpus = label.startswith(CORPUS_LABELS)
+        path = "" if each.path is None or label.endswith(f": {each.path}") else f": {each.path}"
+        found[f"{label}{path}{place if is_corpus and each.path is None else ''}"] = each.fingerprint
+    found[f"{CORPORA_KEY}{place}"] = "\n".join(sorted(label for label in inputs if label.startswith(CORPUS_LABELS)))
+    return found
+
+
+def _change_of(key: str, before: str, now: str) -> str:
+    """What happened to an input, in words."""
+    if key != CORPORA_KEY:
+        return f"{key} was changed"
+    gone, added = set(before.splitlines()) - {*now.splitlines()}, set(now.splitlines()) - {*before.splitlines()}
+    parts = [f"{word} {min(labels)}" for word, labels in (("without", gone), ("with", added)) if labels]
+    return f"the list of corpora was changed ({', '.join(parts)})"
 
 
 def check_base_recipe(trials: Trials, base: Path, sets: Sequence[str]) -> None:
