@@ -17,6 +17,7 @@ from tfm.data.errors import DataError, escape_unprintable
 from tfm.data.scripts import SPACELESS_LETTERS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, Pieces
+from tfm.pipeline.decoding.constraints.spelling import check_letters
 from tfm.pipeline.decoding.constraints.spellings import canonical_piece_ids, piece_spellings, pieces_after_words
 from tfm.tokenizer.special import BOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -119,7 +120,8 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
         forbidden: the pieces of forbidden phrases.
 
     Raises:
-        DataError: a phrase is empty, cannot be spelled with the vocabulary, or contains a forbidden phrase.
+        DataError: a phrase is empty, cannot be spelled with the vocabulary, would be written with other letters, or
+            contains a forbidden phrase.
     """
     found = []
     for phrase in phrases:
@@ -128,6 +130,7 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
             raise DataError(
                 f"the forced {_quote_phrase(phrase)} cannot be spelled with the model's vocabulary: remove it"
             )
+        check_letters(phrase, tokenizer.decode(pieces), "the forced")
         if any(_contains_pieces(pieces, other) for other in forbidden):
             raise DataError(f"the forced {_quote_phrase(phrase)} contains a forbidden phrase: remove one of the two")
         found.append(pieces)

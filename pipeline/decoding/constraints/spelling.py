@@ -29,12 +29,24 @@ def encode_without_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str
             shown = f'"{escape_unprintable(word[:MAX_CHARACTERS_SHOWN])}"'
             raise DataError(f"{what} holds {shown}, which the model's vocabulary cannot spell: remove it")
     for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
-        if _visible_letters(written) != _visible_letters(text):
-            given, shown = (f'"{escape_unprintable(each[:MAX_CHARACTERS_SHOWN])}"' for each in (text, written))
-            raise DataError(
-                f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that"
-            )
+        check_letters(text, written, what)
     return encoded
+
+
+def check_letters(text: str, written: str, what: str) -> None:
+    """Check that a text is written as asked, whatever its spaces.
+
+    Args:
+        text: what was asked for.
+        written: what its pieces are the text of.
+        what: what messages call such a text.
+
+    Raises:
+        DataError: the tokenizer writes other letters, as where it folds case.
+    """
+    if _visible_letters(written) != _visible_letters(text):
+        given, shown = (f'"{escape_unprintable(each[:MAX_CHARACTERS_SHOWN])}"' for each in (text, written))
+        raise DataError(f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that")
 
 
 def _visible_letters(text: str) -> str:

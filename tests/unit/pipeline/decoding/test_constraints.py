@@ -201,6 +201,18 @@ def test_phrases_that_cannot_be():
             forced_pieces(cut, phrases, forbidden_pieces(cut, ["cat"]))
 
 
+@pytest.mark.parametrize(
+    ("settings", "phrase", "written"),
+    [({"lowercase": True}, "The cat", "the cat"), ({"normalization": "nfkc"}, "ﬁt", "fit")],
+)
+def test_forced_words_are_written_letter_by_letter_or_refused(settings, phrase, written):
+    cut = train([*TEXTS, "fit"] * 9, TokenizerConfig.model_validate({"kind": "bpe", "vocab_size": 60, **settings}))
+    with pytest.raises(DataError, match=f'the forced "{phrase}" would be written as "{written}"'):
+        forced_pieces(cut, [phrase])
+    assert forced_pieces(cut, [written])
+    assert forbidden_pieces(cut, [phrase]) == forbidden_pieces(cut, [written])
+
+
 def test_pieces_that_go_on_with_a_word():
     cut = tokenizer("bpe")
     found = {cut.piece(number) for number in continuing_pieces(cut)}
