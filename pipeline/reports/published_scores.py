@@ -145,11 +145,13 @@ def summarize_test_uses(evaluations: Sequence[Evaluation], looker: EvaluatedMode
 
 
 def _record_ledger_entries(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[LedgerEntry]:
-    return [
-        looker.ledger_entry(each.name, each.texts, sha256_of_json(to_jsonable(evaluation_entry(each))))
-        for each in evaluations
-        if each.texts is not None
-    ]
+    """Entries of the ledger: scores of the same texts by another name are the same scores."""
+    entries = []
+    for each in evaluations:
+        if each.texts is not None:
+            shown = {name: value for name, value in evaluation_entry(each).items() if name != "split"}
+            entries.append(looker.ledger_entry(each.name, each.texts, sha256_of_json(to_jsonable(shown))))
+    return entries
 
 
 def _warn_of_repeated_test_use(seen: Mapping[str, str], reporter: Reporter) -> None:

@@ -204,6 +204,13 @@ def _score_part(
     return {"count": len(scored), "chance": chance, "accuracy": shares}
 
 
+def comparable_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores as `alternatives_as_json` has them, without what the name of the set and the order of its items decide."""
+    told = ("context", "right", "likeliest")
+    failures = sorted([str(each[name]) for name in told] for each in scores["failures"])
+    return {**{name: value for name, value in scores.items() if name != "name"}, "failures": failures}
+
+
 def _failure_json(scored: ScoredItem) -> dict[str, Any]:
     item, best = scored.item, max(range(len(scored.log_probs)), key=scored.log_probs.__getitem__)
     likelier = best if best != item.answer else _index_of_tie(scored)

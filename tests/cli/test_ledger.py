@@ -63,10 +63,22 @@ def test_a_contrast_set_of_the_references_is_the_same_test_set(here: Path, corpo
     assert "scored 2 times, by 1 model of this folder" in tfm(*words).err
     for _ in range(2):  # the same figures once more are nothing new, published or not
         assert "scored 2 times, by 1 model of this folder" in tfm(*words, "--out", "out").err
+    Path("copy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[::-1]), encoding="utf-8")
+    copied = ("evaluate", "--model", "runs/tiny", "--contrast", "copy.jsonl")
+    assert "scored 2 times, by 1 model of this folder" in tfm(*copied).err, "of another name, in another order"
     questions = [{"context": row["source"], "choices": [row["right"], row["wrong"]], "answer": 0} for row in rows]
     Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8")
     assert "scored once" in tfm("evaluate", "--model", "runs/tiny", "--choices", "questions.jsonl").err
-    assert [look.test for look in read_ledger(here)] == ["main", "contrast.jsonl", "contrast.jsonl", "questions.jsonl"]
+    looks = ["main", "contrast.jsonl", "contrast.jsonl", "copy.jsonl", "questions.jsonl"]
+    assert [look.test for look in read_ledger(here)] == looks
+
+
+def test_a_test_set_by_another_name_shows_nothing_new(here: Path, corpora: Path) -> None:
+    for name in ("one", "two"):
+        Path(name).write_bytes((corpora / "test.en").read_bytes())
+    for name in ("one", "two", "one"):
+        words = ("evaluate", "--model", "runs/tiny", "--source", corpora / "test.de", "--reference", name)
+        assert f"{name}: this test set was scored 2 times" in tfm(*words, "--metric", "chrf").err
 
 
 def test_scores_made_again_show_nothing_new_and_are_the_same(here: Path) -> None:

@@ -81,9 +81,10 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
             raise DataError(f"its study has no valid {INPUTS_ATTR!r}: {before!r:.60}", file=trials.folder)
         for key, fingerprint in now.items():
             if before.get(key, fingerprint) != fingerprint:
+                changed = _change_of(key.removesuffix(place), str(before[key]), fingerprint)
                 raise DataError(
-                    f"{_change_of(key.removesuffix(place), str(before[key]), fingerprint)} since this search began, and figures of other "
-                    "contents do not compare; restore it, or give the search another name (search.name)",
+                    f"{changed} since this search began, and figures of other contents do not compare; restore it, or "
+                    "give the search another name (search.name)",
                     file=trials.folder,
                 )
         if now.keys() - before.keys():
@@ -93,7 +94,7 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
 def _fingerprints_of(inputs: Mapping[str, Input], place: str) -> dict[str, str]:
     """Fingerprints by label and path, so that trials compare whatever both of them read, and the labels of all corpora.
 
-    What has no path of its own, as columns of a dataset, is told by `place` too: the trial's values of keys of the data.
+    What has no path of its own, as columns of a dataset, is told by `place` too: the values of keys of the data.
     """
     found = {}
     for label, each in inputs.items():

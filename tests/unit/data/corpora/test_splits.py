@@ -114,7 +114,8 @@ def test_one_ending_for_both_sides_is_one_file_for_both(tmp_path):
     assert [(corpus.source, corpus.target) for corpus in (*splits.train, *splits.valid, splits.tests["test"])] == [
         (str(tmp_path / name),) * 2 for name in ("train.txt", "valid.txt.gz", "test.txt")
     ]
-    assert list(splits.tests) == ["test"] and splits.unused == ()
+    assert list(splits.tests) == ["test"]
+    assert splits.unused == ()
     touch(tmp_path, "test.de")
     with pytest.raises(DataError, match=r"no training data: expected train\.de"):
         resolve_splits(DataConfig(path=str(tmp_path), source="de", target="de"))

@@ -39,7 +39,7 @@ def said(file: Path, text: str) -> list[str]:
 def test_a_word_whose_label_is_unspecified_is_refused(target: int | str, line: int, tmp_path: Path) -> None:
     """A treebank without a column of tags was learned with a perfect accuracy of `_`."""
     text = "_ A B\nb _ B\n\nc A _\n"
-    with pytest.raises(DataError, match=rf"line {line}: its label \(column \d\) is _, which says that the word has none"):
+    with pytest.raises(DataError, match=rf"line {line}: its label \(column \d\) is _, which says that the"):
         read(tmp_path / "a.txt", text, target=target)
     assert read(tmp_path / "a.txt", text, source=None, target=0) == [("", "_ b"), ("", "c")]
 
