@@ -15,7 +15,7 @@ DOCUMENT_START = "-DOCSTART-"
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
 """Names of columns whose number is not given: the word is in the first one, its label in the last."""
 UNSPECIFIED_LABEL = "_"
-"""What stands in the family of CoNLL formats where a word has no label."""
+"""The mark of the family of CoNLL formats for a word without a label."""
 
 
 def read_conll(

@@ -94,7 +94,7 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
 def _fingerprints_of(inputs: Mapping[str, Input], place: str) -> dict[str, str]:
     """Fingerprints by label and path, so that trials compare whatever both of them read, and the labels of all corpora.
 
-    What has no path of its own, as columns of a dataset, is told by `place` too: the values of keys of the data.
+    An input without a path of its own, as columns of a dataset, is told by `place` too: the values of keys of the data.
     """
     found = {}
     for label, each in inputs.items():
@@ -106,7 +106,7 @@ def _fingerprints_of(inputs: Mapping[str, Input], place: str) -> dict[str, str]:
 
 
 def _change_of(key: str, before: str, now: str) -> str:
-    """What happened to an input, in words."""
+    """The change of an input, in words."""
     if key != CORPORA_KEY:
         return f"{key} was changed"
     gone, added = set(before.splitlines()) - {*now.splitlines()}, set(now.splitlines()) - {*before.splitlines()}
