@@ -27,8 +27,8 @@ def find_text_files(
     their other side.
     """
     if source == target:
-        pairs, unpaired_files = find_text_files(folder, None, target)
-        return {name: (path, path) for name, (_, path) in pairs.items()}, unpaired_files
+        alone, unpaired = find_text_files(folder, None, target)
+        return {name: (path, path) for name, (_, path) in alone.items()}, unpaired
     endings = {target: 1} if source is None else {source: 0, target: 1}
     found: dict[str, list[Path | None]] = {}
     for path in sorted(folder.iterdir()):
