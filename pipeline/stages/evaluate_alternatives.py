@@ -25,7 +25,7 @@ from tfm.pipeline.scoring.alternative_scores import (
     input_warnings,
     item_as_json,
     score_rows,
-    without_order,
+    comparable_scores,
 )
 from tfm.pipeline.scoring.evaluation.scores_json import raise_scores_file_errors
 from tfm.pipeline.scoring.ledger import (
@@ -84,7 +84,7 @@ def evaluate_alternatives(
     def score_all_sets() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         found, lines = _score_sets(kind, sets, [model, *ensemble], device, (to, source_language), reporter)
         if looker is not None:
-            seen = [sha256_of_json(to_jsonable(without_order(each))) for each in found["sets"]]
+            seen = [sha256_of_json(to_jsonable(comparable_scores(each))) for each in found["sets"]]
             entries = [
                 looker.ledger_entry(each.name, _texts_fingerprint(each, kind), of)
                 for each, of in zip(sets, seen, strict=True)
