@@ -22,10 +22,10 @@ from tfm.pipeline.scoring.alternative_files import (
 from tfm.pipeline.scoring.alternative_scores import (
     COLUMNS,
     alternatives_as_json,
+    comparable_scores,
     input_warnings,
     item_as_json,
     score_rows,
-    comparable_scores,
 )
 from tfm.pipeline.scoring.evaluation.scores_json import raise_scores_file_errors
 from tfm.pipeline.scoring.ledger import (

@@ -233,7 +233,7 @@ def test_a_label_of_several_pieces_is_refused() -> None:
 def test_empty_labels_are_refused_as_such() -> None:
     """They were said to be not one piece, whatever task the recipe had."""
     with pytest.raises(DataError, match=r"2 train labels are empty \(the first: row 0\): remove these texts"):
-        Classification(CrossEntropy(0.0)).check(dataset(split([[4], [5], [4]], [[], [6], []])), ModelConfig())
+        Classification(CrossEntropy(0.0)).check_data(dataset(split([[4], [5], [4]], [[], [6], []])), ModelConfig())
 
 
 @pytest.mark.parametrize("kind", ["word", "bpe", "unigram", "char", "byte", "wordpiece"])
@@ -246,7 +246,9 @@ def test_a_tag_belongs_to_a_word_however_the_word_is_cut(kind: str) -> None:
     assert task.num_words(texts).tolist() == [len(line.split()) for line in lines]
     task.check_data(dataset(texts), ModelConfig())
     with pytest.raises(DataError, match=r"1 train sentence has not a tag for each word .*row 1"):
-        task.check_data(dataset(split(pieces.encode_batch(lines[:2]), [[5] * len(lines[0].split()), []])), ModelConfig())
+        task.check_data(
+            dataset(split(pieces.encode_batch(lines[:2]), [[5] * len(lines[0].split()), []])), ModelConfig()
+        )
 
 
 def test_predictions_are_the_likeliest_labels_and_never_control_tokens() -> None:
