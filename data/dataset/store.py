@@ -122,7 +122,7 @@ def load_split(folder: Path, *, texts: bool | None = None, shard_rows: int | Non
         names = [name for name in ("source", "target", "words") if name in table.column_names]
         source, target, *rest = (_read_column(table.column(name), flat, whole.address, lazy=lazy) for name in names)
         words = rest[0] if rest else None
-        if words is not None and not _words_cover_source(words, source):
+        if words is not None and not words_cover_source(words, source.lengths):
             raise ValueError("there are words without pieces, or pieces without words")
         return Split(source, target, weights, table, words=words, folder=folder, shard_rows=shard_rows or sys.maxsize)
     except (ValueError, OSError, MemoryError, pa.ArrowException) as error:
@@ -228,11 +228,11 @@ def _make_schema(*, texts: bool, words: bool) -> pa.Schema:
     return pa.schema({"source": ids, "target": ids, **extra, **({"words": ids} if words else {})})
 
 
-def _words_cover_source(words: TokenIdColumn, source: TokenIdColumn) -> bool:
+def words_cover_source(words: TokenIdColumn, source_lengths: Ints | LazyArray) -> bool:
     """Whether every word has pieces, and those of the words of each row are all that the row has."""
     sizes, counts = words.take(np.arange(len(words)))
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])[np.cumsum(counts)]
-    return bool((sizes > 0).all() and (np.diff(ends, prepend=0) == source.lengths).all())
+    return bool((sizes > 0).all() and (np.diff(ends, prepend=0) == source_lengths).all())
 
 
 def list_array(ids: Ids, lengths: Ints) -> pa.ListArray:

@@ -88,6 +88,12 @@ def open_chunk_store(plan: Plan | None) -> Iterator[ChunkStore | None]:
     remove_path_below(folder.parent, folder)
 
 
+def damaged_chunk_error(problem: object, store: ChunkStore | None) -> DataError:
+    """The error about the result of a chunk that is none, which names the folder to be removed."""
+    folder = None if store is None else store.folder
+    return DataError(f"a kept chunk is damaged ({problem!s:.200}): remove this hidden folder of chunks", file=folder)
+
+
 def key_of_texts(*columns: list[str]) -> str:
     """A hash of columns of texts: of their lengths and their characters."""
     digest = hashlib.sha256()

@@ -19,14 +19,15 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.corpora.language_codes import select_source_tokenizer
 from tfm.data.corpora.references import Row
 from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, EncodedSide, encode_portion, portion_columns
-from tfm.data.dataset.store import list_array
+from tfm.data.dataset.split import TokenIdColumn
+from tfm.data.dataset.store import list_array, words_cover_source
 from tfm.data.formats.arrow_stream import read_arrow_stream
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, read_artifact
 from tfm.pipeline.cluster import session
-from tfm.pipeline.cluster.chunk_store import key_of_texts
+from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, key_of_texts
+from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.cluster.session import ClusterSession
-from tfm.pipeline.errors import DataError
 from tfm.tokenizer.tokenizer import Tokenizer
 
 PORTIONS_PER_CHUNK = 10
@@ -39,12 +40,14 @@ class ClusterEncoder:
     """Encodes rows on a cluster.
 
     Args:
-        cluster: the cluster.
+        cluster: the cluster, or this machine.
         tokenizer: the tokenizer's artifact, in a folder that every node has.
+        vocab_sizes: the number of pieces of the source's and the target's vocabulary.
     """
 
-    cluster: ClusterSession
+    cluster: ClusterSession | LocalSession
     tokenizer: Input
+    vocab_sizes: tuple[int, int]
 
     def encode(
         self,
@@ -66,12 +69,20 @@ class ClusterEncoder:
 
         Yields:
             Chunks of CHUNK_ROWS rows, as `chunk_rows` cuts them.
+
+        Raises:
+            DataError: a kept result is none of these pairs and tokenizers.
         """
         first = 0
         for portions, result in self.cluster.map_in_order(
             encode_columns, self._chunks(rows, languages, tag, multi_reference=multi_reference)
         ):
-            batches = read_columns(result, [len(each) for each in portions], counts_words=counts_words)
+            try:
+                batches = read_columns(
+                    result, [len(each) for each in portions], self.vocab_sizes, counts_words=counts_words
+                )
+            except ValueError as error:
+                raise damaged_chunk_error(error, self.cluster.store) from error
             for portion, (source, target) in zip(portions, batches, strict=True):
                 sources, targets, extra = portion_columns(portion, multi_reference=multi_reference)
                 sides = EncodedSide(sources, *source), EncodedSide(targets, *target[:2])
@@ -120,28 +131,34 @@ def encode_columns(
 
 
 def read_columns(
-    content: bytes, sizes: Sequence[int], *, counts_words: bool
+    content: bytes, sizes: Sequence[int], vocab_sizes: tuple[int, int], *, counts_words: bool
 ) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
     """Read what `encode_columns` wrote: of each portion the ids, lengths and words of the sources, and of the targets.
 
-    Raises DataError where the content is not that of portions of these sizes.
+    Raises ValueError where the content is not that of portions of these sizes, or has ids of no piece.
     """
     try:
         batches = read_arrow_stream(pa.BufferReader(content), [_schema(counts_words=counts_words)]).to_batches()
-        if [len(each) for each in batches] != list(sizes):
-            raise ValueError("it has another number of rows")
-        return [_flat_ids_and_lengths(batch) for batch in batches]
-    except (OSError, ValueError, struct.error, pa.ArrowException) as error:
-        raise DataError(f"a kept chunk is damaged ({error!s:.200}): remove the hidden folder of chunks") from error
+    except (OSError, struct.error, pa.ArrowException) as error:
+        raise ValueError(str(error)) from error
+    if [len(each) for each in batches] != list(sizes):
+        raise ValueError("it has another number of rows")
+    return [_checked_columns(batch, vocab_sizes) for batch in batches]
 
 
-def _flat_ids_and_lengths(batch: pa.RecordBatch) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _checked_columns(batch: pa.RecordBatch, vocab_sizes: tuple[int, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     def flat(number: int) -> tuple[Any, Any]:
         column = batch.column(number)
         return column.flatten().to_numpy(), np.diff(column.offsets.to_numpy()).astype(np.int64)
 
+    source, target = flat(0), flat(1)
+    for name, (ids, _), vocab_size in zip(("source", "target"), (source, target), vocab_sizes, strict=True):
+        if len(ids) and not (ids.min() >= 0 and ids.max() < vocab_size):
+            raise ValueError(f"a {name} has token ids that the tokenizer does not have")
     words = (flat(2),) if batch.num_columns > 2 else ()
-    return (*flat(0), *words), flat(1)
+    if words and not words_cover_source(TokenIdColumn.from_flat(*words[0]), source[1]):
+        raise ValueError("there are words without pieces, or pieces without words")
+    return (*source, *words), target
 
 
 def _schema(*, counts_words: bool) -> pa.Schema:

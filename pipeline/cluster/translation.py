@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tfm.data.dataset.directions import Direction
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, Plan
-from tfm.pipeline.cluster.chunk_store import key_of_texts
+from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, key_of_texts
 from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.cluster.session import Chunk, ClusterSession, connect
 from tfm.pipeline.config import DecodingConfig, Device
@@ -85,7 +85,10 @@ class ClusterTranslator:
         for count, result in self.cluster.map_in_order(
             translate_chunk, self._chunks(lines, languages, beside), num_gpus=float(self.device == "cuda")
         ):
-            translations, problems, limit = _read_result(result, count)
+            try:
+                translations, problems, limit = read_result(result, count)
+            except ValueError as error:
+                raise damaged_chunk_error(error, self.cluster.store) from error
             cuts = SourceProblems(**{name: number + problems[name] for name, number in asdict(cuts).items()})
             on_done(count)
             yield from translations
@@ -178,8 +181,8 @@ def translate_chunk(
     return json.dumps({"translations": translations, "problems": asdict(cuts), "limit": limit}).encode()
 
 
-def _read_result(content: bytes, count: int) -> tuple[list[list[Translation]], dict[str, int], int]:
-    """Read what `translate_chunk` gave. Raises DataError where it is not that of so many lines."""
+def read_result(content: bytes, count: int) -> tuple[list[list[Translation]], dict[str, int], int]:
+    """Read what `translate_chunk` gave. Raises ValueError where it is not that of so many lines."""
     try:
         found: Any = json.loads(content)
         translations = [[_translation_of(each) for each in n_best] for n_best in found["translations"]]
@@ -188,7 +191,7 @@ def _read_result(content: bytes, count: int) -> tuple[list[list[Translation]], d
             raise ValueError("it has another number of lines")
         return translations, problems, int(found["limit"])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        raise DataError(f"a kept chunk is damaged ({error!s:.200}): remove the hidden folder of chunks") from error
+        raise ValueError(str(error)) from error
 
 
 def _translation_of(record: Any) -> Translation:

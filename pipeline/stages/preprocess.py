@@ -130,7 +130,9 @@ def preprocess(
         if cluster is not None:
             if data.images is not None:
                 raise RecipeError("--cluster has no effect on images, which this process decodes. Remove it")
-            encoder = ClusterEncoder(files.enter_context(connect(cluster, stage_plan)), stage_plan.inputs["tokenizer"])
+            session = files.enter_context(connect(cluster, stage_plan))
+            vocab_sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
+            encoder = ClusterEncoder(session, stage_plan.inputs["tokenizer"], vocab_sizes)
         total = None if None in sizes else sum(size or 0 for size in sizes)
         empty = {name: EmptyTextCounter() for name in splits.all() if name != "train"}
         with reporter.bar("encoding", total, "pairs") as bar:

@@ -12,12 +12,14 @@ import pytest
 
 from tests import hostile
 from tests.damage import DAMAGES
-from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.artifacts.artifact import Input, Plan
 from tfm.pipeline.cluster import encoding, translation
 from tfm.pipeline.cluster.chunk_store import open_chunk_store
 from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.cluster.session import Chunk
+from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, TfmError
+from tfm.pipeline.runtime.progress import NullReporter
 
 IDS = pa.list_(pa.int32())
 SCHEMA = pa.schema({"source": IDS, "target": IDS})
@@ -79,8 +81,11 @@ def stream(schema: pa.Schema, *columns: pa.Array) -> bytes:
     return hostile.arrow(schema, *columns)
 
 
-def decode_chunk(content: bytes) -> Any:
-    return encoding.read_columns(content, [1], counts_words=False)
+VOCAB_SIZES = 7, 6
+
+
+def decode_chunk(content: bytes, *, counts_words: bool = False) -> Any:
+    return encoding.read_columns(content, [1], VOCAB_SIZES, counts_words=counts_words)
 
 
 @pytest.mark.promise("hostile")
@@ -92,15 +97,76 @@ def test_chunks_of_ids_made_to_harm(tmp_path: Path) -> None:
     cases += [stream(SCHEMA, hostile.ids(None, 1), hostile.GOOD), stream(SCHEMA, pa.array([None], IDS), hostile.GOOD)]
     cases += [stream(pa.schema({"x": IDS, "target": IDS}), hostile.GOOD, hostile.GOOD)]
     for content in cases:
-        with pytest.raises(DataError, match="a kept chunk is damaged"):
+        with pytest.raises(ValueError):
             decode_chunk(content)
     for _ in range(2000):
         flipped = bytearray(good)
         for _ in range(draw.randint(1, 3)):
             flipped[draw.randrange(len(flipped))] ^= 1 << draw.randrange(8)
-        with suppress(DataError):
-            decode_chunk(bytes(flipped[: draw.choice((None, draw.randrange(len(good))))]))
+        with suppress(ValueError):
+            found = decode_chunk(bytes(flipped[: draw.choice((None, draw.randrange(len(good))))]))
+            assert are_pieces(found)
     assert not marker.exists()
+
+
+def are_pieces(found: Any) -> bool:
+    """Whether all ids are those of pieces."""
+    pairs = (pair for sides in found for pair in zip(sides, VOCAB_SIZES, strict=True))
+    return all(0 <= each < size for (ids, *_), size in pairs for each in ids)
+
+
+@pytest.mark.promise("hostile")
+def test_ids_beyond_the_vocabulary_are_refused() -> None:
+    assert are_pieces(decode_chunk(stream(SCHEMA, hostile.ids(0, 6), hostile.ids(5))))
+    assert are_pieces(decode_chunk(stream(SCHEMA, hostile.ids(), hostile.ids())))
+    for bad in (-1, 7, 40, 2**31 - 1, -(2**31)):
+        with pytest.raises(ValueError, match="a source has token ids that the tokenizer does not have"):
+            decode_chunk(stream(SCHEMA, hostile.ids(4, bad), hostile.GOOD))
+    with pytest.raises(ValueError, match="a target has token ids that the tokenizer does not have"):
+        decode_chunk(stream(SCHEMA, hostile.ids(4, 6), hostile.ids(6)))
+
+
+@pytest.mark.promise("hostile")
+def test_words_that_are_not_those_of_the_pieces_are_refused() -> None:
+    schema = pa.schema({"source": IDS, "target": IDS, "words": IDS})
+    decode_chunk(stream(schema, hostile.GOOD, hostile.GOOD, hostile.ids(1, 1)), counts_words=True)
+    for words in ((1,), (3,), (1, 1, 1), (2, 0), (3, -1), (2**31 - 1, 2**31 - 1), ()):
+        with pytest.raises(ValueError, match="words without pieces, or pieces without words"):
+            decode_chunk(stream(schema, hostile.GOOD, hostile.GOOD, hostile.ids(*words)), counts_words=True)
+
+
+@pytest.mark.promise("hostile")
+def test_a_kept_chunk_of_other_ids_ends_in_an_error_that_names_its_folder(tmp_path: Path) -> None:
+    plan = Plan("preprocess", tmp_path / "dataset", {}, {}, seed=None)
+    with suppress(KeyboardInterrupt), open_chunk_store(plan) as store:
+        assert store is not None
+        encoder = encoding.ClusterEncoder(LocalSession(0, store), Input("f", str(tmp_path)), VOCAB_SIZES)
+        ((_, chunk),) = encoder._chunks([("a b", "c d")], (), None, multi_reference=False)
+        store.write(chunk.key, stream(SCHEMA, hostile.GOOD, hostile.GOOD))
+        (made,) = encoder.encode([("a b", "c d")], (), None, counts_words=False, multi_reference=False)
+        assert made.source.ids.tolist() == [4, 5]
+        store.write(chunk.key, stream(SCHEMA, hostile.GOOD, hostile.ids(4, 99)))
+        with pytest.raises(DataError, match="a target has token ids that the tokenizer does not have") as caught:
+            list(encoder.encode([("a b", "c d")], (), None, counts_words=False, multi_reference=False))
+        assert str(caught.value).startswith(f"{store.folder}: a kept chunk is damaged (")
+        raise KeyboardInterrupt
+
+
+@pytest.mark.promise("hostile")
+def test_a_kept_chunk_of_no_translations_ends_in_an_error_that_names_its_folder(tmp_path: Path) -> None:
+    plan = Plan("translate", tmp_path / "out", {}, {}, seed=None)
+    with suppress(KeyboardInterrupt), open_chunk_store(plan) as store:
+        assert store is not None
+        translator = translation.ClusterTranslator(LocalSession(0, store), [], DecodingConfig(), "cpu", 1)
+        ((_, chunk),) = translator._chunks(["a b"], (None, None), [None, None])
+        store.write(chunk.key, kept())
+        (found,) = translator.translate(["a b"], (None, None), reporter=NullReporter())
+        assert found[0].text == "a b"
+        store.write(chunk.key, kept(translations=[[]]))
+        with pytest.raises(DataError, match=r"a kept chunk is damaged \(it has another number of lines\)") as caught:
+            list(translator.translate(["a b"], (None, None), reporter=NullReporter()))
+        assert str(caught.value).startswith(f"{store.folder}: ")
+        raise KeyboardInterrupt
 
 
 def kept(**changes: object) -> bytes:
@@ -110,7 +176,7 @@ def kept(**changes: object) -> bytes:
 
 @pytest.mark.promise("hostile")
 def test_chunks_of_translations_made_to_harm(tmp_path: Path) -> None:
-    assert translation._read_result(kept(), 1)[2] == 9
+    assert translation.read_result(kept(), 1)[2] == 9
     marker = tmp_path / "it ran"
     records: list[object] = [None, 3, "x", [], {}, {**GOOD, "more": 1}, {"text": "a"}]
     records += [{**GOOD, "text": text} for text in (None, 3, ["a"], "a\nb", "a\rb", "\ud800")]
@@ -123,6 +189,6 @@ def test_chunks_of_translations_made_to_harm(tmp_path: Path) -> None:
     cases += [kept(limit=each) for each in (None, "x", [])]
     cases += [kept(limit=0).replace(b'"limit": 0', b'"limit": 1e999')]
     for content in cases:
-        with pytest.raises(DataError, match="a kept chunk is damaged"):
-            translation._read_result(content, 1)
+        with pytest.raises(ValueError):
+            translation.read_result(content, 1)
     assert not marker.exists()

@@ -94,10 +94,13 @@ def test_a_node_of_a_cluster_encodes_the_tag_too(tmp_path: Path) -> None:
         [("a dog", "ein Hund"), ("", ""), ("the cat", "die Katze")],
     )
     columns = ([source for source, _ in rows], [target for _, target in rows])
-    ((source, _),) = read_columns(
-        encode_columns(str(made.path), made.fingerprint, (), "<BT>", [columns]), [3], counts_words=False
-    )
     pair = load_pair(tmp_path / "tokenizer")
+    ((source, _),) = read_columns(
+        encode_columns(str(made.path), made.fingerprint, (), "<BT>", [columns]),
+        [3],
+        (pair[0].vocab_size, pair[1].vocab_size),
+        counts_words=False,
+    )
     expected = encode_portion(rows, 0, select_source_tokenizer(pair[0], (), "<BT>"), pair[1], multi_reference=False)
     assert source[0].tolist() == expected.source.ids.tolist()
     assert source[1].tolist() == expected.source.lengths.tolist()
