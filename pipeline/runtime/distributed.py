@@ -83,8 +83,7 @@ class World:
             if self.is_main_process:
                 result = {"value": work()}
         except Exception as error:
-            exit_code = getattr(error, "exit_code", 74 if isinstance(error, OSError) else 1)
-            self.all_gather_object({"failed": str(error), "exit_code": exit_code})
+            self.all_gather_object({"failed": str(error), "exit_code": _exit_code_of(error)})
             raise
         first = self.all_gather_object(result)[0]
         if "failed" in first:
@@ -92,6 +91,26 @@ class World:
             failed.exit_code = first["exit_code"]
             raise failed
         return first["value"]
+
+    def run_on_every_rank(self, work: Callable[[], T]) -> T:
+        """Run `work`, which calls no other process, in each, and return its value; where it fails in some, all of them
+        end with the error of the first of those.
+        """
+        failed: Exception | None = None
+        try:
+            value = work()
+        except Exception as error:
+            failed = error
+        told = None if failed is None else {"failed": str(failed), "exit_code": _exit_code_of(failed)}
+        first = next((found for found in enumerate(self.all_gather_object(told)) if found[1] is not None), None)
+        if first is None:
+            return value
+        rank, outcome = first
+        if failed is not None and rank == self.rank:
+            raise failed
+        elsewhere = TfmError(outcome["failed"])
+        elsewhere.exit_code = outcome["exit_code"]
+        raise elsewhere from failed
 
     def barrier(self) -> None:
         """Wait until every process is here."""
@@ -106,6 +125,11 @@ class World:
             reason = str(error).partition("\n")[0].rpartition("] ")[2]
             gone = Stopped(f"another process of this training has ended ({reason}); the same command resumes it")
             raise mark_as_local(gone) from error
+
+
+def _exit_code_of(error: Exception) -> int:
+    """The exit code of a process that ends with an error."""
+    return getattr(error, "exit_code", 74 if isinstance(error, OSError) else 1)
 
 
 @contextmanager

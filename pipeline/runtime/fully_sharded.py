@@ -72,8 +72,15 @@ def local_shard(tensor: Tensor) -> Tensor:
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """Return all of a tensor; every process calls it for the same tensors in the same order."""
-    return tensor.full_tensor() if _is_distributed(tensor) else tensor  # type: ignore[attr-defined]
+    """Return all of a tensor; every process calls it for the same tensors in the same order.
+
+    Raises Stopped where another process has ended.
+    """
+    if not _is_distributed(tensor):
+        return tensor
+    with detect_lost_processes():
+        found: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]
+    return found
 
 
 def shard_like(local: Tensor, parameter: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ published model.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,8 @@ def train_and_publish(
         with raise_oom_as_data_error(
             lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
         ):
-            trainer = assemble(session, checkpoints, None if step is None else checkpoints.read(step))
+            found = None if step is None else world.run_on_every_rank(partial(checkpoints.read, step))
+            trainer = assemble(session, checkpoints, found)
         held.enter_context(close_trackers_on_failure(trainer.log))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (

@@ -16,6 +16,8 @@ from tests import hostile
 from tests.cli.user import RECIPE, tfm, write_corpora
 from tests.damage import DAMAGES, damaged, listing
 from tests.quick import NUM_THIRDS, third, thirds
+from tests.sharded_ranks import train_by_ranks
+from tests.tiny_training import MODEL, training
 from tfm.pipeline.runtime.fully_sharded import shard_of_rank
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _seal_document, part_file
 
@@ -199,3 +201,43 @@ def test_parts_that_lead_elsewhere(base: Path, checkpoint: Path) -> None:
     (checkpoint / last).unlink()
     (checkpoint / last).symlink_to(outside)
     assert last in refused(base, 73)
+
+
+SHARDED: dict[str, Any] = {
+    "shard": "full",
+    "ema": 0.9,
+    "max_steps": 4,
+    "save_every": 4,
+    "validation": {"every_steps": 4, "bleu": False},
+}
+
+
+@pytest.fixture(scope="module")
+def sharded(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training of two processes whose model is not published yet, and whose checkpoint each wrote a part of."""
+    out = tmp_path_factory.mktemp("sharded") / "out"
+    for code, text in train_by_ranks(dataset, out, training(**SHARDED), MODEL, SIZE, "float32"):
+        assert code == 0, text
+    shutil.rmtree(out / "model")
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("group", "rank", "kind"),
+    [("model", 0, "fewer rows"), ("model", 1, "nothing"), ("optimizer", 0, "half as exact"), ("ema", 1, "numbers")],
+)
+def test_a_part_made_to_harm_ends_every_process_with_the_same_line(
+    dataset: Path, sharded: Path, tmp_path: Path, group: str, rank: int, kind: str
+) -> None:
+    out = shutil.copytree(sharded, tmp_path / "out")
+    checkpoints = Checkpoints(out / "training" / "checkpoints")
+    folder = checkpoints.checkpoint_folder(checkpoints.steps()[-1])
+    whole, name = contents(folder), part_file(group, rank, SIZE)
+    write(folder, {**whole, name: b"" if kind == "nothing" else changed(whole[name], CHANGES[kind])})
+    config = training(**{**SHARDED, "max_steps": 6})
+    (code, said), other = train_by_ranks(dataset, out, config, MODEL, SIZE, "float32")
+    assert (code, said) == other
+    assert code == 65, said
+    assert said.count("\n") == 1, said
+    assert "checkpoints" in said

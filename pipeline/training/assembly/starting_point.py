@@ -170,9 +170,11 @@ def resumed_start(
         settings: the decisions of the first start.
         checkpoint: the checkpoint.
     """
-    return StartingPoint(
-        state, before=restore_progress(state, checkpoint, session.todo, settings, session.world.size), is_new=False
+    world = session.world
+    before = world.run_on_every_rank(  # each may read a part of its own
+        lambda: restore_progress(state, checkpoint, session.todo, settings, world.size)
     )
+    return StartingPoint(state, before=before, is_new=False)
 
 
 def shard_state(session: Session, state: TrainState, settings: ExecutionSettings, context: TaskContext) -> TrainState:
