@@ -7,12 +7,14 @@ their content, which come back in the order of the chunks.
 import itertools
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.cluster.authentication import capture_stderr, missing_token_problem, refused_token_problem
 from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, Stopped, TfmError
@@ -125,9 +127,10 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
         plan: of the artifact beside which results of chunks are kept until it is published; None to keep none.
 
     Raises:
-        RecipeError: Ray is not installed, or there is no cluster at the address.
+        RecipeError: Ray is not installed, there is no cluster at the address, or it refuses the token.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_COLOR_PREFIX", "0")
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -136,31 +139,41 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
         raise RecipeError(f"--cluster needs ray: {install_command('cluster')}") from None
     if address != AUTO:
         _check_cluster_answers(address)
-    _init_ray(ray, address)
-    try:
-        with open_chunk_store(plan) as store:
-            yield ClusterSession(ray, store)
-    finally:
-        ray.shutdown()
+    if problem := missing_token_problem(is_new_cluster=address == AUTO):
+        raise RecipeError(f"--cluster {address}: {problem}")
+    with redirect_stdout(sys.stderr):  # Ray prints there that a process was lost, amid what this command prints
+        _init_ray(ray, address)
+        try:
+            with open_chunk_store(plan) as store:
+                yield ClusterSession(ray, store)
+        finally:
+            ray.shutdown()
 
 
 def _init_ray(ray: Any, address: str) -> None:
     """Connect Ray, or start it: twice if need be, as it gives a node of a busy machine no more than half a minute."""
     attempts = 2 if address == AUTO else 1
     for attempt in range(1, attempts + 1):
+        said: list[str] = []
         try:
-            ray.init(
-                address="local" if address == AUTO else address,  # else Ray asks for clusters that may be dead
-                log_to_driver=False,
-                logging_level="error",
-                include_dashboard=None if address != AUTO else False,
-            )
-            return
+            with nullcontext(said) if address == AUTO else capture_stderr() as said:
+                ray.init(
+                    address="local" if address == AUTO else address,  # else Ray asks for clusters that may be dead
+                    log_to_driver=False,
+                    logging_level="error",
+                    include_dashboard=None if address != AUTO else False,
+                )
         except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
             ray.shutdown()
+            if (problem := refused_token_problem("".join(said))) is not None:
+                raise RecipeError(f"--cluster {address}: {problem}") from error
+            sys.stderr.writelines(said)
             if attempt == attempts:
                 reason = " ".join(str(error).split())
                 raise RecipeError(f"--cluster {address}: Ray does not start or answer ({reason:.200})") from error
+        else:
+            sys.stderr.writelines(said)
+            return
 
 
 def _check_cluster_answers(address: str) -> None:

@@ -104,8 +104,14 @@ def describe_best_trial(trials: Trials) -> str:
     return f"{best}, {running} running"
 
 
+def is_over(trials: Trials) -> bool:
+    """Whether every trial has ended and none is to begin: then there is no work for further processes."""
+    return all(each.state.is_finished() for each in trials.all()) and trials.stop_reason() is not None
+
+
 def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> None:
     """Run the same command in several processes, each a worker with its share of the processors, and wait for them.
+    None is started for a search that is over.
 
     Args:
         job: the job of the workers.
@@ -116,6 +122,9 @@ def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> N
         Stopped: a worker was stopped.
         TfmError: a worker failed.
     """
+    if is_over(job.trials):
+        run_worker(of)
+        return
     share = max(1, (os.cpu_count() or 1) // num_workers)
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
     command = [sys.executable, "-m", "tfm.cli.app", *arguments]
@@ -212,7 +221,8 @@ class SearchArguments:
 
 
 def run_workers_on_cluster(job: WorkerJob, place: SearchArguments, address: str, num_workers: int | None) -> None:
-    """Run workers on a cluster, whose nodes have the folder of the search under the same path, and wait for them.
+    """Run workers on a cluster, whose nodes have the folder of the search under the same path, and wait for them. No
+    cluster is started or asked for a search that is over.
 
     Args:
         job: the job of the workers.
@@ -224,6 +234,9 @@ def run_workers_on_cluster(job: WorkerJob, place: SearchArguments, address: str,
         Stopped: on SIGTERM, Ctrl-C or SIGHUP.
         TfmError: a worker failed.
     """
+    if is_over(job.trials):
+        run_worker(job)
+        return
     device = load_recipe(job.base, job.sets).training.device
     with connect(address) as cluster:
         needed = choose_resources(cluster, device)

@@ -60,6 +60,11 @@ def test_a_search_goes_on_where_it_stopped_and_shares_what_it_can(recipe: Path) 
     assert 1 <= len(whole) <= 2
     assert not list(Path("runs/some/trials").glob("*/translations"))  # no test set was touched
     assert open_artifact(Path("runs/some/search")).stage == "search"
+    for place in (("--workers", "3"), ("--cluster", "127.0.0.1:1")):  # it is over: nobody is started or asked
+        again = tfm("search", file, *QUICK, *place)
+        assert again.code == 0, again.err
+        assert "the search is over: 4 trials" in again.err
+        assert trials_of("some") == trials
 
 
 @pytest.mark.slow

@@ -79,6 +79,41 @@ def test_a_smoke_test_of_ray(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_token_is_asked_for_and_the_right_one_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpora(tmp_path)
+    pairs = [word for split in ("train", "valid", "test") for word in (f"--{split}", f"{split}.de", f"{split}.en")]
+    run("tokenize", "train.de", "train.en", "--kind", "word", "--out", "tokenizer", folder=tmp_path)
+    command = "preprocess", *pairs, "--tokenizer", "tokenizer", "--batch-tokens", "256", "--out", "out", "--cluster"
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef" * 4, "utf-8")
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+    with ray_nodes(1) as nodes:
+
+        def refused() -> str:
+            process = start(*command, nodes.address, folder=tmp_path)
+            out, err = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 2, err
+            assert out == ""
+            assert err.count("\n") == 1, err
+            return err
+
+        monkeypatch.setenv("RAY_AUTH_TOKEN", "fedcba9876543210" * 4)
+        assert "the cluster refuses the token of RAY_AUTH_TOKEN; put what" in refused()
+        monkeypatch.delenv("RAY_AUTH_TOKEN")
+        monkeypatch.delenv("RAY_AUTH_TOKEN_PATH")
+        assert "RAY_AUTH_MODE=token, and there is no token; put what" in refused()
+        monkeypatch.delenv("RAY_AUTH_MODE")
+        assert "the cluster asks for a token; set RAY_AUTH_MODE=token, and put what" in refused()
+        monkeypatch.setenv("RAY_AUTH_MODE", "token")
+        monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        run(*command, nodes.address, folder=tmp_path)
+    assert (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_every_chunk_is_computed_once(number: int, tmp_path: Path) -> None:
     with ray_nodes(number) as nodes:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,20 +80,54 @@ def test_a_run_that_loses_its_process_goes_on_elsewhere(tmp_path: Path) -> None:
         assert one == other
 
 
-def test_a_search_has_the_trials_of_one_machine(tmp_path: Path) -> None:
+def write_search(folder: Path, trials: int) -> None:
+    """Write corpora, a recipe, and a search for the peak of its learning rate."""
+    folder.mkdir()
+    write_recipe(folder)
     space = '"training.schedule.peak" = { low = 1e-4, high = 1e-2, log = true }'
-    text = f'[search]\nname = "s"\nbase = "tiny.toml"\nmethod = "random"\ntrials = 5\n[search.space]\n{space}\n'
-    values = {}
+    text = f'[search]\nname = "s"\nbase = "tiny.toml"\nmethod = "random"\ntrials = {trials}\n[search.space]\n{space}\n'
+    (folder / "s.toml").write_text(text, "utf-8")
+
+
+def found_trials(folder: Path) -> dict[int, list[Any]]:
+    """What does not depend on the time that a trial took, by its number."""
+    found = json.loads((folder / "runs" / "s" / "search" / "trials.json").read_bytes())
+    return {each["number"]: [each[name] for name in SAME_OF_TRIALS] for each in found["trials"]}
+
+
+SAME_OF_TRIALS = "configuration", "ended", "value", "values", "validations", "updates"
+
+
+def test_a_search_has_the_trials_of_one_machine(tmp_path: Path) -> None:
     with ray_nodes(2) as nodes:
         for place, more in (("here", ()), ("cluster", ("--cluster", nodes.address))):
-            (tmp_path / place).mkdir()
-            write_recipe(tmp_path / place)
-            (tmp_path / place / "s.toml").write_text(text, "utf-8")
+            write_search(tmp_path / place, 5)
             run("search", "s.toml", "--set", "training.max_steps=20", *more, folder=tmp_path / place)
-            found = json.loads((tmp_path / place / "runs" / "s" / "search" / "trials.json").read_bytes())
-            values[place] = {each["number"]: each["value"] for each in found["trials"]}
-    assert len(values["here"]) == 5
-    assert values["here"] == values["cluster"]
+    found = found_trials(tmp_path / "here")
+    assert len(found) == 5
+    assert found_trials(tmp_path / "cluster") == found
+
+
+@pytest.mark.promise("killed")
+def test_a_search_that_loses_a_worker_has_the_trials_of_one_machine_and_prints_them_alone(tmp_path: Path) -> None:
+    words = "search", "s.toml", "--set", "training.max_steps=100", "--json"
+    for place in ("here", "cluster"):
+        write_search(tmp_path / place, 4)
+    run(*words, folder=tmp_path / "here")
+    folder = tmp_path / "cluster"
+    with ray_nodes(2) as nodes:
+        on_cluster = *words, "--cluster", nodes.address
+        process = start(*on_cluster, folder=folder)
+        kill_process(folder / "runs" / "s" / "trials" / "0000", nodes, process)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert "A worker died" in err
+    assert len(json.loads(out)["trials"]) == 4
+    assert found_trials(folder) == found_trials(tmp_path / "here")
+    for more in ((), ("--report",)):  # it is over: the cluster, which is gone, is not asked
+        again = start(*on_cluster, *more, folder=folder)
+        assert again.communicate(timeout=PATIENCE)[0] == out
+        assert again.returncode == 0
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,93 @@
+"""Ray's tokens: whoever has none, or a wrong one, is told the cause and the remedy before or after Ray's own try."""
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MODE_ENV_VAR = "RAY_AUTH_MODE"
+TOKEN_ENV_VAR = "RAY_AUTH_TOKEN"
+TOKEN_PATH_ENV_VAR = "RAY_AUTH_TOKEN_PATH"
+TOKEN_MODE = "token"
+MAX_STDERR_BYTES = 1 << 20
+REFUSAL = re.compile("Unauthenticated|InvalidAuthToken")
+"""The words of a cluster that refuses a connection for its token."""
+TOKEN_TEXT = "what `ray get-auth-token` prints where the cluster was started"
+
+
+def default_token_file() -> Path:
+    """The file in which Ray keeps the token of a user."""
+    return Path.home() / ".ray" / "auth_token"
+
+
+def missing_token_problem(*, is_new_cluster: bool) -> str | None:
+    """Return why Ray finds no token where it needs one; None if it finds one, or needs none.
+
+    Args:
+        is_new_cluster: whether a cluster is started on this machine, for which Ray makes a token where there is none.
+    """
+    mode = os.environ.get(MODE_ENV_VAR)
+    is_asked_for = is_new_cluster if mode is None else mode.lower() == TOKEN_MODE
+    if not is_asked_for or os.environ.get(TOKEN_ENV_VAR):
+        return None
+    if path := os.environ.get(TOKEN_PATH_ENV_VAR):
+        remedy = "unset it" if is_new_cluster else f"put {TOKEN_TEXT} there"
+        return None if _has_text(Path(path)) else f"{TOKEN_PATH_ENV_VAR}: {path:.200} holds no token; {remedy}"
+    if is_new_cluster or _has_text(default_token_file()):
+        return None
+    return f"{MODE_ENV_VAR}={TOKEN_MODE}, and there is no token; put {TOKEN_TEXT} into {default_token_file()}"
+
+
+def refused_token_problem(said: str) -> str | None:
+    """Return why a cluster refused the connection, where that was for the token; else None.
+
+    Args:
+        said: what Ray wrote to stderr meanwhile.
+    """
+    if REFUSAL.search(said) is None:
+        return None
+    source = _token_source()
+    if os.environ.get(MODE_ENV_VAR, "").lower() == TOKEN_MODE:
+        return f"the cluster refuses the token of {source}; put {TOKEN_TEXT} there"
+    more = f"put {TOKEN_TEXT} into {default_token_file()}" if source is None else f"that of {source} is then sent"
+    return f"the cluster asks for a token; set {MODE_ENV_VAR}={TOKEN_MODE}, and {more}"
+
+
+def _token_source() -> str | None:
+    """The place from which Ray takes the token; None where there is none."""
+    if os.environ.get(TOKEN_ENV_VAR):
+        return TOKEN_ENV_VAR
+    if path := os.environ.get(TOKEN_PATH_ENV_VAR):
+        return f"{TOKEN_PATH_ENV_VAR} ({path:.200})"
+    return str(default_token_file()) if _has_text(default_token_file()) else None
+
+
+def _has_text(file: Path) -> bool:
+    try:
+        with open(file, "rb") as stream:
+            return bool(stream.read(1))
+    except OSError:
+        return False
+
+
+@contextmanager
+def capture_stderr() -> Iterator[list[str]]:
+    """Keep what this process writes to file descriptor 2 while the body runs, as Ray's C++ does; yields a list that
+    has it afterwards.
+    """
+    said: list[str] = []
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as kept:
+        before = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield said
+        finally:
+            sys.stderr.flush()
+            os.dup2(before, 2)
+            os.close(before)
+            kept.seek(0)
+            said.append(kept.read(MAX_STDERR_BYTES).decode(errors="replace"))
