@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ MODE_ENV_VAR = "RAY_AUTH_MODE"
 TOKEN_ENV_VAR = "RAY_AUTH_TOKEN"
 TOKEN_PATH_ENV_VAR = "RAY_AUTH_TOKEN_PATH"
 TOKEN_MODE = "token"
+TOKEN_BYTES = 32
 MAX_STDERR_BYTES = 1 << 20
 REFUSAL = re.compile("Unauthenticated|InvalidAuthToken")
 """The words of a cluster that refuses a connection for its token."""
@@ -23,15 +25,21 @@ def default_token_file() -> Path:
     return Path.home() / ".ray" / "auth_token"
 
 
+def provide_token() -> None:
+    """Give a cluster that this process starts a token of its own, where there is none: Ray would write one into the
+    home folder, which may not be writable, and every cluster that is started later would ask for that.
+    """
+    if _token_source() is None and _asks_for_token(is_new_cluster=True):
+        os.environ[TOKEN_ENV_VAR] = secrets.token_hex(TOKEN_BYTES)
+
+
 def missing_token_problem(*, is_new_cluster: bool) -> str | None:
     """Return why Ray finds no token where it needs one; None if it finds one, or needs none.
 
     Args:
-        is_new_cluster: whether a cluster is started on this machine, for which Ray makes a token where there is none.
+        is_new_cluster: whether a cluster is started on this machine, which has a token in any case.
     """
-    mode = os.environ.get(MODE_ENV_VAR)
-    is_asked_for = is_new_cluster if mode is None else mode.lower() == TOKEN_MODE
-    if not is_asked_for or os.environ.get(TOKEN_ENV_VAR):
+    if not _asks_for_token(is_new_cluster=is_new_cluster) or os.environ.get(TOKEN_ENV_VAR):
         return None
     if path := os.environ.get(TOKEN_PATH_ENV_VAR):
         remedy = "unset it" if is_new_cluster else f"put {TOKEN_TEXT} there"
@@ -54,6 +62,12 @@ def refused_token_problem(said: str) -> str | None:
         return f"the cluster refuses the token of {source}; put {TOKEN_TEXT} there"
     more = f"put {TOKEN_TEXT} into {default_token_file()}" if source is None else f"that of {source} is then sent"
     return f"the cluster asks for a token; set {MODE_ENV_VAR}={TOKEN_MODE}, and {more}"
+
+
+def _asks_for_token(*, is_new_cluster: bool) -> bool:
+    """Whether Ray uses a token: one that it starts does, since Ray 2.59, unless it is told otherwise."""
+    mode = os.environ.get(MODE_ENV_VAR)
+    return is_new_cluster if mode is None else mode.lower() == TOKEN_MODE
 
 
 def _token_source() -> str | None:

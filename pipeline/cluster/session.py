@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tfm.pipeline.artifacts.artifact import Plan
-from tfm.pipeline.cluster.authentication import capture_stderr, missing_token_problem, refused_token_problem
+from tfm.pipeline.cluster.authentication import (
+    capture_stderr,
+    missing_token_problem,
+    provide_token,
+    refused_token_problem,
+)
 from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, Stopped, TfmError
@@ -141,6 +146,8 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
         _check_cluster_answers(address)
     if problem := missing_token_problem(is_new_cluster=address == AUTO):
         raise RecipeError(f"--cluster {address}: {problem}")
+    if address == AUTO:
+        provide_token()
     with redirect_stdout(sys.stderr):  # Ray prints there that a process was lost, amid what this command prints
         _init_ray(ray, address)
         try:

@@ -67,8 +67,11 @@ def same_artifact(one: Path, other: Path) -> None:
     assert not list(other.parent.glob(f".{other.name}.chunks"))
 
 
-def test_a_smoke_test_of_ray(tmp_path: Path) -> None:
+def test_a_smoke_test_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="needs the extra cluster")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
     write_corpora(tmp_path)
     pairs = [word for split in ("train", "valid", "test") for word in (f"--{split}", f"{split}.de", f"{split}.en")]
     run("tokenize", "train.de", "train.en", "--kind", "word", "--out", "tokenizer", folder=tmp_path)
@@ -76,6 +79,7 @@ def test_a_smoke_test_of_ray(tmp_path: Path) -> None:
     run(*command, "--out", "one", folder=tmp_path)
     run(*command, "--out", "other", "--cluster", "auto", folder=tmp_path)
     same_artifact(tmp_path / "one", tmp_path / "other")
+    assert not (tmp_path / ".ray").exists()  # a token there would be asked for by every cluster that is started later
 
 
 @pytest.mark.slow

@@ -22,7 +22,8 @@ ENV_VARS = authentication.MODE_ENV_VAR, authentication.TOKEN_ENV_VAR, authentica
 def default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The default file of the token, which is not there; nor is any of Ray's variables."""
     for name in ENV_VARS:
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that it is afterwards as it was, whoever sets it
+        monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".ray").mkdir()
     return tmp_path / ".ray" / "auth_token"
@@ -95,6 +96,23 @@ def test_stderr_is_kept_and_the_descriptor_given_back(capfd: pytest.CaptureFixtu
     assert kept == ["of C++\n"]
     os.write(2, b"later\n")
     assert capfd.readouterr().err == "later\n"
+
+
+def test_a_cluster_of_this_machine_has_a_token_of_its_own(default: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = []
+    for name, value in (("RAY_AUTH_MODE", "disabled"), ("RAY_AUTH_TOKEN_PATH", str(default)), ("", "")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name or "RAY_AUTH_MODE", value or "token")
+            authentication.provide_token()
+            tokens.append(os.environ.pop("RAY_AUTH_TOKEN", None))
+    assert tokens[:2] == [None, None]
+    assert len(str(tokens[2])) == 64
+    authentication.provide_token()
+    assert os.environ.pop("RAY_AUTH_TOKEN") not in tokens
+    assert not default.exists()
+    default.write_text(SECRET, "utf-8")
+    authentication.provide_token()
+    assert "RAY_AUTH_TOKEN" not in os.environ
 
 
 def ray_that(init: Callable[[], None]) -> Any:
