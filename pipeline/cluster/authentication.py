@@ -21,8 +21,8 @@ TOKEN_TEXT = "what `ray get-auth-token` prints where the cluster was started"
 
 
 def default_token_file() -> Path:
-    """The file in which Ray keeps the token of a user."""
-    return Path.home() / ".ray" / "auth_token"
+    """The file in which Ray keeps the token of a user; one that is not there for a user without a home folder."""
+    return Path(os.path.expanduser("~/.ray/auth_token"))
 
 
 def provide_token() -> None:
