@@ -123,7 +123,7 @@ def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> N
         TfmError: a worker failed.
     """
     if is_over(job.trials):
-        run_worker(of)
+        run_worker(job)
         return
     share = max(1, (os.cpu_count() or 1) // num_workers)
     environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share))}
