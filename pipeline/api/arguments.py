@@ -56,12 +56,14 @@ def check_folder(folder: object, what: str) -> Path:
 
     Raises:
         TypeError: the argument is no path.
-        RecipeError: the argument is empty, which to a path is the working folder.
+        RecipeError: the argument is empty, which to a path is the working folder, or has a null character.
     """
     if not isinstance(folder, str | os.PathLike) or isinstance(os.fspath(folder), bytes):
         raise TypeError(f"{what} is {type(folder).__name__}: give a str or a Path")
     if not os.fspath(folder):
         raise RecipeError(f'{what} is empty: give the name of a folder; the working folder is "."')
+    if "\0" in os.fspath(folder):
+        raise RecipeError(f"{what} {os.fspath(folder)!r} has a null character, which no name of a folder has")
     return Path(folder)
 
 

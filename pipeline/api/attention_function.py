@@ -72,9 +72,10 @@ def attention(
     Raises:
         DataError: shapes do not fit, or a query may attend to no key.
         RecipeError: there is no score of that name without weights.
+        TypeError: query, key or value is no array of numbers.
     """
-    given = np.asarray(query, np.float64)
-    queries, keys, values = np.atleast_2d(given), np.asarray(key, np.float64), np.asarray(value, np.float64)
+    given, keys, values = _numbers(query, "query"), _numbers(key, "key"), _numbers(value, "value")
+    queries = np.atleast_2d(given)
     if keys.ndim != 2 or queries.ndim != 2 or queries.shape[1] != keys.shape[1] or len(keys) != len(values):
         shapes = f"query {given.shape}, key {keys.shape}, value {values.shape}"
         raise DataError(f"attention: shapes do not fit ({shapes}): give (T, K), (S, K) and (S, V)")
@@ -89,6 +90,14 @@ def attention(
     one_query = given.ndim == 1
     mixed: Floats = weights @ values
     return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)
+
+
+def _numbers(given: ArrayLike, what: str) -> Floats:
+    """The argument as an array. Raises TypeError for what is no numbers, or rows of several lengths."""
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"attention: {what} is no array of numbers: {error}") from error
 
 
 def _attention_logits(queries: Floats, keys: Floats, score: str | AttentionScoreFunction) -> Floats:

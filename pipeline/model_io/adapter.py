@@ -12,7 +12,7 @@ from torch import Tensor
 from tfm.data.errors import DataError, validation_problem
 from tfm.data.json_documents import read_json
 from tfm.model.layers.lora import merge_adapters
-from tfm.pipeline.model_io.weight_files import read_shapes
+from tfm.pipeline.model_io.weight_files import name_for_safetensors, read_shapes
 
 WEIGHTS_FILE, SETTINGS_FILE = "adapter.safetensors", "adapter.json"
 
@@ -62,4 +62,4 @@ def merge_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict
     except ValidationError as error:
         raise DataError(f"not an adapter: {validation_problem(error)}", file=shown / SETTINGS_FILE) from error
     read_shapes(folder / WEIGHTS_FILE)  # which bounds what is made of its header
-    return merge_adapters(weights, load_file(folder / WEIGHTS_FILE), about.factor)
+    return merge_adapters(weights, load_file(name_for_safetensors(folder / WEIGHTS_FILE)), about.factor)

@@ -26,7 +26,7 @@ from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.pipeline.model_io.adapter import merge_adapter
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.model_folder import read_guided_alignment
-from tfm.pipeline.model_io.weight_files import Shapes, read_shapes
+from tfm.pipeline.model_io.weight_files import Shapes, name_for_safetensors, read_shapes
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
 
@@ -211,7 +211,7 @@ def _read_model_parts(
         images = read_images(config, folder, shown)
         wanted = shapes_of(config, **sizes, image=image_shape(images))
         check_shapes_match(wanted, read_shapes(folder / "model.safetensors"), shown)
-        weights = merge_adapter(folder, load_file(folder / "model.safetensors"), shown)
+        weights = merge_adapter(folder, load_file(name_for_safetensors(folder / "model.safetensors")), shown)
         return config, (source, target), weights, images
     except ValidationError as error:
         raise DataError(f"not a model: {validation_problem(error)}", file=shown / "config.json") from error

@@ -15,7 +15,7 @@ from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.weights import UnsupportedModelError
 from tfm.pipeline.artifacts.manifest import Manifest
-from tfm.pipeline.model_io.weight_files import check_header
+from tfm.pipeline.model_io.weight_files import check_header, name_for_safetensors
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
 
 WEIGHTS_FILE = "model.safetensors"
@@ -59,7 +59,7 @@ def read_model_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool])
             raise UnsupportedModelError
         source, target = load_tokenizer_pair(manifest.folder)
         check_header(manifest.folder / WEIGHTS_FILE)
-        weights = load_file(manifest.folder / WEIGHTS_FILE)
+        weights = load_file(name_for_safetensors(manifest.folder / WEIGHTS_FILE))
     except (ValidationError, OSError, ValueError, TypeError, SafetensorError):  # TypeError: numpy does not know bf16
         raise UnsupportedModelError from None
     if any(each.dtype != np.float32 for each in weights.values()):

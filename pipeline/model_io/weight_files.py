@@ -1,5 +1,6 @@
 """Safetensors files that somebody else may have sent: their headers, before any tensor is read."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -10,6 +11,15 @@ from tfm.data.safe_files import open_regular_file
 
 MAX_HEADER_BYTES = 16 * 2**20
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
+
+
+def name_for_safetensors(file: Path) -> str:
+    """The path of a file as safetensors takes it, in UTF-8: relative where the working folder's name is not."""
+    try:
+        os.fspath(file).encode()
+    except UnicodeEncodeError:
+        return os.path.relpath(file)
+    return os.fspath(file)
 
 
 def check_header(file: Path) -> None:
@@ -27,6 +37,8 @@ def read_shapes(file: Path) -> Shapes:
 def read_tensor_specs(file: Path) -> Mapping[str, tuple[tuple[int, ...], str]]:
     """The shape and the type, as safetensors spells it, of each tensor in a file, of which only the header is read."""
     check_header(file)
-    with safe_open(file, "pt") as found:  # which refuses shapes that are not those of the bytes that are there
+    with safe_open(
+        name_for_safetensors(file), "pt"
+    ) as found:  # which refuses shapes that are not those of the bytes that are there
         parts = {name: found.get_slice(name) for name in found.keys()}  # noqa: SIM118
         return {name: (tuple(part.get_shape()), str(part.get_dtype())) for name, part in parts.items()}

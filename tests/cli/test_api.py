@@ -3,7 +3,11 @@
 import gzip
 import json
 import math
+import os
+import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,3 +139,30 @@ def test_where_there_is_nothing_that_is_said(tmp_path: Path) -> None:
         in_python.load(tmp_path / "none")
     with pytest.raises(in_python.TfmError, match="has no model yet"):
         in_python.read_run(tmp_path)
+
+
+def test_sources_that_the_model_cannot_read_are_said_where_translations_are_scored(
+    model: in_python.Model, caplog: pytest.LogCaptureFixture
+) -> None:
+    model.score(["안녕 하세요"], ["one"])
+    assert "1 of 1 source consists by half or more of what the model's vocabulary lacks" in caplog.text
+
+
+def test_what_is_no_folder_and_what_is_no_number_is_said() -> None:
+    for read in (in_python.load, in_python.read_run):
+        with pytest.raises(in_python.TfmError, match="has a null character, which no name"):
+            read("a\0b")
+    wrong: list[Any] = ["a", [[1.0], [1.0, 2.0]], [{}]]
+    for given in wrong:
+        with pytest.raises(TypeError, match="attention: key is no array of numbers"):
+            in_python.attention([[1.0]], given, [[1.0]])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have names of folders in UTF-8 alone")
+def test_a_model_is_read_in_a_working_folder_whose_name_is_not_utf8(
+    stages: Stages, model: in_python.Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / os.fsdecode(b"caf\xe9")
+    shutil.copytree(model.folder, place / "model")
+    monkeypatch.chdir(place)
+    assert in_python.load("model").translate(["eins"]) == model.translate(["eins"])

@@ -26,6 +26,7 @@ from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_pieces
 from tfm.pipeline.model_io.loaded_model import check_shapes_match, save_network, shapes_of
 from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.weight_files import name_for_safetensors
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import ABILITIES
 from tfm.tokenizer.tokenizer import save_pair
@@ -146,5 +147,5 @@ def _load_weights(received: Snapshot) -> StateDict:
     """Every weight in the folder, in fp32."""
     found: dict[str, Tensor] = {}
     for file in received.weight_files():
-        found |= load_file(file)
+        found |= load_file(name_for_safetensors(file))
     return {name: each.float() if each.is_floating_point() else each for name, each in found.items()}
