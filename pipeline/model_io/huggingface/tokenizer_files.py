@@ -19,6 +19,8 @@ from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 LINE_BREAK = "\n"
+MARIAN_BEGIN = "<begin>"
+"""The token before a target, behind all pieces: it is in no vocab.json, so that its text has to be given."""
 
 
 def write_tokenizer(
@@ -83,9 +85,12 @@ def write_marian_tokenizers(folder: Path, config: ModelConfig, source: Tokenizer
     for side, tokenizer in ("source", source), ("target", target):
         (folder / f"{side}.spm").write_bytes(build_sentencepiece_model(tokenizer))
     (folder / "vocab.json").write_text(_dump_json(sentencepiece_ids(source)), encoding="utf-8")
+    flags = dict.fromkeys(("lstrip", "rstrip", "normalized", "single_word"), False)
     settings = {
         "tokenizer_class": "MarianTokenizer",
         "model_max_length": max_text_pieces(config),
+        "bos_token": MARIAN_BEGIN,  # which begins what `generate` returns, and is left out of its text
+        "added_tokens_decoder": {str(source.vocab_size): {"content": MARIAN_BEGIN, "special": True, **flags}},
         "pad_token": PAD,
         "unk_token": UNK,
         "eos_token": EOS,
