@@ -78,7 +78,7 @@ def run_tfm_inspect(dataset: Path) -> None:
     import time
 
     from bench.processes import run_tfm
-    from tfm.pipeline.artifacts.files import MIN_AGE_NS
+    from tfm.pipeline.artifacts.files import MIN_CACHEABLE_AGE_NS
 
-    time.sleep(1.1 * MIN_AGE_NS / 1e9)
+    time.sleep(1.1 * MIN_CACHEABLE_AGE_NS / 1e9)
     run_tfm("inspect", dataset)

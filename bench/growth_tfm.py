@@ -79,12 +79,12 @@ def main(asked: dict[str, Any]) -> None:
 def epoch_pause(dataset: Path, model: Any, training: Any) -> float:
     """The seconds from the last batch of an epoch to the first of the next."""
     from tfm.data.artifact_tokenizers import load_tokenizer_pair
-    from tfm.pipeline.tasks.registry import task_of
+    from tfm.pipeline.tasks.registry import make_task
     from tfm.pipeline.tasks.task import TaskContext
     from tfm.pipeline.training.session import read_data
 
     data = read_data(dataset)
-    task = task_of(TaskContext(training, model, *load_tokenizer_pair(data.tokenizer_folder), data.batch_tokens))
+    task = make_task(TaskContext(training, model, *load_tokenizer_pair(data.tokenizer_folder), data.batch_tokens))
     epochs = task.epochs(data.train, data.batch_tokens, 1)
     task.batch(data.train, epochs(0)[0])
     began = time.perf_counter()

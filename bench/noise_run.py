@@ -22,7 +22,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.runtime.threads import cpu_seconds
 from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.registry import score_texts
-from tfm.pipeline.tasks.abilities import ABILITIES, task_evaluation_config
+from tfm.pipeline.tasks.abilities import TASK_SPECS, task_evaluation_config
 
 
 def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[str, Any]:
@@ -35,8 +35,8 @@ def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[st
     data = read_artifact(run / "dataset", lambda _: load_dataset(run / "dataset"), "preprocess")
     sources, references = next(iter(data.tests.values())).texts()
     task = loaded.config.task
-    decoding = DecodingConfig(beam=beam) if ABILITIES[task].translates else DecodingConfig()  # a label needs none
-    figure = ABILITIES[task].figures[0]
+    decoding = DecodingConfig(beam=beam) if TASK_SPECS[task].translates else DecodingConfig()  # a label needs none
+    figure = TASK_SPECS[task].figures[0]
     config = task_evaluation_config(task, EvaluationConfig.model_validate({"metrics": (figure,)}))
     scores, seconds = list[list[float]](), list[float]()
     for rate in rates:

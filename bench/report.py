@@ -8,7 +8,7 @@ from pathlib import Path
 from bench import compare
 from bench.compare import Contestant, Figures
 from tfm.cli.console import make_reporter
-from tfm.pipeline.artifacts.provenance import git_commit, hardware, versions
+from tfm.pipeline.artifacts.provenance import describe_hardware, git_commit, package_versions
 from tfm.pipeline.runtime.progress import Reporter
 
 Extra = Mapping[str, Mapping[str, object]]
@@ -46,7 +46,7 @@ def write_json(file: Path | None, bench: str, options: Mapping[str, object], fou
     """What a bench was asked and found, and on which machine, where a file was asked for."""
     if file is None:
         return
-    where = {"hardware": hardware(), "versions": versions(), "commit": git_commit()}
+    where = {"hardware": describe_hardware(), "versions": package_versions(), "commit": git_commit()}
     content = {"bench": bench, "options": dict(options), **where, "found": found}
     file.write_text(json.dumps(content, indent=2, default=str) + "\n", encoding="utf-8")
 

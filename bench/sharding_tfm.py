@@ -14,7 +14,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.training.loop import Trainer
-from tfm.pipeline.training.update import Update
+from tfm.pipeline.training.update import UpdateSums
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -41,7 +41,7 @@ def main(asked: dict[str, Any]) -> None:
     size: list[int] = []
     log_update = Trainer.log_update
 
-    def note(trainer: Trainer, update: Update, *rest: Any) -> None:
+    def note(trainer: Trainer, update: UpdateSums, *rest: Any) -> None:
         log_update(trainer, update, *rest)
         times.append(time.perf_counter())
         tokens.append(update.tokens)

@@ -14,7 +14,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.tasks.registry import task_of
+from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.word2vec import Word2vecGradients, initialize_as_word2vec
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
@@ -28,7 +28,7 @@ def main(asked: dict[str, Any]) -> None:
     config, training = ModelConfig.model_validate(asked["model"]), TrainingConfig.model_validate(asked["training"])
     data = load_dataset(Path(asked["dataset"]))
     pair = load_tokenizer_pair(data.tokenizer_folder)
-    task = task_of(TaskContext(training, config, *pair, data.batch_tokens, 1))
+    task = make_task(TaskContext(training, config, *pair, data.batch_tokens, 1))
     model: Any = build(config, source_vocab=pair[0].vocab_size, target_vocab=pair[1].vocab_size, seed=SEED)
     task.prepare_model(model, data)
     initialize_as_word2vec(model)
@@ -41,7 +41,7 @@ def main(asked: dict[str, Any]) -> None:
         for rows in epochs(number):
             step += 1
             set_learning_rate(optimizer, asked["peak"] * (1 - step / num_steps))
-            updates.start_gradient([rows], step, stop=False).read()
+            updates.start_gradient([rows], step, stop=False).wait_for_update_sums()
             total += int(data.train.target_lengths[rows].sum())
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     assert np.isfinite(model.table.weight.detach().numpy()).all()

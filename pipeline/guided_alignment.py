@@ -1,7 +1,7 @@
 """Settings that do not go together with `training.guided_alignment`, which trains a head to align."""
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -15,7 +15,7 @@ def guided_alignment_problem(training: TrainingConfig, model: ModelConfig) -> st
     guide = training.guided_alignment
     if guide is None:
         return None
-    if model.architecture != "transformer" or not ABILITIES[model.task].translates:
+    if model.architecture != "transformer" or not TASK_SPECS[model.task].translates:
         return (
             "training.guided_alignment trains a head of a Transformer's cross-attention: it is for "
             f'model.architecture = "transformer" and model.task = "translation", not "{model.architecture}" and '

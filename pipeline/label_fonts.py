@@ -11,7 +11,7 @@ DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib
 MAX_FONTS = 5  # a picture is seldom of more scripts
 
 
-def font_style(texts: Iterable[str]) -> dict[str, Any]:
+def font_rc_params(texts: Iterable[str]) -> dict[str, Any]:
     """The settings for matplotlib's `rc_context` with which texts are drawn; none where its own font has them all."""
     families, _ = _choose_fonts(frozenset("".join(texts)))
     return {"font.family": list(families)} if len(families) > 1 else {}

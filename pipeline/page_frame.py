@@ -74,7 +74,7 @@ def escape_html(text: str) -> str:
     return escape(escape_unprintable(text))
 
 
-def text_as_html(text: str) -> str:
+def escape_corpus_text(text: str) -> str:
     """Text of a corpus as HTML. Joiners, marks and spaces of its language stay what they are; what controls a terminal,
     breaks a line or turns the direction of what comes after it is spelled out."""
     return escape(escape_control_characters(text, keep="\t"))

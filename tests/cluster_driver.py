@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tfm.pipeline.artifacts.artifact import Plan
-from tfm.pipeline.cluster.session import Chunk, connect
+from tfm.pipeline.cluster.session import ComputeChunk, connect_to_cluster
 
 
 def compute(number: int, folder: str, seconds: float) -> bytes:
@@ -27,8 +27,8 @@ def run(address: str, folder: Path, count: int, seconds: float) -> None:
     traces = folder / "traces"
     traces.mkdir(exist_ok=True)
     plan = Plan("preprocess", folder / "artifact", {}, {}, seed=None)
-    with connect(address, plan) as session:
-        chunks = ((number, Chunk(str(number), (number, str(traces), seconds))) for number in range(count))
+    with connect_to_cluster(address, plan) as session:
+        chunks = ((number, ComputeChunk(str(number), (number, str(traces), seconds))) for number in range(count))
         results = list(session.map_in_order(compute, chunks))
     (folder / "results").write_text("".join(f"{number} {result.decode()}\n" for number, result in results), "utf-8")
 

@@ -14,7 +14,7 @@ import torch
 
 from tests.tiny_model import TEXTS
 from tfm.pipeline.model_io.huggingface.importing import import_model
-from tfm.pipeline.model_io.huggingface.weights import deinterleave
+from tfm.pipeline.model_io.huggingface.weights import deinterleaving_permutation
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -137,7 +137,7 @@ def taken(folder: Path) -> LoadedModel:
 def rows_of(ours: LoadedModel, theirs: Any) -> list[int]:
     """By our id the row there, told by the table of the input, whose rows all differ."""
     table, own = theirs.get_input_embeddings().weight.detach(), ours.model.target_embedding.table.weight.detach()
-    own = own[:, deinterleave(own.shape[1])]
+    own = own[:, deinterleaving_permutation(own.shape[1])]
     return [int((table - each).abs().sum(1).argmin()) for each in own]
 
 

@@ -22,7 +22,7 @@ from tests.tiny_training import MODEL, run
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import TfmError, is_local_error
 from tfm.pipeline.model_io.loaded_model import save_model
-from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
 from tfm.pipeline.training.checkpoints import checkpoint
@@ -241,7 +241,7 @@ class Spoil:
             if spoilt and not self.room:
                 raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
             found = real(self_, model, batch)
-            return Loss(found.sum * float("inf"), found.nll, found.count) if spoilt else found
+            return LossSums(found.sum * float("inf"), found.nll, found.count) if spoilt else found
 
         Translation.loss = loss  # type: ignore[method-assign]
 

@@ -16,12 +16,21 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from tests.cli.user import start
-from tfm.pipeline.serving.access import Access, ApiKey
+from tfm.pipeline.serving.access import AccessControl, ApiKey
 from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel
 from tfm.pipeline.serving.detection import Detector
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
-from tfm.pipeline.serving.dispatch.messages import Answer, Cancel, Load, Loaded, ModelVersion, Part, Query, QueryBatch
+from tfm.pipeline.serving.dispatch.messages import (
+    Answer,
+    AnswerPart,
+    CancelQuery,
+    LoadModel,
+    LoadResult,
+    ModelVersion,
+    Query,
+    QueryBatch,
+)
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.logs import Log
 from tfm.tokenizer.config import TokenizerConfig
@@ -67,16 +76,16 @@ class StandIn:
     is_closed: bool = False
 
     def send(self, message: Any) -> None:
-        if isinstance(message, Load):
-            self.on_replies([Loaded(message.version.key)])
-        elif isinstance(message, Cancel):
+        if isinstance(message, LoadModel):
+            self.on_replies([LoadResult(message.version.key)])
+        elif isinstance(message, CancelQuery):
             self.cancelled.append(message.number)
         elif isinstance(message, QueryBatch):
             for number, query in message.queries:
                 self.asked.append(query)
                 if self.holds:
                     if query.kind == "generate":
-                        self.on_replies([Part(number, " one")])
+                        self.on_replies([AnswerPart(number, " one")])
                     self.held.append((number, query))
                 else:
                     self.answer(number, query)
@@ -86,7 +95,7 @@ class StandIn:
             self.on_replies([Answer(number, problem=self.fails, is_fault=True)])
             return
         if query.kind == "generate":
-            self.on_replies([Part(number, f" {word}") for word in ("one", "two", "three")])
+            self.on_replies([AnswerPart(number, f" {word}") for word in ("one", "two", "three")])
         self.on_replies([Answer(number, answer_of(query))])
 
     def close(self) -> None:
@@ -148,7 +157,7 @@ def make_bench(
 
     log = StringIO()
     dispatcher = Dispatcher(start_worker, num_workers, limits.sentences)
-    access = Access(keys, limits.requests_per_minute)
+    access = AccessControl(keys, limits.requests_per_minute)
     backend = Backend(ModelCatalog(models), dispatcher, limits, access, Log(True, with_texts, log), detector)
     return Bench(backend, workers, log)
 

@@ -168,7 +168,7 @@ def test_a_folder_imports_only_from_below(package: str) -> None:
     [
         ("model", "layers/linear.py", "def f():\n    from tfm.model.attention import scores"),
         ("model", "masks.py", "from tfm.model import build"),
-        ("pipeline", "scoring/validation.py", "from tfm.pipeline.training.update import Update"),
+        ("pipeline", "scoring/validation.py", "from tfm.pipeline.training.update import UpdateSums"),
         ("pipeline", "stages/evaluate.py", "from tfm.pipeline.stages.translate import translate_tests"),
         ("data", "lines.py", "import tfm.data.corpora.sources"),
     ],

@@ -62,7 +62,7 @@ TABLES = [
     (GridPositions, "tfm.model.vision.positions", "GRID_POSITIONS"),
     (RecurrentAttention, "tfm.model.recurrent.factory", "DECODERS"),
     (Task, "tfm.pipeline.tasks.registry", "TASKS"),
-    (Task, "tfm.pipeline.tasks.abilities", "ABILITIES"),
+    (Task, "tfm.pipeline.tasks.abilities", "TASK_SPECS"),
     (Optimizer, "tfm.pipeline.training.optimizers", "OPTIMIZERS"),
     (Schedule, "tfm.pipeline.training.schedules", "SCHEDULES"),
     (LengthNorm, "tfm.pipeline.decoding.limits", "LENGTH_NORMS"),
@@ -115,11 +115,11 @@ def test_each_architecture_learns_something_and_each_task_is_learned_by_one() ->
 
 
 def test_metrics_are_the_table_and_perplexity() -> None:
-    from tfm.pipeline.scoring.metrics.registry import METRICS
+    from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
     from tfm.pipeline.scoring.summaries import SUMMARY_METRICS
 
     # Perplexity is no function of texts: it needs the model. Figures of summaries need the sources.
-    assert {*METRICS, *SUMMARY_METRICS, "perplexity"} == set(get_args(EvaluationMetric))
+    assert {*METRIC_FUNCTIONS, *SUMMARY_METRICS, "perplexity"} == set(get_args(EvaluationMetric))
 
 
 def test_the_command_line_knows_the_same_devices() -> None:

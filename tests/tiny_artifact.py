@@ -48,7 +48,7 @@ def rewritten(folder: Path, **changes: Any) -> None:
         inputs = {label: Input.from_value(each["fingerprint"]) for label, each in document["inputs"].items()}
         entries = {name: manifest.FileEntry(**each) for name, each in document["files"].items()}
         if "fingerprint" not in changes:
-            document["fingerprint"] = manifest.fingerprint(
+            document["fingerprint"] = manifest.compute_fingerprint(
                 document["stage"], document["config"], inputs, document["seed"], entries
             )
     except (TypeError, AttributeError, KeyError):

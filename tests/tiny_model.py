@@ -11,7 +11,7 @@ from tfm.model.numpy_inference.decoder_only import DecoderOnly
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import build_decoder_only_network, build_network
 from tfm.pipeline.artifacts.artifact import Plan, publish
-from tfm.pipeline.model_io.loaded_model import LoadedModel, remove_ties, save_model
+from tfm.pipeline.model_io.loaded_model import LoadedModel, drop_shared_tensors, save_model
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 from tfm.tokenizer.train import train
@@ -42,14 +42,14 @@ def tiny_model(
 
 def numpy_of(loaded: LoadedModel) -> Transformer:
     """The network of a model in numpy."""
-    weights = {name: each.numpy() for name, each in remove_ties(loaded.model.state_dict()).items()}
+    weights = {name: each.numpy() for name, each in drop_shared_tensors(loaded.model.state_dict()).items()}
     size = loaded.source_tokenizer.vocab_size
     return build_network(loaded.config, weights, source_vocab=size, target_vocab=size)
 
 
 def numpy_language_model(loaded: LoadedModel) -> DecoderOnly:
     """The network of a language model in numpy."""
-    weights = {name: each.numpy() for name, each in remove_ties(loaded.model.state_dict()).items()}
+    weights = {name: each.numpy() for name, each in drop_shared_tensors(loaded.model.state_dict()).items()}
     return build_decoder_only_network(loaded.config, weights, vocab=loaded.target_tokenizer.vocab_size)
 
 

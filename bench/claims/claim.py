@@ -41,12 +41,12 @@ def measure_claim(name: str, claim: Claim) -> dict[str, Any]:
     """The document of a claim: its figures and data, how long they took, on which machine."""
     import torch
 
-    from tfm.pipeline.artifacts.provenance import hardware, versions
+    from tfm.pipeline.artifacts.provenance import describe_hardware, package_versions
 
     began = time.perf_counter()
     found = round_numbers(claim.measure())
     seconds = round(time.perf_counter() - began, 1)
-    where = {"cpu": hardware()["cpu"], "threads": torch.get_num_threads(), "versions": versions()}
+    where = {"cpu": describe_hardware()["cpu"], "threads": torch.get_num_threads(), "versions": package_versions()}
     head = {"claim": name, "sentence": claim.sentence, "figures": claim.figures(found)}
     return {**head, "found": found, "seconds": seconds, **where}
 

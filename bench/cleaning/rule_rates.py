@@ -10,7 +10,7 @@ from tfm.data.lines import open_lines
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
 from tfm.pipeline.cleaning.rules.registry import make_rules
-from tfm.pipeline.cleaning.text_batch import PairBatch
+from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 RULES: dict[str, Any] = {
     "repair": {},
@@ -31,10 +31,10 @@ def main(asked: dict[str, Any]) -> None:
     held_out = HeldOutKeys.from_pairs(list(zip(*texts, strict=True))[:HELD_OUT_PAIRS])
     rates = {}
     for rule in make_rules(CleanConfig.model_validate(RULES), held_out):
-        few = PairBatch(*(side[:10] for side in texts))
+        few = TextPairBatch(*(side[:10] for side in texts))
         best = float("inf")
         for round_number in range(1 + asked["rounds"]):
-            pairs = few if round_number == 0 else PairBatch(*texts)  # the first round reads tables and models
+            pairs = few if round_number == 0 else TextPairBatch(*texts)  # the first round reads tables and models
             for side in pairs.sides:
                 assert len(side.characters)
             began = time.process_time()

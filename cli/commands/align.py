@@ -159,14 +159,14 @@ def _print_both_ways(
     """
     from itertools import chain, islice
 
-    from tfm.pipeline.alignment.head_agreement import MAX_HEAD_SELECTION_PAIRS, compare_heads
+    from tfm.pipeline.alignment.head_agreement import MAX_HEAD_SELECTION_PAIRS, rank_head_agreements
     from tfm.pipeline.alignment.pharaoh import format_links
     from tfm.pipeline.alignment.symmetrization import SYMMETRIZATIONS, align_both_ways
 
     first, second = aligners
     if head is None:
         some = list(islice(pairs, MAX_HEAD_SELECTION_PAIRS))
-        best = compare_heads(first, second, some, (first.heads(), second.heads()))[0]
+        best = rank_head_agreements(first, second, some, (first.heads(), second.heads()))[0]
         print_message(f"align: {best.in_words()} in {len(some):,} pairs")
         chosen, pairs = [best.head, best.back], chain(some, pairs)
     else:

@@ -97,24 +97,24 @@ def attend(
         }
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_parent_folder, raise_cannot_write, write_bytes_atomically
+    from tfm.pipeline.artifacts.files import check_file_is_writable, convert_to_cannot_write, write_bytes_atomically
     from tfm.pipeline.attention_page.head_statistics import measure_heads
-    from tfm.pipeline.attention_page.image_reading import attend_to_image
+    from tfm.pipeline.attention_page.image_reading import trace_image_file
     from tfm.pipeline.attention_page.picture import choose_view
-    from tfm.pipeline.attention_page.reading import attend as attend_to
+    from tfm.pipeline.attention_page.reading import trace_text as attend_to
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if out is None and sentence is not None and png is None and alignments is None and not as_json:
         out = PAGE_FILE
     for file in filter(None, (out, png, alignments)):
-        check_parent_folder(file)
+        check_file_is_writable(file)
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
     loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
     trace = None
     if sentence is not None and loaded.images is not None:
-        trace = attend_to_image(loaded, Path(sentence), target, decoding)
+        trace = trace_image_file(loaded, Path(sentence), target, decoding)
     elif sentence is not None:
         trace = attend_to(loaded, sentence, target, decoding)
     view = None if trace is None else choose_view(trace, kind, layer, head)
@@ -125,11 +125,11 @@ def attend(
         for table in report.tables():
             reporter.table(*table)
     for file, content in _output_files(f"Attention of {model}", trace, view, report, out, png):
-        with raise_cannot_write(file):
+        with convert_to_cannot_write(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
     if alignments is not None and trace is not None:
-        with raise_cannot_write(alignments):
+        with convert_to_cannot_write(alignments):
             write_bytes_atomically(alignments, _draw_alignment(loaded, trace, layer, head))
         reporter.line(f"written: {alignments}")
     if png is not None and trace is not None and view is not None:

@@ -79,7 +79,7 @@ def compare(
     if sum((markdown, latex, as_json)) > 1:
         reject_flags({"--latex": latex, "--markdown": markdown}, "give one of --json, --markdown and --latex")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_parent_folder
+    from tfm.pipeline.artifacts.files import check_file_is_writable
     from tfm.pipeline.comparison.curves_plot import draw_curves
     from tfm.pipeline.comparison.metric_tests import run_significance_tests
     from tfm.pipeline.comparison.outputs import are_outputs
@@ -89,7 +89,7 @@ def compare(
     from tfm.pipeline.label_fonts import missing_glyphs_warning
 
     for file in filter(None, (plot, html)):
-        check_parent_folder(file)
+        check_file_is_writable(file)
     if reference or source is not None or are_outputs(runs):
         reject_flags(
             {"--test": test, "--each": each, "--plot": plot}, "is of runs: outputs have one test set and no training"
@@ -151,7 +151,7 @@ def _compare_outputs(
     """Compare outputs: score them, test them, enter the look, and show the result."""
     from tfm.cli.console import make_reporter
     from tfm.pipeline.comparison.metric_tests import run_significance_tests
-    from tfm.pipeline.comparison.outputs import compare_outputs, parse_outputs, record_outputs
+    from tfm.pipeline.comparison.outputs import compare_outputs, parse_outputs, record_test_set_usage
     from tfm.pipeline.comparison.tables.columns import all_metrics, match_metric_names
     from tfm.pipeline.config import EvaluationConfig
     from tfm.pipeline.scoring.evaluation.full_evaluation import check_metrics
@@ -175,7 +175,7 @@ def _compare_outputs(
     names = match_metric_names([*metrics, *external], found.comparison) if metrics else known
     tested = run_significance_tests(found.comparison, names, reporter, systems=found.systems)
     _show_and_write_comparison(
-        found.comparison, replace(tested, looked_at=record_outputs(found, outputs, reporter)), names, shown
+        found.comparison, replace(tested, looked_at=record_test_set_usage(found, outputs, reporter)), names, shown
     )
 
 

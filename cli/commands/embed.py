@@ -144,13 +144,13 @@ def embed(
         reject_flags(of_file, "is of text files, and MODEL is none")
     from tfm.cli.console import make_reporter
     from tfm.cli.word_tables import picture_warning, tables_of, vectors_of_model, vectors_of_text
-    from tfm.pipeline.artifacts.files import check_parent_folder, raise_cannot_write, write_bytes_atomically
+    from tfm.pipeline.artifacts.files import check_file_is_writable, convert_to_cannot_write, write_bytes_atomically
     from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, frequent_words, read_classes
 
     if picture is not None and picture.suffix not in PICTURE_SUFFIXES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint="--picture")
     for file in filter(None, (out, picture)):
-        check_parent_folder(file)
+        check_file_is_writable(file)
     reporter = make_reporter(tables_on_stdout=True)
     word_vectors = vectors_of_text(model, window, one_hot=one_hot) if is_text else vectors_of_model(model, side, device)
     tables = list(
@@ -170,7 +170,7 @@ def embed(
         for each in tables:
             reporter.table(each.title, each.columns, each.formatted_rows())
     for file, content in files:
-        with raise_cannot_write(file):
+        with convert_to_cannot_write(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
     if picture is not None and shown is not None and (warning := picture_warning(picture, shown)) is not None:

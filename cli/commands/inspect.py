@@ -23,9 +23,9 @@ def inspect(
     For the folder of a run: every artifact in it, verified, its training, trainings that were set aside, and sizes.
     """
     from tfm.pipeline.artifacts.artifact import inspect_artifact as inspect_artifact
-    from tfm.pipeline.reports.run_folder import is_run
+    from tfm.pipeline.reports.run_folder import is_run_folder
 
-    if is_run(folder):
+    if is_run_folder(folder):
         _inspect_run(folder, as_json)
         return
     report = inspect_artifact(folder)
@@ -83,7 +83,7 @@ def _print_lines(lines: Iterator[str]) -> None:
 def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
     """The report as text: what was made and how, what it would run, its files, and the tree of its inputs."""
     from tfm.pipeline.errors import format_count
-    from tfm.pipeline.scoring.evaluation.allowlist import commands_of
+    from tfm.pipeline.scoring.evaluation.allowlist import external_metric_commands
 
     size = sum(entry["size"] for entry in report["files"].values())
     num_files = len(report["files"])
@@ -92,7 +92,7 @@ def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"  stage        {report['stage']}"
     yield f"  fingerprint  {report['fingerprint']}"
     yield f"  command      {shlex.join(report['command'])}"
-    yield from (f"  would run    {command}" for command in commands_of(report["config"]))
+    yield from (f"  would run    {command}" for command in external_metric_commands(report["config"]))
     yield f"  made         {report['created']}, in {report['duration_seconds']} s{seed}"
     yield f"  commit       {report['git_commit'] or 'unknown'}"
     for label in ("versions", "hardware", "figures"):

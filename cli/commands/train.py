@@ -98,7 +98,7 @@ def train(
         work(reporter=make_reporter())
         return
     from tfm.pipeline.cluster.ranks import train_on_ranks
-    from tfm.pipeline.cluster.session import connect
+    from tfm.pipeline.cluster.session import connect_to_cluster
 
-    with connect(cluster) as session:
+    with connect_to_cluster(cluster) as session:
         train_on_ranks(session, work, ranks, config.device, config.restarts, make_reporter())

@@ -7,7 +7,7 @@ from typing import Any
 from tfm.model.config import CHARACTER_TASKS, IMAGE_TASKS, SUPPORTED_TASKS
 from tfm.pipeline.recipes.unused_keys.rule import UnusedKeysRule
 from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
-from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
+from tfm.pipeline.tasks.abilities import TASK_SPECS, select_tasks
 
 FIRST_VERSION = "0.1.0"
 KIND = {"model.architecture", "model.task"}
@@ -23,8 +23,8 @@ TASKS_BY_TABLE: Mapping[str, tuple[str, ...]] = {
 
 def tasks_of(key: str) -> tuple[str, ...]:
     """The tasks that read a key in one architecture at least, in the order of the table of tasks."""
-    given = next((tasks for table, tasks in TASKS_BY_TABLE.items() if is_at_or_below(key, table)), tuple(ABILITIES))
-    return tuple(task for task in ABILITIES if task in given and any(map(_reader(key, task), _architectures(task))))
+    given = next((tasks for table, tasks in TASKS_BY_TABLE.items() if is_at_or_below(key, table)), tuple(TASK_SPECS))
+    return tuple(task for task in TASK_SPECS if task in given and any(map(_reader(key, task), _architectures(task))))
 
 
 def idle_reasons(key: str) -> list[str]:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from docs.site.key_use import idle_reasons, since, tasks_of
 from docs.site.recipe_keys import ITEMS, RecipeKey, RecipeTable, recipe_tables
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 FOLDER = "reference/recipe"
 SECTIONS = {
@@ -72,7 +72,7 @@ def _key_lines(key: RecipeKey, changelog: str) -> Iterator[str]:
     facts = [
         ("Type", key.type),
         ("Default", _default_text(key)),
-        ("Tasks", "all" if len(tasks) == len(ABILITIES) else ", ".join(f"`{task}`" for task in tasks)),
+        ("Tasks", "all" if len(tasks) == len(TASK_SPECS) else ", ".join(f"`{task}`" for task in tasks)),
         ("Since", since(plain, changelog)),
     ]
     if key.meaning:

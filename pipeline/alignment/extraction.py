@@ -122,7 +122,7 @@ class WordAligner:
             DataError: a text has more pieces than the model reads.
         """
         return [
-            [link_words(weights) for weights in matrices]
+            [link_by_argmax(weights) for weights in matrices]
             for matrices in self.attention(pairs, heads, first_line, truncate=truncate)
         ]
 
@@ -184,7 +184,7 @@ def _target_rows(weights: Weights, head: AlignmentHead) -> Weights:
     return chosen[1:] if head.shifted else chosen[:-1]
 
 
-def link_words(weights: Weights) -> Links:
+def link_by_argmax(weights: Weights) -> Links:
     """Link each word of the target to the word of the source with the most attention, the first of equals.
 
     Args:

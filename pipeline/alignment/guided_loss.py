@@ -23,7 +23,7 @@ from tfm.pipeline.alignment.piece_links import PieceLinks
 from tfm.pipeline.attention_page.reading import FORWARD_SPECS
 from tfm.pipeline.attention_page.recorder import attention_modules, to_explicit_attention
 from tfm.pipeline.config import GuidedAlignmentConfig
-from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.task import LossSums
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class AlignmentGuide:
     config: GuidedAlignmentConfig
     layer: int
 
-    def add_alignment_loss(self, model: nn.Module, batch: PairBatch, compute: Callable[[], Loss]) -> Loss:
+    def add_alignment_loss(self, model: nn.Module, batch: PairBatch, compute: Callable[[], LossSums]) -> LossSums:
         """Return the loss that `compute` returns, with that of the alignment; the mean where it runs several passes.
 
         Args:
@@ -46,7 +46,7 @@ class AlignmentGuide:
             compute: runs the network over the batch.
         """
         passes: list[Tensor] = []
-        mix = cross_attention_mix(model, self.layer)
+        mix = cross_attention_of_layer(model, self.layer)
         equation = to_explicit_attention(mix)
 
         def record(_: nn.Module, inputs: tuple[Any, ...]) -> None:
@@ -78,7 +78,7 @@ class AlignmentGuide:
         return found
 
 
-def cross_attention_mix(model: nn.Module, layer: int) -> Any:
+def cross_attention_of_layer(model: nn.Module, layer: int) -> Any:
     """Return the inner attention of the cross-attention of a Transformer's layer, from 1."""
     kind_of = FORWARD_SPECS["transformer"].kind
     crossing = [(module, slot) for name, module, slot, _ in attention_modules(model) if kind_of(name) == "cross"]

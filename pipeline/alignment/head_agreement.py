@@ -37,7 +37,7 @@ class HeadAgreement:
         return f"{forward}; of the other direction {back}: {self.agreement:.2f} % of their links agree"
 
 
-def compare_heads(
+def rank_head_agreements(
     forward: WordAligner,
     backward: WordAligner,
     pairs: Sequence[Pair],

@@ -92,14 +92,14 @@ def attention_between_words(weights: Weights, target_words: Sequence[int], sourc
         target_words: (T,) the word of each piece.
         source_words: (S,) the word of each piece.
     """
-    to_words = _membership(source_words)
-    from_words = _membership(target_words)
+    to_words = _piece_word_matrix(source_words)
+    from_words = _piece_word_matrix(target_words)
     from_words = from_words / np.maximum(from_words.sum(0), 1)
     found: Weights = from_words.T @ weights @ to_words
     return found
 
 
-def _membership(words: Sequence[int]) -> Weights:
+def _piece_word_matrix(words: Sequence[int]) -> Weights:
     """(pieces, words) 1 where a piece is of a word."""
     numbers = np.asarray(words, np.int64)
     is_in: Weights = (numbers[:, None] == np.arange(int(numbers.max(initial=NO_WORD)) + 1)).astype(np.float64)

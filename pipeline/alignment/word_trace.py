@@ -3,7 +3,7 @@
 import numpy as np
 
 from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
-from tfm.pipeline.attention_page.attended import AttentionAxes, AttentionTrace, LayerAttention, Token
+from tfm.pipeline.attention_page.attended import AttendedToken, AttentionAxes, AttentionTrace, LayerAttention
 
 
 def trace_words(aligner: WordAligner, pair: Pair, head: AlignmentHead) -> AttentionTrace:
@@ -15,7 +15,7 @@ def trace_words(aligner: WordAligner, pair: Pair, head: AlignmentHead) -> Attent
         head: the attention that aligns.
     """
     ((weights,),) = aligner.attention([pair], [head])
-    queries, keys = (tuple(Token(word, False) for word in text.split()) for text in (pair.target, pair.source))
+    queries, keys = (tuple(AttendedToken(word, False) for word in text.split()) for text in (pair.target, pair.source))
     axes = AttentionAxes(queries, keys, ("",) * len(queries))
     whole = np.zeros((1, len(queries), len(keys)), np.float32)
     whole[0, : weights.shape[0], : weights.shape[1]] = weights

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.pipeline.api import arguments
-from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import convert_to_cannot_write, write_text_atomically
 from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttentionKind, AttentionTrace
-from tfm.pipeline.attention_page.image_reading import attend_to_image
+from tfm.pipeline.attention_page.image_reading import trace_image_file
 from tfm.pipeline.attention_page.page import render_page
 from tfm.pipeline.attention_page.picture import choose_view
-from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.image_files import check_image_file
@@ -70,7 +70,7 @@ class Attention:
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""
-        with raise_cannot_write(Path(file)):
+        with convert_to_cannot_write(Path(file)):
             write_text_atomically(Path(file), self.html())
 
     def _repr_html_(self) -> str:
@@ -109,7 +109,7 @@ def record_attention(loaded: LoadedModel, source: str, target: str | None, confi
         arguments.single_text(target, "target")
     with exclude_other_threads():
         if loaded.images is not None:
-            found = attend_to_image(loaded, check_image_file(source), target, config)
+            found = trace_image_file(loaded, check_image_file(source), target, config)
         else:
-            found = attend(loaded, source, target, config)
+            found = trace_text(loaded, source, target, config)
     return Attention(f"Attention of {loaded.folder}", found)

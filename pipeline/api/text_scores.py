@@ -17,7 +17,7 @@ from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_from_
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.scoring.segment_scores import Likelihoods
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def score_texts(
     """
     lines = arguments.text_list(sources, "sources")
     stride = None if stride is None else arguments.check_whole_number(stride, "stride", 1)
-    if ABILITIES[loaded.config.task].generates:
+    if TASK_SPECS[loaded.config.task].generates:
         if targets is not None:
             raise RecipeError("score: a language model reads one text at a time: give no targets")
         return _score_running_text(loaded, lines, reporter, stride)

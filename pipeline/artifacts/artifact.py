@@ -19,20 +19,20 @@ from tfm.pipeline.artifacts.canonical_json import JSON, find_differences, to_jso
 from tfm.pipeline.artifacts.file_system import file_system_problem
 from tfm.pipeline.artifacts.files import (
     add_path_to_errors,
-    raise_cannot_write,
+    convert_to_cannot_write,
     resolve_folder,
     sha256_and_sync,
     sync_folder,
     walk_tree,
 )
-from tfm.pipeline.artifacts.folder_lock import lock
+from tfm.pipeline.artifacts.folder_lock import lock_folder
 from tfm.pipeline.artifacts.manifest import (
     FORMAT_VERSION,
     MANIFEST_FILE,
     FileEntry,
     Input,
     Manifest,
-    fingerprint,
+    compute_fingerprint,
     looks_like_tfm_manifest,
     open_artifact,
     read_artifact,
@@ -52,8 +52,8 @@ from tfm.pipeline.errors import CannotWrite, DataError, redact_command_line
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
-    "Draft", "Input", "Manifest", "Plan", "check_output_place", "inspect_artifact", "install", "is_fresh", "lock",
-    "open_artifact", "publish", "read_artifact", "stale_reason",
+    "Draft", "Input", "Manifest", "Plan", "check_output_place", "inspect_artifact", "install", "is_fresh",
+    "lock_folder", "open_artifact", "publish", "read_artifact", "stale_reason",
 ]  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def is_fresh(plan: Plan, reporter: Reporter) -> bool:
         touch_manifest(plan.folder)
     with suppress(OSError, CannotWrite):  # whoever published it may have been killed before it could tidy up
         if leftover_versions(resolve_folder(plan.folder)):
-            with lock(plan.folder):
+            with lock_folder(plan.folder):
                 remove_leftovers(resolve_folder(plan.folder))
     reporter.line(f"{name}: up to date, nothing to do ({plan.folder})")
     return True
@@ -188,7 +188,7 @@ def install(folder: Path, stage: str) -> Iterator[Path]:
 @contextmanager
 def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
     """Lock the place of an artifact, let the body fill a folder beside it, and put that folder in its place."""
-    with _prepare_folders(plan) as (place, version):
+    with _lock_and_make_draft_folder(plan) as (place, version):
         try:
             with add_path_to_errors(plan.folder):
                 yield version
@@ -203,21 +203,21 @@ def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
 
 def check_output_place(plan: Plan) -> None:
     """Raise the errors of `publish` about the place, before there is anything to publish."""
-    with _prepare_folders(plan) as (_, version):
+    with _lock_and_make_draft_folder(plan) as (_, version):
         version.rmdir()
 
 
 @contextmanager
-def _prepare_folders(plan: Plan) -> Iterator[tuple[Path, Path]]:
+def _lock_and_make_draft_folder(plan: Plan) -> Iterator[tuple[Path, Path]]:
     """The locked place of an artifact, and an empty folder beside it for the draft."""
     _check_output_allowed(plan)
-    with lock(plan.folder):
+    with lock_folder(plan.folder):
         place = resolve_folder(plan.folder)
-        with raise_cannot_write(plan.folder):
+        with convert_to_cannot_write(plan.folder):
             restore_backup(place)
         _refuse_foreign_folder(plan, place)
         version = hidden_version_name(place)
-        with raise_cannot_write(plan.folder):
+        with convert_to_cannot_write(plan.folder):
             remove_leftovers(place)
             version.mkdir()
             _check_file_system(plan, version)
@@ -283,16 +283,16 @@ def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: flo
     document = {
         "tfm_format": FORMAT_VERSION,
         "stage": plan.stage,
-        "fingerprint": fingerprint(plan.stage, config, plan.inputs, plan.seed, files),
+        "fingerprint": compute_fingerprint(plan.stage, config, plan.inputs, plan.seed, files),
         "command": redact_command_line(command),
         "config": config,
         "inputs": {label: each.as_json() for label, each in plan.inputs.items()},
         "files": {name: {"size": entry.size, "sha256": entry.sha256} for name, entry in files.items()},
         "seed": plan.seed,
         "figures": to_jsonable(draft.figures),
-        "versions": provenance.versions(),
+        "versions": provenance.package_versions(),
         "git_commit": provenance.git_commit(),
-        "hardware": provenance.hardware(),
+        "hardware": provenance.describe_hardware(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "duration_seconds": round(time.monotonic() - began, 3),
     }

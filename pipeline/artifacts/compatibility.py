@@ -16,13 +16,13 @@ ORIGINAL_IDS = "original_ids.json"  # as tokenizer.tokenizer has it, whose impor
 DIGEST_DIGITS = 12  # digits of a sha256
 
 
-def task_of(model: Manifest) -> str:
+def trained_task(model: Manifest) -> str:
     """The task that a model, which was verified, was trained for."""
     content = read_json(model.folder / "config.json", shown=model.path / "config.json")
     return str(content.get("task", DEFAULT_TASK))
 
 
-def check_tokenizer(model: Manifest, dataset: Manifest) -> None:
+def check_same_tokenizer(model: Manifest, dataset: Manifest) -> None:
     """Raise DataError where a model was trained with another tokenizer than a dataset's, or with images of another
     shape; both were verified.
 
@@ -87,7 +87,7 @@ def _tokenizer_path(model: Manifest) -> str:
     return str(path or "DIR")
 
 
-def check_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
+def check_same_source_tokenizer(model: Manifest, dataset: Manifest) -> None:
     """Raise DataError where a model reads sources by another tokenizer than a dataset's; both were verified."""
     ours = _source_tokenizer_digest(model, "")
     theirs = _source_tokenizer_digest(dataset, "tokenizer/")
@@ -105,7 +105,7 @@ def _source_tokenizer_digest(manifest: Manifest, folder: str) -> str:
     return next((each.sha256[:DIGEST_DIGITS] for each in files if each is not None), "missing")
 
 
-def check_manifest_inputs(manifest: Manifest, **parts: Manifest) -> None:
+def check_same_inputs(manifest: Manifest, **parts: Manifest) -> None:
     """Raise DataError where an artifact has an input of the same name as a part, but another one."""
     for name, part in parts.items():
         own = manifest.inputs.get(name)

@@ -14,7 +14,7 @@ from tfm.pipeline.artifacts.canonical_json import JSON
 SYNTHESIZE_STAGE = "synthesize"
 
 
-def synthetic_folder(corpus: Corpus) -> str | None:
+def synthetic_corpus_folder(corpus: Corpus) -> str | None:
     """The folder of text that a model made, of a corpus that is such text."""
     return corpus.synthetic if isinstance(corpus, CorpusConfig) else None
 
@@ -28,7 +28,7 @@ def corpus_inputs(splits: Mapping[str, Sequence[Corpus]], *, online: bool) -> di
     found: dict[str, Input] = {}
     for name, corpora in splits.items():
         for corpus in corpora:
-            if (folder := synthetic_folder(corpus)) is not None:
+            if (folder := synthetic_corpus_folder(corpus)) is not None:
                 found[f"{name}: {folder}"] = Input.from_artifact(Path(folder), SYNTHESIZE_STAGE)
                 continue
             for label, path, fingerprint in content_fingerprints(corpus, online=online):
@@ -40,9 +40,9 @@ def corpus_inputs(splits: Mapping[str, Sequence[Corpus]], *, online: bool) -> di
     return found
 
 
-def corpus_settings(corpus: Corpus) -> JSON:
+def text_changing_settings(corpus: Corpus) -> JSON:
     """Return the settings of a corpus that change the texts it gives."""
     if isinstance(corpus, Portion):
-        return {**asdict(corpus.part), "corpora": [corpus_settings(each) for each in corpus.corpora]}
+        return {**asdict(corpus.part), "corpora": [text_changing_settings(each) for each in corpus.corpora]}
     settings: dict[str, JSON] = drop_unset_keys(corpus.model_dump(mode="json", exclude={"weight", "epochs"}))
     return settings

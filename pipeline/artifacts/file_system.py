@@ -13,7 +13,7 @@ UNSUPPORTED_ERRNOS = {
     errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM,
 }  # fmt: skip
 OLD, NEW = b"old", b"new"
-REMEDY = (
+FILE_SYSTEM_REMEDY = (
     "give a folder on a local disk or NFS, and copy the artifact afterwards; an object store mounted as a folder is "
     "none for artifacts"
 )
@@ -35,13 +35,13 @@ def file_system_problem(folder: Path) -> str | None:
         doing = "rename a file to another one's name"
         os.replace(draft, file)
         if file.read_bytes() != NEW or draft.exists():
-            return f"this file system does not show what a rename replaced: {REMEDY}"
+            return f"this file system does not show what a rename replaced: {FILE_SYSTEM_REMEDY}"
         doing = "rename a folder"
         full.mkdir()
         os.rename(file, full / "file")
         os.rename(full, moved)
         if full.exists() or (moved / "file").read_bytes() != NEW:
-            return f"this file system does not show what a rename moved: {REMEDY}"
+            return f"this file system does not show what a rename moved: {FILE_SYSTEM_REMEDY}"
         doing = "sync a folder"
         sync_folder(folder)
         (moved / "file").unlink()
@@ -49,7 +49,7 @@ def file_system_problem(folder: Path) -> str | None:
     except OSError as error:
         if error.errno not in UNSUPPORTED_ERRNOS:
             raise
-        return f"this file system cannot {doing} ({error.strerror}), which artifacts need: {REMEDY}"
+        return f"this file system cannot {doing} ({error.strerror}), which artifacts need: {FILE_SYSTEM_REMEDY}"
     return None
 
 

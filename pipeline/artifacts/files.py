@@ -16,7 +16,7 @@ from tfm.pipeline.errors import CannotWrite, DataError
 
 # A file whose times are younger than this could be rewritten without its times changing (file systems
 # stamp coarsely), so its hash is not remembered yet.
-MIN_AGE_NS = 2_000_000_000
+MIN_CACHEABLE_AGE_NS = 2_000_000_000
 
 # What it means that a place cannot be written; a full disk, or one that fails, is another matter.
 UNWRITABLE_ERRNOS = {
@@ -49,7 +49,7 @@ def add_path_to_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def raise_cannot_write(path: Path) -> Iterator[None]:
+def convert_to_cannot_write(path: Path) -> Iterator[None]:
     """Turn an OSError that says that nothing can be written at `path` into a CannotWrite while the body runs."""
     try:
         with add_path_to_errors(path):
@@ -81,9 +81,9 @@ def atomic_swap(path: Path, other_path: Path) -> bool:
     return not failed
 
 
-def check_parent_folder(file: Path) -> None:
+def check_file_is_writable(file: Path) -> None:
     """Raise CannotWrite, before any work, if a file cannot be written: it is a folder or a link, or has no folder."""
-    with raise_cannot_write(file):
+    with convert_to_cannot_write(file):
         os.scandir(file.parent).close()
         if file.is_dir():  # as is the path of an empty text, "."
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
@@ -152,7 +152,7 @@ def sha256_of(path: Path) -> str:
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         unchanged = key == _stat_key(os.fstat(file.fileno()))
-    if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_AGE_NS:
+    if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_CACHEABLE_AGE_NS:
         _hash_cache[key] = digest
         if large:
             hash_cache.store_hash(_escape_key(key), digest)

@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfm.data.safe_files import read_bounded_file
-from tfm.pipeline.artifacts.files import raise_cannot_write, resolve_folder
+from tfm.pipeline.artifacts.files import convert_to_cannot_write, resolve_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 
-MAX_BYTES = 4096  # of a lock's file, which has the name of its holder
+MAX_LOCK_FILE_BYTES = 4096  # of a lock's file, which has the name of its holder
 
 _held_locks: set[int] = set()
 
@@ -23,14 +23,14 @@ class FolderLockedError(CannotWrite):
 
 
 @contextmanager
-def lock(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Hold the only right to write `folder`, which need not exist; its parent is made.
 
     The lock is on the file `.NAME.lock` beside the folder and that file stays. Raises FolderLockedError, naming
     the holder, where another has it (there is no waiting), and where nothing can be written.
     """
     place = resolve_folder(folder)
-    with raise_cannot_write(folder):
+    with convert_to_cannot_write(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
         file = _lock_file(place)
         check_no_symlinks(place.parent, file)  # to open a device may already have an effect
@@ -53,7 +53,7 @@ def current_writer(folder: Path) -> str | None:
     """The process that writes a folder, as it seems: one that has put its name into the lock, and lives."""
     place = resolve_folder(folder)
     try:
-        name = read_bounded_file(_lock_file(place), max_bytes=MAX_BYTES).decode(errors="replace")
+        name = read_bounded_file(_lock_file(place), max_bytes=MAX_LOCK_FILE_BYTES).decode(errors="replace")
     except (OSError, DataError):
         return None
     number, _, host = name.partition(" ")

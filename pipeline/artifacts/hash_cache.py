@@ -19,8 +19,8 @@ from tfm.pipeline.artifacts.no_symlinks import open_file_below, remove_path_belo
 from tfm.pipeline.errors import CannotWrite
 
 MIN_CACHED_BYTES = 8 * 2**20  # bytes; below, hashing is no slower than remembering
-MAX_ENTRIES = 1000
-MAX_BYTES = 2**20
+MAX_CACHED_HASHES = 1000
+MAX_CACHE_FILE_BYTES = 2**20
 
 
 def cached_hash(key: str) -> str | None:
@@ -39,7 +39,7 @@ def store_hash(key: str, digest: str) -> None:
         draft = place.with_name(f"{place.name}.{secrets.token_hex(8)}")  # a cache may be shared: nobody guesses it
         try:
             with open_file_below(place.parent, draft, "x", encoding="utf-8") as file:
-                file.write(json.dumps(dict(list(known.items())[-MAX_ENTRIES:])))
+                file.write(json.dumps(dict(list(known.items())[-MAX_CACHED_HASHES:])))
             replace_file_below(place.parent, draft, place)
         finally:
             remove_path_below(place.parent, draft)
@@ -56,9 +56,13 @@ def _read_cache() -> dict[str, str]:
         descriptor = os.open(_cache_file(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_size > MAX_BYTES:
+            if (
+                not stat.S_ISREG(status.st_mode)
+                or status.st_uid != os.geteuid()
+                or status.st_size > MAX_CACHE_FILE_BYTES
+            ):
                 return {}
-            known = json.loads(file.read(MAX_BYTES))
+            known = json.loads(file.read(MAX_CACHE_FILE_BYTES))
     except (OSError, ValueError, RecursionError, RuntimeError):
         return {}
     if not isinstance(known, dict):

@@ -108,7 +108,7 @@ class Manifest:
 PROVENANCE_KEYS = ("versions", "git_commit", "hardware", "created", "duration_seconds")
 
 
-def fingerprint(
+def compute_fingerprint(
     stage: str, config: object, inputs: Mapping[str, Input], seed: int | None, files: Mapping[str, FileEntry]
 ) -> str:
     """Hash all that identifies an artifact, including its format, in one sha256.
@@ -286,7 +286,7 @@ def _parse_manifest(data: bytes, path: Path, folder: Path) -> Manifest:
         figures=_get_typed(document, "figures", dict),
         made={key: document.get(key) for key in PROVENANCE_KEYS},
     )
-    own = fingerprint(manifest.stage, manifest.config, manifest.inputs, manifest.seed, manifest.files)
+    own = compute_fingerprint(manifest.stage, manifest.config, manifest.inputs, manifest.seed, manifest.files)
     if own != manifest.fingerprint:
         raise ValueError("is damaged (its fingerprint does not match)")
     return manifest

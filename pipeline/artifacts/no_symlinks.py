@@ -22,7 +22,7 @@ _MODE_FLAGS = {
     "r+": os.O_RDWR,
     "a+": os.O_RDWR | os.O_CREAT | os.O_APPEND,
 }
-REMEDY = "remove it, or choose another folder"
+SYMLINK_REMEDY = "remove it, or choose another folder"
 
 
 def symlink_problem(root: Path, path: Path) -> str | None:
@@ -39,7 +39,7 @@ def symlink_problem(root: Path, path: Path) -> str | None:
             return None
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             kind = "link" if stat.S_ISLNK(mode) else "special file"
-            return f"{place}: is a {kind} that tfm did not make; {REMEDY}"
+            return f"{place}: is a {kind} that tfm did not make; {SYMLINK_REMEDY}"
     return None
 
 
@@ -85,7 +85,7 @@ def open_file_below(root: Path, file: Path, mode: str, **options: Any) -> IO[Any
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise CannotWrite(f"{file}: is a special file that tfm did not make; {REMEDY}")
+        raise CannotWrite(f"{file}: is a special file that tfm did not make; {SYMLINK_REMEDY}")
     if mode.startswith("w"):
         os.ftruncate(descriptor, 0)
     return os.fdopen(descriptor, mode, **options)

@@ -19,7 +19,7 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @cache
-def versions() -> dict[str, str | None]:
+def package_versions() -> dict[str, str | None]:
     """Version of Python and of each package that shapes a result; None where it is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for key, package in REPORTED_PACKAGES.items():
@@ -41,15 +41,15 @@ def git_commit() -> str | None:
 
 
 @cache
-def hardware() -> dict[str, str | int | list[str] | None]:
+def describe_hardware() -> dict[str, str | int | list[str] | None]:
     """Number, name and instructions of the processors, machine type, operating system, and names of NVIDIA's GPUs."""
     system = {"cpus": os.cpu_count(), "machine": platform.machine(), "platform": platform.platform()}
-    return {**system, **describe_processor(), "gpus": gpus(Path("/proc/driver/nvidia/gpus"))}
+    return {**system, **describe_processor(), "gpus": nvidia_gpu_names(Path("/proc/driver/nvidia/gpus"))}
 
 
-def gpus(folder: Path) -> list[str]:
+def nvidia_gpu_names(driver_folder: Path) -> list[str]:
     """The GPUs in the folder where NVIDIA's driver for Linux lists them; empty where there is none."""
-    files = sorted(folder.glob("*/information"))
+    files = sorted(driver_folder.glob("*/information"))
     lines = [line for file in files for line in file.read_text("utf-8", errors="replace").splitlines()]
     return [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
 

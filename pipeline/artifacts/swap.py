@@ -43,11 +43,11 @@ def _replace_in_two_steps(version: Path, path: Path) -> None:
     try:
         os.rename(version, path)
     except BaseException as error:
-        _move_back(aside, path, error)
+        _undo_first_step(aside, path, error)
         raise
 
 
-def _move_back(aside: Path, path: Path, error: BaseException) -> None:
+def _undo_first_step(aside: Path, path: Path, error: BaseException) -> None:
     """Undo the first of two steps; if that fails too, name the place of the artifact."""
     if os.path.lexists(path):
         return
@@ -64,9 +64,9 @@ def restore_backup(path: Path) -> None:
     A link that others made is not put back.
     """
     for name in os.listdir(path.parent):
-        if name.endswith(BACKUP_SUFFIX) and _is_version(path, name) and not os.path.lexists(path):
+        if name.endswith(BACKUP_SUFFIX) and _is_version_name(path, name) and not os.path.lexists(path):
             aside = path.parent / name
-            if _is_version(path, os.readlink(aside)) if aside.is_symlink() else aside.is_dir():
+            if _is_version_name(path, os.readlink(aside)) if aside.is_symlink() else aside.is_dir():
                 os.rename(aside, path)
 
 
@@ -75,20 +75,20 @@ def hidden_version_name(path: Path) -> Path:
     return path.parent / f".{path.name}.{secrets.token_hex(8)}"
 
 
-def _is_version(path: Path, name: str) -> bool:
+def _is_version_name(path: Path, name: str) -> bool:
     """Whether a name is one that drafts and old versions of this place have."""
     return re.fullmatch(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}({re.escape(BACKUP_SUFFIX)})?", name) is not None
 
 
 def is_version_link(path: Path) -> bool:
-    return _is_version(path, os.readlink(path))
+    return _is_version_name(path, os.readlink(path))
 
 
 def leftover_versions(folder: Path) -> list[Path]:
     """Versions that were replaced, and drafts of processes that were killed; none that a link beside them gives."""
     names = os.listdir(folder.parent)
-    hidden = [folder.parent / name for name in names if _is_version(folder, name)]
-    others = [folder.parent / name for name in names if not _is_version(folder, name)] if hidden else []
+    hidden = [folder.parent / name for name in names if _is_version_name(folder, name)]
+    others = [folder.parent / name for name in names if not _is_version_name(folder, name)] if hidden else []
     links = [path for path in others if path.is_symlink()]
     given = {os.path.realpath(path) for path in links} | {
         os.path.join(folder.parent, os.readlink(path)) for path in links
@@ -96,7 +96,7 @@ def leftover_versions(folder: Path) -> list[Path]:
     return [path for path in hidden if str(path) not in given]
 
 
-def leftovers_of(path: Path) -> list[Path]:
+def list_leftovers_beside(path: Path) -> list[Path]:
     """Drafts and replaced versions beside a place, which the next publisher removes, or which one makes just now."""
     return leftover_versions(resolve_folder(path)) if path.parent.is_dir() else []
 

@@ -20,7 +20,7 @@ ATTENTION_KIND_TITLES: dict[AttentionKind, str] = {
 Weights: TypeAlias = NDArray[np.float32]
 
 
-class Token(NamedTuple):
+class AttendedToken(NamedTuple):
     """A piece of a sentence.
 
     Args:
@@ -45,8 +45,8 @@ class AttentionAxes:
         on_image: the ones of the two that are places of the image that was read, in reading order.
     """
 
-    queries: tuple[Token, ...]
-    keys: tuple[Token, ...]
+    queries: tuple[AttendedToken, ...]
+    keys: tuple[AttendedToken, ...]
     notes: tuple[str, ...]
     on_image: tuple[Literal["queries", "keys"], ...] = ()
 

@@ -17,12 +17,17 @@ from tfm.data.errors import DataError, format_count
 from tfm.pipeline.attention_page import head_syntax
 from tfm.pipeline.attention_page.attended import (
     ATTENTION_KIND_TITLES,
+    AttendedToken,
     AttentionAxes,
     AttentionKind,
     AttentionTrace,
-    Token,
 )
-from tfm.pipeline.attention_page.head_syntax import RelationAccuracy, SyntaxSums, source_attention_kinds, word_attention
+from tfm.pipeline.attention_page.head_syntax import (
+    RelationAccuracy,
+    SyntaxAccuracyCounts,
+    source_attention_kinds,
+    word_attention,
+)
 from tfm.pipeline.attention_page.reading import (
     check_has_attention,
     decode_hypotheses,
@@ -39,7 +44,7 @@ from tfm.tokenizer.special import BOS, EOS
 
 CHUNK_SENTENCES = 512
 RELATIVE_POSITIONS = {"previous": -1, "same": 0, "next": 1}
-TARGET_PIECES = "target"
+TARGET_TAG = "target"
 Shares: TypeAlias = NDArray[np.float64]
 
 
@@ -74,7 +79,7 @@ class HeadMeasures:
     tags: dict[str, float] | None
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """Rows under headings.
 
     Args:
@@ -102,12 +107,12 @@ class HeadReport:
     measures: tuple[HeadMeasures, ...]
     relations: tuple[RelationAccuracy, ...] = ()
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[ReportTable]:
         """All heads, and where there are tags, the attention of each by tag."""
         who = ("attention", "layer", "head")
         title = f"What heads do in {format_count(self.sentences, 'sentence')}: percent of attention, entropy in bits"
         columns = (*who, *RELATIVE_POSITIONS, "separators", "entropy", "% of max")
-        tables = [Table(title, columns, [(*_head_cells(each), *_measure_row(each)) for each in self.measures])]
+        tables = [ReportTable(title, columns, [(*_head_cells(each), *_measure_row(each)) for each in self.measures])]
         tagged = [each for each in self.measures if each.tags is not None]
         if tagged:
             tags = _sort_tags(each.tags or {} for each in tagged)
@@ -115,10 +120,10 @@ class HeadReport:
                 (*_head_cells(each), *(_format_percent((each.tags or {}).get(tag, 0)) for tag in tags))
                 for each in tagged
             ]
-            tables.append(Table("Percent of attention by tag", (*who, *tags), rows))
+            tables.append(ReportTable("Percent of attention by tag", (*who, *tags), rows))
         if frequent := head_syntax.relation_rows(self.relations):
             title = "Dependencies: how often the word most attended to is the right one, and the best fixed offset"
-            tables.append(Table(title, head_syntax.COLUMNS, frequent))
+            tables.append(ReportTable(title, head_syntax.COLUMNS, frequent))
         return tables
 
     def as_json(self) -> dict[str, Any]:
@@ -149,8 +154,8 @@ def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingCo
     loaded.check_reads_text("statistics of heads are over sentences")
     if loaded.config.canine is not None:
         raise RecipeError("--head-report: this model attends to rows of characters, which are of no one word")
-    sums: defaultdict[tuple[AttentionKind, int | None], HeadSums] = defaultdict(HeadSums)
-    syntax = SyntaxSums()
+    sums: defaultdict[tuple[AttentionKind, int | None], HeadStatisticSums] = defaultdict(HeadStatisticSums)
+    syntax = SyntaxAccuracyCounts()
     left_out: Counter[str] = Counter()
     num_sentences = 0
     with reporter.bar("reading", None, "sentences") as bar:
@@ -192,7 +197,9 @@ def _trace_sentences(
 
 
 def _add_trace(
-    trace: AttentionTrace, tags: Sequence[str] | None, sums: Mapping[tuple[AttentionKind, int | None], "HeadSums"]
+    trace: AttentionTrace,
+    tags: Sequence[str] | None,
+    sums: Mapping[tuple[AttentionKind, int | None], "HeadStatisticSums"],
 ) -> None:
     """Add the attention in a sentence; that of attention spread evenly is taken from each kind's first layer."""
     for each in trace.attentions:
@@ -203,17 +210,19 @@ def _add_trace(
             sums[each.kind, None].add(uniform_attention(weights), axes, of_keys)
 
 
-def _add_syntax(trace: AttentionTrace, sentence: TaggedSentence, words: Sequence[int], syntax: SyntaxSums) -> None:
+def _add_syntax(
+    trace: AttentionTrace, sentence: TaggedSentence, words: Sequence[int], syntax: SyntaxAccuracyCounts
+) -> None:
     """Add the number of times that the heads of a sentence find its dependencies."""
     kinds = source_attention_kinds(trace.axes)
     if not kinds:
         return
-    syntax.add_sentence(sentence)
+    syntax.count_offset_hits(sentence)
     for each in trace.attentions:
         if each.kind in kinds:
             weights = each.weights.astype(np.float64)
             attention = word_attention(weights, trace.axes[each.kind], words, len(sentence.tags))
-            syntax.add_heads(sentence, each.kind, each.layer, attention)
+            syntax.count_head_hits(sentence, each.kind, each.layer, attention)
 
 
 def uniform_attention(weights: Shares) -> Shares:
@@ -226,15 +235,15 @@ def uniform_attention(weights: Shares) -> Shares:
 def tags_of_keys(axes: AttentionAxes, tags: Sequence[str]) -> list[str] | None:
     """The tag of each key, given those of the source's pieces; None where no key is of the source."""
 
-    def tag_of_key(key: Token) -> str:
+    def tag_of_key(key: AttendedToken) -> str:
         if key.place is not None:
             return tags[key.place]
-        return key.text if key.text in (BOS, EOS) else TARGET_PIECES
+        return key.text if key.text in (BOS, EOS) else TARGET_TAG
 
     return [tag_of_key(key) for key in axes.keys] if any(key.place is not None for key in axes.keys) else None
 
 
-class HeadSums:
+class HeadStatisticSums:
     """Sums over queries of the statistics of the heads of one attention."""
 
     def __init__(self) -> None:

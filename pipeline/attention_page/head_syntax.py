@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.attention_page.attended import AttentionAxes, AttentionKind, Token
+from tfm.pipeline.attention_page.attended import AttendedToken, AttentionAxes, AttentionKind
 from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence
 
 Shares: TypeAlias = NDArray[np.float64]
@@ -73,7 +73,7 @@ def word_attention(weights: Shares, axes: AttentionAxes, words: Sequence[int], n
     return found
 
 
-def _word_membership(tokens: Sequence[Token], words: Sequence[int], num_words: int) -> Shares:
+def _word_membership(tokens: Sequence[AttendedToken], words: Sequence[int], num_words: int) -> Shares:
     """(tokens, W): 1 where a token is a piece of a word."""
     found = np.zeros((len(tokens), num_words))
     for row, token in enumerate(tokens):
@@ -96,7 +96,7 @@ def syntax_probe_targets(sentence: TaggedSentence) -> Iterator[tuple[tuple[str, 
         yield (relation, "dependent"), governor, found
 
 
-class SyntaxSums:
+class SyntaxAccuracyCounts:
     """Counts over sentences: the number of times that each head, and each fixed offset, is right."""
 
     def __init__(self) -> None:
@@ -106,13 +106,13 @@ class SyntaxSums:
             dict
         )
 
-    def add_sentence(self, sentence: TaggedSentence) -> None:
+    def count_offset_hits(self, sentence: TaggedSentence) -> None:
         """Count the questions of a sentence, and the offsets that answer them."""
         for key, word, right in syntax_probe_targets(sentence):
             self._asked[key] += 1
             self._offsets[key].update(each - word for each in right)
 
-    def add_heads(self, sentence: TaggedSentence, kind: AttentionKind, layer: int, attention: Shares) -> None:
+    def count_head_hits(self, sentence: TaggedSentence, kind: AttentionKind, layer: int, attention: Shares) -> None:
         """Count the right answers of a layer's heads in a sentence.
 
         Args:

@@ -9,15 +9,21 @@ from tfm.data.batching.batches import pair_batch_from_images
 from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
 from tfm.model.vision.image_shape import grid_size, pixels_per_image_token
-from tfm.pipeline.attention_page.attended import AttendedImage, AttentionAxes, AttentionKind, AttentionTrace, Token
+from tfm.pipeline.attention_page.attended import (
+    AttendedImage,
+    AttendedToken,
+    AttentionAxes,
+    AttentionKind,
+    AttentionTrace,
+)
 from tfm.pipeline.attention_page.reading import (
     FORWARD_SPECS,
     check_has_attention,
-    check_length,
+    check_source_length,
     decode_hypotheses,
     device_of,
     generates_target,
-    sort_attentions,
+    order_by_kind_and_layer,
     teacher_forced_axes,
 )
 from tfm.pipeline.attention_page.recorder import record_attentions
@@ -27,7 +33,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, image_shape
 
 
-def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config: DecodingConfig) -> AttentionTrace:
+def trace_image_file(loaded: LoadedModel, file: Path, target: str | None, config: DecodingConfig) -> AttentionTrace:
     """Record the attention of a model that reads an image and is made to say `target`, or says its own caption.
 
     Args:
@@ -50,7 +56,9 @@ def attend_to_image(loaded: LoadedModel, file: Path, target: str | None, config:
     if target is None:
         (found,) = decode_hypotheses(loaded, images, config)
     else:
-        found = check_length(loaded, encode_without_unknown(loaded.target_tokenizer, [target], "the target")[0], target)
+        found = check_source_length(
+            loaded, encode_without_unknown(loaded.target_tokenizer, [target], "the target")[0], target
+        )
     return _trace_image(loaded, file, images, found)
 
 
@@ -58,7 +66,7 @@ def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: lis
     """One pass of the network over the image, and the weights of its attentions."""
     image = _token_image(loaded, images)
     cells = tuple(
-        Token(f"row {row}, column {column}", False)
+        AttendedToken(f"row {row}, column {column}", False)
         for row in range(1, image.rows + 1)
         for column in range(1, image.columns + 1)
     )
@@ -75,8 +83,8 @@ def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: lis
             loaded.model(
                 batch.source, layout, batch.target_in, Layout.from_lengths(batch.target_lengths, batch.source.device)
             )
-            axes |= teacher_forced_axes(loaded, target, cells, an_image=True)
-        found = sort_attentions(recorder.pop_weights(), FORWARD_SPECS[loaded.config.architecture].kind)
+            axes |= teacher_forced_axes(loaded, target, cells, is_image=True)
+        found = order_by_kind_and_layer(recorder.pop_weights(), FORWARD_SPECS[loaded.config.architecture].kind)
     said = None if target is None else loaded.target_tokenizer.decode(target)
     return AttentionTrace(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
 

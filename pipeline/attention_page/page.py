@@ -5,10 +5,10 @@ import base64
 import numpy as np
 
 from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttendedImage, AttentionTrace
-from tfm.pipeline.attention_page.head_statistics import HeadReport, Table
+from tfm.pipeline.attention_page.head_statistics import HeadReport, ReportTable
 from tfm.pipeline.attention_page.picture import AttentionView
 from tfm.pipeline.attention_page.reading import SPACE_SYMBOL
-from tfm.pipeline.attention_page.script import SCRIPT
+from tfm.pipeline.attention_page.script import ATTENTION_PAGE_SCRIPT
 from tfm.pipeline.page_frame import escape_html, frame_page, script_json
 
 PAGE_STYLE = """\
@@ -105,7 +105,9 @@ def render_page(title: str, trace: AttentionTrace | None, view: AttentionView | 
     parts += [] if report is None else [_table_html(table) for table in report.tables()]
     if trace is not None:
         parts.append(f'<script type="application/json" id="data">{script_json(_page_data(trace, view))}</script>')
-    return frame_page(title, "\n".join(parts), style=PAGE_STYLE, script=None if trace is None else SCRIPT)
+    return frame_page(
+        title, "\n".join(parts), style=PAGE_STYLE, script=None if trace is None else ATTENTION_PAGE_SCRIPT
+    )
 
 
 def _panel_html(trace: AttentionTrace) -> str:
@@ -155,7 +157,7 @@ def _image_data(image: AttendedImage) -> dict[str, object]:
     }
 
 
-def _table_html(table: Table) -> str:
+def _table_html(table: ReportTable) -> str:
     """Numbers to the right, the rest to the left."""
     head = "".join(f"<th{_side_class(i)}>{escape_html(column)}</th>" for i, column in enumerate(table.columns))
     rows = "".join(

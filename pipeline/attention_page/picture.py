@@ -8,7 +8,7 @@ import io
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from tfm.data.errors import format_count
 from tfm.pipeline.attention_page.attended import (
     ATTENTION_KIND_TITLES,
     AttendedImage,
+    AttendedToken,
     AttentionKind,
     AttentionTrace,
-    Token,
     Weights,
 )
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.label_fonts import font_style
+from tfm.pipeline.label_fonts import font_rc_params
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +81,7 @@ def choose_view(
     return AttentionView(chosen, layer or (1 if len(layers) == 1 else None), head or (1 if heads == 1 else None))
 
 
-def weights_of(trace: AttentionTrace, view: AttentionView) -> Weights:
+def view_weights(trace: AttentionTrace, view: AttentionView) -> Weights:
     """The weights (T, S) of a view; a mean is one over all heads of all its layers."""
     layers = [each.weights for each in trace.layers(view.kind) if view.layer in (None, each.layer)]
     heads = np.concatenate(layers) if view.head is None else layers[0][view.head - 1 : view.head]
@@ -89,7 +89,7 @@ def weights_of(trace: AttentionTrace, view: AttentionView) -> Weights:
     return mean
 
 
-def title_of(trace: AttentionTrace, view: AttentionView) -> str:
+def view_title(trace: AttentionTrace, view: AttentionView) -> str:
     """The title of a view, in words."""
     layers = trace.layers(view.kind)
     if len(layers) == 1 and len(layers[0].weights) == 1:
@@ -108,14 +108,15 @@ def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    axes_of, weights = trace.axes[view.kind], weights_of(trace, view)
-    with matplotlib.rc_context(_PLOT_STYLE | font_style(token_labels(trace, view))), warnings.catch_warnings():  # type: ignore[arg-type]
+    axes_of, weights = trace.axes[view.kind], view_weights(trace, view)
+    style: Any = _PLOT_STYLE | font_rc_params(token_labels(trace, view))
+    with matplotlib.rc_context(style), warnings.catch_warnings():
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         size = (max(3.2, CELL_INCHES * weights.shape[1] + 1.8), max(2.0, CELL_INCHES * weights.shape[0] + 1.8))
         if trace.image is not None and axes_of.on_image == ("keys",):
             figure = _draw_words_on_image(trace.image, axes_of.queries, weights)
-            figure.suptitle(title_of(trace, view), fontsize=9, parse_math=False)
+            figure.suptitle(view_title(trace, view), fontsize=9, parse_math=False)
             return _encode_png(figure)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots()
@@ -127,11 +128,11 @@ def draw_picture(trace: AttentionTrace, view: AttentionView) -> bytes:
         columns, rows = AXIS_LABELS[view.kind]
         axes.set_xlabel(columns)
         axes.set_ylabel(rows)
-        figure.suptitle(title_of(trace, view), fontsize=9, parse_math=False)
+        figure.suptitle(view_title(trace, view), fontsize=9, parse_math=False)
         return _encode_png(figure)
 
 
-def _draw_words_on_image(image: AttendedImage, words: Sequence[Token], weights: Weights) -> "Figure":
+def _draw_words_on_image(image: AttendedImage, words: Sequence[AttendedToken], weights: Weights) -> "Figure":
     """The image once for each word, dark where the word attends least."""
     from matplotlib.figure import Figure
 
@@ -162,5 +163,5 @@ def token_labels(trace: AttentionTrace, view: AttentionView) -> list[str]:
     return [*_tick_labels(axes_of.keys), *_tick_labels(axes_of.queries)]
 
 
-def _tick_labels(tokens: Sequence[Token]) -> list[str]:
+def _tick_labels(tokens: Sequence[AttendedToken]) -> list[str]:
     return [token.text for token in tokens]

@@ -18,11 +18,11 @@ from tfm.model.layout import Layout
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
 from tfm.pipeline.attention_page.attended import (
     ATTENTION_KIND_TITLES,
+    AttendedToken,
     AttentionAxes,
     AttentionKind,
     AttentionTrace,
     LayerAttention,
-    Token,
 )
 from tfm.pipeline.attention_page.recorder import attention_modules, record_attentions
 from tfm.pipeline.config import DecodingConfig
@@ -30,7 +30,7 @@ from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -51,7 +51,7 @@ class ForwardSpec:
     kind: Callable[[str], AttentionKind]
 
 
-def attend(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> AttentionTrace:
+def trace_text(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> AttentionTrace:
     """Record the attention of a model that reads `source` and is made to say `target`, or says its own translation.
 
     Args:
@@ -78,14 +78,14 @@ def attend(loaded: LoadedModel, source: str, target: str | None, config: Decodin
         loaded,
         source,
         ids,
-        check_length(loaded, encode_without_unknown(loaded.target_tokenizer, [target], "the target")[0], target),
+        check_source_length(loaded, encode_without_unknown(loaded.target_tokenizer, [target], "the target")[0], target),
     )
 
 
 def check_has_attention(loaded: LoadedModel) -> None:
     """Raise RecipeError for a model without attention, or one whose texts have gaps."""
     task = loaded.config.task
-    if ABILITIES[task].hides_spans:
+    if TASK_SPECS[task].hides_spans:
         raise RecipeError(f"{loaded.folder}: was trained for {task}: `tfm attend` shows the models that start from it")
     if not attention_modules(loaded.model):
         kind = loaded.config.architecture
@@ -94,24 +94,24 @@ def check_has_attention(loaded: LoadedModel) -> None:
 
 def generates_target(loaded: LoadedModel) -> bool:
     """Whether a model reads a source and writes a target."""
-    return ABILITIES[loaded.config.task].translates
+    return TASK_SPECS[loaded.config.task].translates
 
 
 def source_tokenizer_of(loaded: LoadedModel) -> Tokenizer:
     """Return the tokenizer of the model's input: a language model learns from the target side of a corpus."""
-    reads = ABILITIES[loaded.config.task].reads
+    reads = TASK_SPECS[loaded.config.task].reads
     return loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
 
 
 def encode_source(loaded: LoadedModel, text: str) -> list[int]:
     """Return the ids of the model's input. Raises DataError where there are none, or more than it reads."""
-    ids = check_length(loaded, source_tokenizer_of(loaded).encode(text), text)
+    ids = check_source_length(loaded, source_tokenizer_of(loaded).encode(text), text)
     if not ids:
         raise DataError(f"the sentence {text[:40]!r} has no pieces: there is nothing to attend to")
     return ids
 
 
-def check_length(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
+def check_source_length(loaded: LoadedModel, ids: list[int], text: str) -> list[int]:
     """Return the ids of a text if the model reads so many.
 
     Args:
@@ -159,16 +159,18 @@ def trace_attention(
     how = FORWARD_SPECS[loaded.config.architecture]
     with torch.inference_mode(), record_attentions(loaded.model) as recorder:
         axes = how.read(loaded, source, target)
-        found = sort_attentions(recorder.pop_weights(), how.kind)
+        found = order_by_kind_and_layer(recorder.pop_weights(), how.kind)
     there = {each.kind: axes[each.kind] for each in found}
     said = None if target is None else loaded.target_tokenizer.decode(target)
     return AttentionTrace(text, said, there, found)
 
 
-def sort_attentions(taken: Mapping[str, Tensor], kind_of: Callable[[str], AttentionKind]) -> tuple[LayerAttention, ...]:
+def order_by_kind_and_layer(
+    weights_by_module: Mapping[str, Tensor], kind_of: Callable[[str], AttentionKind]
+) -> tuple[LayerAttention, ...]:
     """The attentions of one sentence, from weights (1, H, T, S) by name of module, kind by kind and layer by layer."""
     found: list[LayerAttention] = []
-    for name, weights in taken.items():
+    for name, weights in weights_by_module.items():
         if name.startswith(CHARACTER_MODULE_PREFIXES):
             continue
         kind = kind_of(name)
@@ -190,32 +192,37 @@ def _forward_pair(
         told = loaded.model.split_inputs(numbers, Layout.from_lengths(torch.tensor([len(read)])))
         read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.prefix[0]]
     return {
-        "encoder": AttentionAxes(read, read, _word_notes("", read)),
-        **teacher_forced_axes(loaded, target, read, lead=lead),
+        "encoder": AttentionAxes(read, read, _label_tokens_with_word("", read)),
+        **teacher_forced_axes(loaded, target, read, start_ids=lead),
     }
 
 
 def teacher_forced_axes(
     loaded: LoadedModel,
     target: Sequence[int],
-    read: tuple[Token, ...],
+    source_tokens: tuple[AttendedToken, ...],
     *,
-    lead: Sequence[int] = (BOS_ID,),
-    an_image: bool = False,
+    start_ids: Sequence[int] = (BOS_ID,),
+    is_image: bool = False,
 ) -> dict[AttentionKind, AttentionAxes]:
     """Return the axes of a decoder that is made to say a target.
 
     Args:
         loaded: the model.
         target: ids of the target.
-        read: the tokens of the source.
-        lead: ids that the decoder reads before the target.
-        an_image: whether the source is an image.
+        source_tokens: the tokens of the source.
+        start_ids: ids that the decoder reads before the target.
+        is_image: whether the source is an image.
     """
-    heard, said = _target_tokens(loaded, [*lead, *target]), _target_tokens(loaded, [*lead[1:], *target, EOS_ID])
+    heard, said = (
+        _target_tokens(loaded, [*start_ids, *target]),
+        _target_tokens(loaded, [*start_ids[1:], *target, EOS_ID]),
+    )
     return {
-        "decoder": AttentionAxes(heard, heard, _word_notes("then says", said)),
-        "cross": AttentionAxes(said, read, _word_notes("said after", heard), ("keys",) if an_image else ()),
+        "decoder": AttentionAxes(heard, heard, _label_tokens_with_word("then says", said)),
+        "cross": AttentionAxes(
+            said, source_tokens, _label_tokens_with_word("said after", heard), ("keys",) if is_image else ()
+        ),
     }
 
 
@@ -227,11 +234,15 @@ def _forward_concatenated(
         _run_pair(loaded, source, target)
         read, said = _source_tokens(loaded, [*source, EOS_ID]), _target_tokens(loaded, [*target, EOS_ID])
         tokens = (*read, *_target_tokens(loaded, [BOS_ID, *target]))
-        return {"decoder": AttentionAxes(tokens, tokens, (*_word_notes("", read), *_word_notes("then says", said)))}
+        return {
+            "decoder": AttentionAxes(
+                tokens, tokens, (*_label_tokens_with_word("", read), *_label_tokens_with_word("then says", said))
+            )
+        }
     ids = torch.tensor([BOS_ID, *source], device=device_of(loaded))
     loaded.model.hidden_states(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     tokens = (*_target_tokens(loaded, [BOS_ID]), *_source_tokens(loaded, source))
-    return {"decoder": AttentionAxes(tokens, tokens, _word_notes("", tokens))}
+    return {"decoder": AttentionAxes(tokens, tokens, _label_tokens_with_word("", tokens))}
 
 
 def _forward_single_sequence(
@@ -242,7 +253,7 @@ def _forward_single_sequence(
     loaded.model.encode(ids, Layout.from_lengths(torch.tensor([len(ids)]), ids.device))
     begin = (make_token(source_tokenizer_of(loaded), BOS_ID),) if loaded.config.begin_token else ()
     tokens = (*begin, *_source_tokens(loaded, [*source, EOS_ID]))
-    return {"encoder": AttentionAxes(tokens, tokens, _word_notes("", tokens))}
+    return {"encoder": AttentionAxes(tokens, tokens, _label_tokens_with_word("", tokens))}
 
 
 def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
@@ -258,21 +269,23 @@ def device_of(loaded: LoadedModel) -> torch.device:
     return device
 
 
-def _source_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
+def _source_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[AttendedToken, ...]:
     """Pieces of the source, numbered, maybe with its end token; of characters all of a row, without a number."""
     tokenizer, canine = source_tokenizer_of(loaded), loaded.config.canine
     read = tuple(make_token(tokenizer, each, None if each == EOS_ID else place) for place, each in enumerate(ids))
     if canine is None:
         return read
     together = (read[first : first + canine.rate] for first in range(0, len(read), canine.rate))
-    return tuple(Token("".join(each.text for each in some), all(each.separates for each in some)) for some in together)
+    return tuple(
+        AttendedToken("".join(each.text for each in some), all(each.separates for each in some)) for some in together
+    )
 
 
-def _target_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[Token, ...]:
+def _target_tokens(loaded: LoadedModel, ids: Sequence[int]) -> tuple[AttendedToken, ...]:
     return tuple(make_token(loaded.target_tokenizer, each) for each in ids)
 
 
-def make_token(tokenizer: Tokenizer, token_id: int, position: int | None = None) -> Token:
+def make_token(tokenizer: Tokenizer, token_id: int, position: int | None = None) -> AttendedToken:
     """Return a piece with its spaces made visible, and all else that does not show spelled out.
 
     Args:
@@ -281,16 +294,16 @@ def make_token(tokenizer: Tokenizer, token_id: int, position: int | None = None)
         position: the place of the token, if it has one.
     """
     if token_id < len(SPECIAL_TOKENS):
-        return Token(tokenizer.piece(token_id), token_id in (BOS_ID, EOS_ID), position)
+        return AttendedToken(tokenizer.piece(token_id), token_id in (BOS_ID, EOS_ID), position)
     text = tokenizer.surface(token_id)
     if not text or "\N{REPLACEMENT CHARACTER}" in text:  # bytes that are no character by themselves
         text = tokenizer.piece(token_id)
     bare = text.strip()
     separates = bool(bare) and all(unicodedata.category(each)[0] == "P" for each in bare)
-    return Token(escape_unprintable(text.replace(" ", SPACE_SYMBOL)), separates, position)
+    return AttendedToken(escape_unprintable(text.replace(" ", SPACE_SYMBOL)), separates, position)
 
 
-def _word_notes(word: str, tokens: Sequence[Token]) -> tuple[str, ...]:
+def _label_tokens_with_word(word: str, tokens: Sequence[AttendedToken]) -> tuple[str, ...]:
     return tuple(f"{word} {each.text}" if word else "" for each in tokens)
 
 

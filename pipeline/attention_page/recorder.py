@@ -20,7 +20,7 @@ class AttentionRecorder:
     def __init__(self) -> None:
         self._weights: defaultdict[str, list[Tensor]] = defaultdict(list)
 
-    def keep(self, name: str, weights: Tensor) -> None:
+    def record(self, name: str, weights: Tensor) -> None:
         """Keep the weights (B, H, T, S) of the attention in a module."""
         self._weights[name].append(weights.detach())
 
@@ -42,7 +42,7 @@ class _RecordingDropout(nn.Module):
         self.dropout, self.recorder, self.name = dropout, recorder, name
 
     def forward(self, weights: Tensor) -> Tensor:
-        self.recorder.keep(self.name, weights)
+        self.recorder.record(self.name, weights)
         return self.dropout(weights)  # type: ignore[no-any-return]
 
 

@@ -1,6 +1,6 @@
 """The script of the page that page.py fills in. Text is set as text, never as HTML."""
 
-SCRIPT = """
+ATTENTION_PAGE_SCRIPT = """
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = name => document.getElementById(name);

@@ -33,12 +33,12 @@ class TaggedSentence:
     relations: tuple[str, ...] = ()
 
 
-def is_tagged(file: Path) -> bool:
+def is_conllu_file(file: Path) -> bool:
     """Whether a file is CoNLL-U, by its name."""
     return strip_compression_ending(file.name).endswith(".conllu")
 
 
-def is_built_in(file: Path) -> bool:
+def is_built_in_treebank(file: Path) -> bool:
     """Whether a path is the name of a built-in corpus that comes parsed; where a file has that name, it is the file."""
     return str(file) in registry.GENERATORS_WITH_CONTRASTS and not file.exists()
 
@@ -49,12 +49,12 @@ def read_sentences(files: Sequence[Path]) -> Iterator[TaggedSentence]:
     `it` is the test sentences of that built-in corpus, in which "it" depends on the noun that it stands for.
     Raises DataError where some files are tagged and some are not, or a governor is no word of its sentence.
     """
-    tagged = [file for file in files if is_tagged(file) or is_built_in(file)]
+    tagged = [file for file in files if is_conllu_file(file) or is_built_in_treebank(file)]
     if tagged and len(tagged) < len(files):
         other = next(file for file in files if file not in tagged)
         raise DataError(f"has no tags and {tagged[0]} has: give files of one kind", file=other)
     for file in files:
-        if is_built_in(file):
+        if is_built_in_treebank(file):
             for words in registry.parsed_sentences(str(file)):
                 texts, of, before, how = zip(*words, strict=True)
                 yield TaggedSentence(" ".join(texts), of, before, how)

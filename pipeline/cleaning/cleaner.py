@@ -9,11 +9,11 @@ import numpy as np
 from tfm.data.corpora.portions import Corpus
 from tfm.data.errors import DataError
 from tfm.pipeline.cleaning.corpora import iterate_chunks
-from tfm.pipeline.cleaning.decisions import Decisions, decide
+from tfm.pipeline.cleaning.decisions import Decisions, apply_rules
 from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, Measurer, PairChunk, measure_chunks
-from tfm.pipeline.cleaning.rules.registry import Rule
+from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
-from tfm.pipeline.cleaning.work_folder import WorkFolder
+from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 from tfm.pipeline.runtime.progress import Reporter
 
 ROWS_PER_SAVE = 64 * CHUNK_ROWS
@@ -36,7 +36,7 @@ class Cleaner:
         workers: processes that measure; None: one a processor.
     """
 
-    rules: Sequence[Rule]
+    rules: Sequence[CleaningRule]
     corpora: Sequence[Corpus]
     online: bool
     plan: object
@@ -46,51 +46,54 @@ class Cleaner:
     everything: bool = False
     workers: int | None = None
 
-    def measure(self, total: int | None) -> WorkFolder:
+    def measure_pairs(self, num_pairs: int | None) -> MeasurementFolder:
         """Measure all pairs, or those that are left to do. total: their number, if it is known."""
         widths = {
-            name: 1 for rule in self.rules if rule.kind not in ("dedup_keys", "model_score") for name in rule.columns
+            name: 1
+            for rule in self.rules
+            if rule.kind not in ("dedup_keys", "model_score")
+            for name in rule.score_names
         }
         widths |= {rule.name: rule.num_keys for rule in self.rules if rule.kind == "dedup_keys"}
         widths["corpus"] = 1  # where no rule measures, it counts the pairs
-        work = WorkFolder(self.folder, [self.plan, self.everything], widths)
+        work = MeasurementFolder(self.folder, [self.plan, self.everything], widths)
         try:
             measurer = Measurer(self.rules, everything=self.everything)
             saved = work.rows
-            with self.reporter.bar("measuring", total, "pairs", done=work.rows) as bar:
+            with self.reporter.bar("measuring", num_pairs, "pairs", done=work.rows) as bar:
                 chunks = iterate_chunks(self.corpora, online=self.online, skip=work.rows)
                 for chunk, found in measure_chunks(measurer, chunks, self.workers):
                     corpus = np.full(len(chunk), float(chunk.corpus))
                     work.append({**found.columns, "corpus": corpus}, found.changes)
                     bar.advance(len(chunk))
                     if work.rows - saved >= ROWS_PER_SAVE:
-                        work.save()
+                        work.save_progress()
                         saved = work.rows
-            work.save()
+            work.save_progress()
         except BaseException:
             work.close()
             raise
         return work
 
-    def decide(self, work: WorkFolder) -> Decisions:
+    def apply_rules(self, work: MeasurementFolder) -> Decisions:
         """Return the fate of each pair that was measured."""
 
-        def score(rule: Rule, wanted: Bools) -> Floats:
+        def score(rule: CleaningRule, wanted: Bools) -> Floats:
             from tfm.pipeline.cleaning.late_scores import score_remaining_pairs  # loads torch
 
             return score_remaining_pairs(
                 rule,
                 wanted,
-                lambda skip: self.read(work, skip),
+                lambda skip: self.read_changed_pairs(work, skip),
                 self.folder,
                 self.plan,
                 device=self.device,
                 reporter=self.reporter,
             )
 
-        return decide(self.rules, work, score, everything=self.everything)
+        return apply_rules(self.rules, work, score, everything=self.everything)
 
-    def read(self, work: WorkFolder, skip: int = 0) -> Iterator[PairChunk]:
+    def read_changed_pairs(self, work: MeasurementFolder, skip: int = 0) -> Iterator[PairChunk]:
         """The pairs again, as rules changed them, without the first ones.
 
         Raises:

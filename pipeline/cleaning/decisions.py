@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.pipeline.cleaning.limits import Limit
-from tfm.pipeline.cleaning.rules.registry import Rule
+from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
-from tfm.pipeline.cleaning.work_folder import WorkFolder
+from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 
 Keys = NDArray[np.uint64]
-LazyPairScorer = Callable[[Rule, Bools], Floats]
+LazyPairScorer = Callable[[CleaningRule, Bools], Floats]
 """A rule, and which pairs (n,) are to be scored -> scores (n,), NaN where there is none."""
 
 
@@ -53,8 +53,8 @@ class Decisions:
     scores: dict[str, Floats] = field(default_factory=dict)
 
 
-def decide(
-    rules: Sequence[Rule], work: WorkFolder, score_late: LazyPairScorer, *, everything: bool = False
+def apply_rules(
+    rules: Sequence[CleaningRule], work: MeasurementFolder, score_late: LazyPairScorer, *, everything: bool = False
 ) -> Decisions:
     """Apply all rules to what was measured.
 
@@ -78,14 +78,14 @@ def decide(
                 scores = score_late(rule, alive | everything)[:, None]
                 made.scores[rule.name] = scores[:, 0]
             else:
-                scores = np.stack([work.scores(name) for name in rule.columns], 1)
+                scores = np.stack([work.scores(name) for name in rule.score_names], 1)
             failed, result = _apply_scores(rule, scores, alive)
         made.dropped_by[failed & alive] = number
         made.results.append(result)
     return made
 
 
-def first_of_each(keys: Iterable[Keys], count: int) -> Bools:
+def is_first_occurrence(keys: Iterable[Keys], count: int) -> Bools:
     """(m,) whether no earlier pair has one of a pair's keys. keys: of each kind (m,), one in memory; count: m."""
     first = np.ones(count, np.bool_)
     for each in keys:
@@ -95,7 +95,7 @@ def first_of_each(keys: Iterable[Keys], count: int) -> Bools:
 
 
 def count_equal(keys: Iterable[Keys], count: int) -> NDArray[np.int64]:
-    """(m,) how many pairs have a pair's key, of the kind of which there are most. Arguments: as `first_of_each`."""
+    """(m,) how many pairs have a pair's key, of the kind of which there are most; see `is_first_occurrence`."""
     most = np.zeros(count, np.int64)
     for each in keys:
         order = np.argsort(each, kind="stable")
@@ -122,7 +122,7 @@ def percentile_limit(scores: Floats, limit: Limit) -> Limit:
     return limit._replace(high=float(np.partition(measured, rank)[rank]))
 
 
-def _apply_scores(rule: Rule, scores: Floats, alive: Bools) -> tuple[Bools, RuleResult]:
+def _apply_scores(rule: CleaningRule, scores: Floats, alive: Bools) -> tuple[Bools, RuleResult]:
     """The pairs (n,) that fail a rule by their scores (n, columns)."""
     limits = tuple(percentile_limit(column[alive], limit) for column, limit in zip(scores.T, rule.limits, strict=True))
     failed = rule.is_failed(scores, limits)
@@ -130,13 +130,15 @@ def _apply_scores(rule: Rule, scores: Floats, alive: Bools) -> tuple[Bools, Rule
     return failed, RuleResult(rule.name, measured, int(failed.sum()), int((failed & alive).sum()), None, limits)
 
 
-def _apply_keys(rule: Rule, work: WorkFolder, alive: Bools, decisions: Decisions) -> tuple[Bools, RuleResult]:
+def _apply_keys(
+    rule: CleaningRule, work: MeasurementFolder, alive: Bools, decisions: Decisions
+) -> tuple[Bools, RuleResult]:
     """The pairs (n,) that fail a rule by the keys of all; among all pairs, and among those that are still there."""
     found = []
     for rows in (np.ones(work.rows, np.bool_), alive):
         scores = np.full(work.rows, np.nan)
         keys, count = (work.keys(rule.name, number)[rows] for number in range(rule.num_keys)), int(rows.sum())
-        scores[rows] = count_equal(keys, count) if rule.name == "boilerplate" else ~first_of_each(keys, count)
+        scores[rows] = count_equal(keys, count) if rule.name == "boilerplate" else ~is_first_occurrence(keys, count)
         found.append(scores)
     decisions.scores[rule.name] = found[1]
     (_, alone), (failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in found)

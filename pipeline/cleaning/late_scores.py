@@ -10,9 +10,9 @@ import numpy as np
 from tfm.pipeline.cleaning.config import ExternalScorer
 from tfm.pipeline.cleaning.measurement import PairChunk
 from tfm.pipeline.cleaning.rules.pairs.cross_entropy import DualCrossEntropy
-from tfm.pipeline.cleaning.rules.registry import Rule
+from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
-from tfm.pipeline.cleaning.work_folder import WorkFolder
+from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command_on_pairs
@@ -28,7 +28,14 @@ Block = tuple[Bools, list[Pair]]
 
 
 def score_remaining_pairs(
-    rule: Rule, is_needed: Bools, read: PairReader, folder: Path, plan: object, *, device: str, reporter: Reporter
+    rule: CleaningRule,
+    is_needed: Bools,
+    read: PairReader,
+    folder: Path,
+    plan: object,
+    *,
+    device: str,
+    reporter: Reporter,
 ) -> Floats:
     """(n,) the scores of pairs by a late rule, NaN for those that are not wanted; resumes what a killed process began.
 
@@ -45,13 +52,13 @@ def score_remaining_pairs(
         DataError: a model or a command fails.
     """
     rows = hashlib.sha256(np.packbits(is_needed).tobytes()).hexdigest()
-    work = WorkFolder(folder / f"{rule.name}.late", [plan, rule.name, rows], {"scores": 1})
+    work = MeasurementFolder(folder / f"{rule.name}.late", [plan, rule.name, rows], {"scores": 1})
     try:
         with reporter.bar(rule.name, len(is_needed), "pairs", done=work.rows) as bar:
 
             def save(scores: Floats) -> None:
                 work.append({"scores": scores}, {})
-                work.save()
+                work.save_progress()
                 bar.advance(len(scores))
 
             blocks = _iterate_blocks(is_needed, read, work.rows)
@@ -61,7 +68,7 @@ def score_remaining_pairs(
                 scorer = DualCrossEntropy(rule.config, device)
                 for chosen, pairs in blocks:
                     save(_spread_scores(chosen, scorer.score([(source or "", target) for source, target in pairs])))
-        work.save()
+        work.save_progress()
         return work.scores("scores")
     finally:
         work.close()

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.pipeline.cleaning.rules.registry import Rule
-from tfm.pipeline.cleaning.text_batch import PairBatch
+from tfm.pipeline.cleaning.rules.registry import CleaningRule
+from tfm.pipeline.cleaning.text_batch import TextPairBatch
 from tfm.pipeline.runtime.cpu import num_processors
 from tfm.pipeline.runtime.worker_process import can_fork, fork_worker, receive_from_worker, send_to_worker
 
@@ -61,7 +61,7 @@ class Measurer:
         everything: whether slow rules measure also pairs that fail a rule before them.
     """
 
-    def __init__(self, rules: Sequence[Rule], *, everything: bool = False) -> None:
+    def __init__(self, rules: Sequence[CleaningRule], *, everything: bool = False) -> None:
         self.rules = [rule for rule in rules if rule.kind != "model_score"]
         self.everything = everything
 
@@ -76,7 +76,7 @@ class Measurer:
                     if before is not after:
                         changed += [one is not other and one != other for one, other in zip(before, after, strict=True)]
                 columns[rule.name], sides = (changed > 0).astype(np.float64), new
-        pairs = PairBatch(*sides, has_source=chunk.has_source)
+        pairs = TextPairBatch(*sides, has_source=chunk.has_source)
         passed = np.ones(len(chunk), np.bool_)
         for rule in self.rules:
             if rule.measure is None:
@@ -92,7 +92,7 @@ class Measurer:
                 scores[rows] = rule.measure(pairs if len(rows) == len(chunk) else pairs.select(rows))
             else:
                 scores = rule.measure(pairs)
-            columns.update(zip(rule.columns, scores.T, strict=True))
+            columns.update(zip(rule.score_names, scores.T, strict=True))
             if all(limit.percentile is None for limit in rule.limits):
                 passed &= ~rule.is_failed(scores, rule.limits)
         return Measurement(columns, _list_changes(chunk, sides))

@@ -18,9 +18,9 @@ from tfm.data.arrays import splitmix64
 from tfm.pipeline.cleaning.corpora import clean_text_files, format_lines
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import PairChunk
-from tfm.pipeline.cleaning.rules.registry import Rule
+from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Floats
-from tfm.pipeline.cleaning.work_folder import WorkFolder
+from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 
 ENCODER = json.JSONEncoder(ensure_ascii=False)
 RuleIndices = NDArray[np.int16]
@@ -31,7 +31,7 @@ DROPPED_FILE = "dropped.jsonl"
 
 
 @dataclass(frozen=True)
-class Example:
+class RuleExample:
     """A pair that a rule dropped or changed: where it is, counted from 1, its texts, and its scores by that rule."""
 
     corpus: int
@@ -42,20 +42,20 @@ class Example:
 
 
 @dataclass
-class CleanText:
+class CleanTextSummary:
     """Pairs read and kept of each corpus, and some of those that each rule dropped or changed."""
 
     read: list[int]
     kept: list[int]
-    examples: dict[str, list[Example]] = field(default_factory=lambda: defaultdict(list))
+    examples: dict[str, list[RuleExample]] = field(default_factory=lambda: defaultdict(list))
 
 
 class ScoreTable:
     """The scores of all pairs, read as they are asked for."""
 
-    def __init__(self, rules: Sequence[Rule], work: WorkFolder, decisions: Decisions) -> None:
+    def __init__(self, rules: Sequence[CleaningRule], work: MeasurementFolder, decisions: Decisions) -> None:
         self.rules = rules
-        self.names = [name for rule in rules for name in rule.columns]
+        self.names = [name for rule in rules for name in rule.score_names]
         self._work, self._late = work, decisions.scores
 
     def read(self, name: str, start: int, count: int) -> Floats:
@@ -65,7 +65,7 @@ class ScoreTable:
 
     def select_row_scores(self, number: int, row: int) -> dict[str, float | None]:
         """The scores of a pair by one rule."""
-        return {name: _round_score(float(self.read(name, row, 1)[0])) for name in self.rules[number].columns}
+        return {name: _round_score(float(self.read(name, row, 1)[0])) for name in self.rules[number].score_names}
 
     def select_dropped_scores(self, fates: RuleIndices, start: int) -> dict[int, dict[str, float | None]]:
         """The scores of dropped pairs by the rule that dropped each, by number.
@@ -77,7 +77,7 @@ class ScoreTable:
         found: dict[int, dict[str, float | None]] = {}
         for number in np.unique(fates[fates > 0]).tolist():
             rows = np.flatnonzero(fates == number)
-            names = self.rules[number - 1].columns
+            names = self.rules[number - 1].score_names
             scores = zip(*(self.read(name, start, len(fates))[rows].tolist() for name in names), strict=True)
             for row, some in zip(rows.tolist(), scores, strict=True):
                 found[row] = dict(zip(names, map(_round_score, some), strict=True))
@@ -103,7 +103,7 @@ def example_rows(table: ScoreTable, decisions: Decisions) -> dict[int, list[int]
 
 def write_clean_text(
     chunks: Iterable[PairChunk], table: ScoreTable, decisions: Decisions, num_corpora: int, folder: Path | None
-) -> CleanText:
+) -> CleanTextSummary:
     """Write the texts that stay, one file a side and corpus, and all else that there is to say of each pair.
 
     Args:
@@ -113,7 +113,7 @@ def write_clean_text(
         num_corpora: number of corpora.
         folder: to write into; None: nothing is written.
     """
-    made = CleanText([0] * num_corpora, [0] * num_corpora)
+    made = CleanTextSummary([0] * num_corpora, [0] * num_corpora)
     examples, row = example_rows(table, decisions), 0
     with ExitStack() as files:
         writer = None if folder is None else _CleanTextWriter(folder, num_corpora, table, files)
@@ -128,7 +128,7 @@ def write_clean_text(
                         side[number - row][:MAX_EXAMPLE_CHARACTERS] for side in (chunk.sources, chunk.targets)
                     )
                     place = chunk.corpus, before + number - row + 1
-                    example = Example(*place, source, target, table.select_row_scores(rule, number))
+                    example = RuleExample(*place, source, target, table.select_row_scores(rule, number))
                     made.examples[table.rules[rule].name].append(example)
             made.read[chunk.corpus] += len(chunk)
             made.kept[chunk.corpus] += int((fates == 0).sum())
@@ -151,28 +151,32 @@ class _CleanTextWriter:
         self._schema = pa.schema([*fields, *((name, pa.float64()) for name in table.names)])
         self._scores = files.enter_context(pq.ParquetWriter(folder / SCORES_FILE, self._schema, compression="zstd"))
 
-    def write(self, chunk: PairChunk, fates: RuleIndices, row: int, before: int, *, is_first: bool) -> None:
+    def write(
+        self, chunk: PairChunk, rule_indices: RuleIndices, row: int, num_corpus_pairs_before: int, *, is_first: bool
+    ) -> None:
         """Write some pairs. row: of the first in all corpora; before: pairs of its corpus before it."""
-        kept = np.flatnonzero(fates == 0).tolist()
+        kept = np.flatnonzero(rule_indices == 0).tolist()
         sides = [chunk.sources, chunk.targets]
         for file, texts, is_there in zip(self._texts[chunk.corpus], sides, (chunk.has_source, True), strict=True):
             if is_there:
                 file.write(format_lines([texts[each] for each in kept], is_first=is_first))
-        for each, scores in self._table.select_dropped_scores(fates, row).items():
-            number = int(fates[each]) - 1
+        for each, scores in self._table.select_dropped_scores(rule_indices, row).items():
+            number = int(rule_indices[each]) - 1
             entry = {
                 "corpus": chunk.corpus,
-                "pair": before + each + 1,
+                "pair": num_corpus_pairs_before + each + 1,
                 "rule": self._names[number],
                 "scores": scores,
                 "source": chunk.sources[each] if chunk.has_source else None,
                 "target": chunk.targets[each],
             }
             self._dropped.write(ENCODER.encode(entry) + "\n")
-        reasons = pa.DictionaryArray.from_arrays(pa.array(fates - 1, pa.int16(), mask=fates == 0), self._names or [""])
+        reasons = pa.DictionaryArray.from_arrays(
+            pa.array(rule_indices - 1, pa.int16(), mask=rule_indices == 0), self._names or [""]
+        )
         columns = [
             pa.array(np.full(len(chunk), chunk.corpus, np.int32)),
-            pa.array(np.arange(before + 1, before + len(chunk) + 1)),
+            pa.array(np.arange(num_corpus_pairs_before + 1, num_corpus_pairs_before + len(chunk) + 1)),
             reasons,
             *(pa.array(self._table.read(name, row, len(chunk)), from_pandas=True) for name in self._table.names),
         ]

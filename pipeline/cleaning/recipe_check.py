@@ -2,7 +2,7 @@
 
 from tfm.data.config import DataConfig
 from tfm.pipeline.cleaning.config import CleanConfig
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 TWO_SIDED_RULES = ("ratio", "copies", "numbers", "markup", "punctuation", "cross_entropy")
 """Rules that compare the two sides, and say nothing of texts without a source."""
@@ -20,7 +20,7 @@ def check_clean(clean: CleanConfig | None, data: DataConfig, task: str) -> None:
         return
     if data.images is not None:
         raise ValueError("[clean] is for texts, and the corpora are images: remove it")
-    if ABILITIES[task].labels is not None:
+    if TASK_SPECS[task].labels is not None:
         raise ValueError(f'[clean] is for texts, and the targets of model.task = "{task}" are names: remove it')
     if data.path is not None:
         has_source = data.source is not None and data.source != data.target

@@ -6,9 +6,9 @@ from typing import Any
 
 from tfm.pipeline.cleaning.decisions import RuleResult
 from tfm.pipeline.cleaning.limits import Limit
-from tfm.pipeline.cleaning.output import CleanText, Example
+from tfm.pipeline.cleaning.output import CleanTextSummary, RuleExample
 from tfm.pipeline.errors import format_count
-from tfm.pipeline.page_frame import escape_html, frame_page, text_as_html
+from tfm.pipeline.page_frame import escape_corpus_text, escape_html, frame_page
 
 TABLE_COLUMNS = ("rule", "limit", "looked at", "alone", "after others", "changed")
 
@@ -38,14 +38,14 @@ def describe_limits(limits: Sequence[Limit]) -> str:
     return (parts + "".join(percentiles)).strip()
 
 
-def summary_line(text: CleanText) -> str:
+def summary_line(text: CleanTextSummary) -> str:
     """How many pairs stay, in a sentence."""
     read, kept = sum(text.read), sum(text.kept)
     share = f" ({kept / read:.1%})" if read else ""
     return f"{format_count(read, 'pair')} read, {kept:,} kept{share}"
 
 
-def report_as_json(results: Sequence[RuleResult], text: CleanText, corpora: Sequence[str]) -> dict[str, Any]:
+def report_as_json(results: Sequence[RuleResult], text: CleanTextSummary, corpora: Sequence[str]) -> dict[str, Any]:
     """The contents of report.json."""
     return {
         "corpora": [
@@ -67,7 +67,7 @@ def report_as_json(results: Sequence[RuleResult], text: CleanText, corpora: Sequ
     }
 
 
-def report_page(results: Sequence[RuleResult], text: CleanText, corpora: Sequence[str], *, is_dry: bool) -> str:
+def report_page(results: Sequence[RuleResult], text: CleanTextSummary, corpora: Sequence[str], *, is_dry: bool) -> str:
     """Return the report as an HTML page."""
     intro = "Nothing was written: each rule looked at every pair." if is_dry else (
         "“Alone”: pairs that a rule would drop by itself, of those that it looked at; “after others”: those that it "
@@ -105,12 +105,12 @@ def _cell_css_class(cell: str) -> str:
     return ' class="number"' if cell.replace(",", "").isdecimal() or cell == "–" else ""
 
 
-def _example_html(example: Example, corpus: str) -> str:
+def _example_html(example: RuleExample, corpus: str) -> str:
     scores = ", ".join(
         f"{name} {'–' if score is None or math.isnan(score) else f'{score:.4g}'}"
         for name, score in example.scores.items()
     )
     place = f"{corpus}, pair {example.pair:,}: {scores}"
     rows = [("source", example.source), ("target", example.target)]
-    texts = "".join(f"<dt>{name}</dt><dd>{text_as_html(text)}</dd>" for name, text in rows if text)
+    texts = "".join(f"<dt>{name}</dt><dd>{escape_corpus_text(text)}</dd>" for name, text in rows if text)
     return f'<div class="sample"><p>{escape_html(place)}</p><dl>{texts}</dl></div>'

@@ -57,7 +57,7 @@ class TextBatch:
         return np.cumsum(self.lengths) - self.lengths
 
 
-class PairBatch:
+class TextPairBatch:
     """Some pairs of a corpus.
 
     Args:
@@ -79,10 +79,10 @@ class PairBatch:
         """The texts of each side that there is."""
         return (self.source, self.target) if self.has_source else (self.target,)
 
-    def select(self, rows: Ints) -> "PairBatch":
+    def select(self, rows: Ints) -> "TextPairBatch":
         """Return some of the pairs."""
         chosen = [[each.texts[row] for row in rows.tolist()] for each in (self.source, self.target)]
-        return PairBatch(*chosen, has_source=self.has_source)
+        return TextPairBatch(*chosen, has_source=self.has_source)
 
 
 def lengths_of(texts: TextBatch, unit: str) -> Ints:

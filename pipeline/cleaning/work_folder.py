@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
-from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import convert_to_cannot_write, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import (
     check_tree_has_no_symlinks,
     make_folder_below,
@@ -35,7 +35,7 @@ KEYS_PER_BLOCK = 1 << 16
 BLOCK_BYTES = 1 << 20
 
 
-class WorkFolder:
+class MeasurementFolder:
     """The columns of a cleaning, by name, which grow together.
 
     Args:
@@ -48,7 +48,7 @@ class WorkFolder:
         self.folder = folder
         self._widths = dict(widths)
         self._fingerprint = sha256_of_json([plan, sorted(self._widths.items())])
-        with raise_cannot_write(folder):
+        with convert_to_cannot_write(folder):
             check_tree_has_no_symlinks(folder)
             known = self._read_progress()
             if known is None:
@@ -56,22 +56,22 @@ class WorkFolder:
                 make_folder_below(folder.parent, folder)
                 known = {"rows": 0, "changes": 0}
             self.rows, self._changes = int(known["rows"]), int(known["changes"])
-            sizes = self._sizes(self.rows, self._changes)
-            self._digests = {file: _digest_of(file, size) for file, size in sizes.items()}
-            self._files = {file: self._open(file, size) for file, size in sizes.items()}
+            sizes = self._file_sizes(self.rows, self._changes)
+            self._digests = {file: _sha256_of_first_bytes(file, size) for file, size in sizes.items()}
+            self._files = {file: self._open_truncated(file, size) for file, size in sizes.items()}
 
     def append(
         self, columns: Mapping[str, NDArray[np.float64] | NDArray[np.uint64]], changes: Mapping[int, tuple[str, str]]
     ) -> None:
         """Add numbers (n, width) of further pairs, and their texts where they were changed, by number from 0."""
         for name in self._widths:
-            self._write(self._column_file(name), np.ascontiguousarray(columns[name]).tobytes())
+            self._append_and_hash(self._column_file(name), np.ascontiguousarray(columns[name]).tobytes())
         lines = "".join(json.dumps([self.rows + row, *texts]) + "\n" for row, texts in sorted(changes.items()))
-        self._write(self.folder / CHANGES_FILE, lines.encode())
+        self._append_and_hash(self.folder / CHANGES_FILE, lines.encode())
         self._changes += len(lines)
         self.rows += len(next(iter(columns.values()), ()))
 
-    def save(self) -> None:
+    def save_progress(self) -> None:
         """Bring all that was added to disk, so that it is found again."""
         for file in self._files.values():
             file.flush()
@@ -119,16 +119,16 @@ class WorkFolder:
     def _column_file(self, name: str) -> Path:
         return self.folder / f"{name}.column"
 
-    def _sizes(self, rows: int, changes: int) -> dict[Path, int]:
+    def _file_sizes(self, rows: int, changes: int) -> dict[Path, int]:
         """The bytes of each file."""
         sizes = {self._column_file(name): rows * width * NUMBER_BYTES for name, width in self._widths.items()}
         return {**sizes, self.folder / CHANGES_FILE: changes}
 
-    def _write(self, file: Path, content: bytes) -> None:
+    def _append_and_hash(self, file: Path, content: bytes) -> None:
         self._files[file].write(content)
         self._digests[file].update(content)
 
-    def _open(self, file: Path, num_bytes: int) -> Any:
+    def _open_truncated(self, file: Path, num_bytes: int) -> Any:
         stream = open_file_below(self.folder.parent, file, "a+b")
         stream.truncate(num_bytes)
         stream.seek(0, os.SEEK_END)
@@ -142,17 +142,19 @@ class WorkFolder:
             whole = isinstance(rows, int) and isinstance(changes, int) and rows >= 0 and changes >= 0
             if not whole or found["plan"] != self._fingerprint:
                 return None
-            sizes, digests = self._sizes(rows, changes), found["sha256"]
+            sizes, digests = self._file_sizes(rows, changes), found["sha256"]
             if any(file.stat().st_size < size for file, size in sizes.items()):
                 return None
-            if any(_digest_of(file, size).hexdigest() != digests[file.name] for file, size in sizes.items()):
+            if any(
+                _sha256_of_first_bytes(file, size).hexdigest() != digests[file.name] for file, size in sizes.items()
+            ):
                 return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError, DataError):
             return None
         return cast("dict[str, int]", found)
 
 
-def _digest_of(file: Path, size: int) -> "hashlib._Hash":
+def _sha256_of_first_bytes(file: Path, size: int) -> "hashlib._Hash":
     """The SHA-256 of the first bytes of a file, to go on with."""
     digest = hashlib.sha256()
     if size:

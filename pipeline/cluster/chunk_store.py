@@ -22,9 +22,9 @@ from tfm.pipeline.artifacts.no_symlinks import (
     replace_file_below,
     symlink_problem,
 )
-from tfm.pipeline.artifacts.provenance import git_commit, versions
+from tfm.pipeline.artifacts.provenance import git_commit, package_versions
 
-MAX_BYTES = 1 << 30  # of one result
+MAX_RESULT_BYTES = 1 << 30  # of one result
 DIGEST_BYTES = 32
 DRAFT_NAME = ".draft"
 
@@ -47,7 +47,7 @@ class ChunkStore:
         if symlink_problem(self.folder.parent, file) is not None:
             return None
         try:
-            content = read_bounded_file(file, max_bytes=MAX_BYTES)
+            content = read_bounded_file(file, max_bytes=MAX_RESULT_BYTES)
         except (OSError, DataError):
             return None
         digest, result = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
@@ -84,7 +84,7 @@ def open_chunk_store(plan: Plan | None) -> Iterator[ChunkStore | None]:
     made_from = {label: each.fingerprint for label, each in plan.inputs.items()}
     known = {"stage": plan.stage, "config": to_jsonable(plan.config), "inputs": made_from, "seed": plan.seed}
     make_folder_below(folder.parent, folder)
-    yield ChunkStore(folder, sha256_of_json({**known, "versions": versions(), "commit": git_commit()}))
+    yield ChunkStore(folder, sha256_of_json({**known, "versions": package_versions(), "commit": git_commit()}))
     remove_path_below(folder.parent, folder)
 
 
@@ -94,7 +94,7 @@ def damaged_chunk_error(problem: object, store: ChunkStore | None) -> DataError:
     return DataError(f"a kept chunk is damaged ({problem!s:.200}): remove this hidden folder of chunks", file=folder)
 
 
-def key_of_texts(*columns: list[str]) -> str:
+def hash_text_columns(*columns: list[str]) -> str:
     """A hash of columns of texts: of their lengths and their characters."""
     digest = hashlib.sha256()
     for column in columns:

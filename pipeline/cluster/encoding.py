@@ -25,7 +25,7 @@ from tfm.data.formats.arrow_stream import read_arrow_stream
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, read_artifact
 from tfm.pipeline.cluster import session
-from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, key_of_texts
+from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, hash_text_columns
 from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.cluster.session import ClusterSession
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -91,15 +91,18 @@ class ClusterEncoder:
 
     def _chunks(
         self, rows: Iterable[Row], languages: tuple[str, ...], tag: str | None, *, multi_reference: bool
-    ) -> Iterator[tuple[list[list[Row]], session.Chunk]]:
+    ) -> Iterator[tuple[list[list[Row]], session.ComputeChunk]]:
         portions = chunk_rows(rows, CHUNK_ROWS)
         folder = str(Path(self.tokenizer.path or "").absolute())
         while taken := list(islice(portions, PORTIONS_PER_CHUNK)):
             columns = [portion_columns(each, multi_reference=multi_reference)[:2] for each in taken]
-            key = key_of_texts(
+            key = hash_text_columns(
                 [*languages, *([] if tag is None else [tag])], *(texts for each in columns for texts in each)
             )
-            yield taken, session.Chunk(key, (folder, self.tokenizer.fingerprint, languages, tag, columns))
+            yield (
+                taken,
+                session.ComputeChunk(key, (folder, self.tokenizer.fingerprint, languages, tag, columns)),
+            )
 
 
 def encode_columns(

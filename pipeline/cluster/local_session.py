@@ -7,7 +7,7 @@ from multiprocessing.connection import wait
 from typing import TypeVar
 
 from tfm.pipeline.cluster.chunk_store import ChunkStore
-from tfm.pipeline.cluster.session import CHUNKS_PER_CPU, Chunk
+from tfm.pipeline.cluster.session import MAX_PENDING_CHUNKS_PER_CPU, ComputeChunk
 from tfm.pipeline.runtime.worker_process import (
     WorkerConnection,
     fork_worker,
@@ -36,7 +36,7 @@ class LocalSession:
     at_start: Callable[[], None] = lambda: None
 
     def map_in_order(
-        self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, Chunk]], *, num_gpus: float = 0
+        self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, ComputeChunk]], *, num_gpus: float = 0
     ) -> Iterator[tuple[ItemT, bytes]]:
         """Compute chunks and yield their results in order, as `ClusterSession.map_in_order` does.
 
@@ -57,15 +57,15 @@ class LocalSession:
             yield from self._map_by_processes(compute, enumerate(chunks), stack)
 
     def _map_by_processes(
-        self, compute: Callable[..., bytes], coming: Iterator[tuple[int, tuple[ItemT, Chunk]]], stack: ExitStack
+        self, compute: Callable[..., bytes], coming: Iterator[tuple[int, tuple[ItemT, ComputeChunk]]], stack: ExitStack
     ) -> Iterator[tuple[ItemT, bytes]]:
         idle: list[WorkerConnection] = []
         busy: dict[WorkerConnection, int] = {}
-        asked: dict[int, tuple[ItemT, Chunk]] = {}
+        asked: dict[int, tuple[ItemT, ComputeChunk]] = {}
         results: dict[int, bytes] = {}
         following, is_ended = 0, False
         while True:
-            while not is_ended and len(busy) < self.workers and len(asked) < CHUNKS_PER_CPU * self.workers:
+            while not is_ended and len(busy) < self.workers and len(asked) < MAX_PENDING_CHUNKS_PER_CPU * self.workers:
                 if (taken := next(coming, None)) is None:
                     is_ended = True
                     break
@@ -93,10 +93,10 @@ class LocalSession:
     def _fork(self, compute: Callable[..., bytes], stack: ExitStack) -> WorkerConnection:
         return stack.enter_context(fork_worker(lambda arguments, _: compute(*arguments), self.at_start))
 
-    def _read_stored(self, chunk: Chunk) -> bytes | None:
+    def _read_stored(self, chunk: ComputeChunk) -> bytes | None:
         return None if self.store is None else self.store.read(chunk.key)
 
-    def _store_result(self, chunk: Chunk, result: bytes) -> bytes:
+    def _store_result(self, chunk: ComputeChunk, result: bytes) -> bytes:
         if self.store is not None:
             self.store.write(chunk.key, result)
         return result

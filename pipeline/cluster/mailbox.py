@@ -12,7 +12,7 @@ from tfm.pipeline.runtime.stop_signal import request_stop
 
 POLL_INTERVAL_SECONDS = 0.5
 
-Event = tuple[str, tuple[Any, ...]]
+ReporterEvent = tuple[str, tuple[Any, ...]]
 """The name of a method of `Reporter`, or "advance" or "end" of its bar; and the arguments."""
 
 
@@ -20,15 +20,15 @@ class Mailbox:
     """The actor: events in the order in which they came, errors, and whether processes are asked to stop."""
 
     def __init__(self) -> None:
-        self._events: list[tuple[str, Event]] = []
+        self._events: list[tuple[str, ReporterEvent]] = []
         self._stop: str | None = None
 
-    def put(self, sender: str, events: Sequence[Event]) -> str | None:
+    def put(self, sender: str, events: Sequence[ReporterEvent]) -> str | None:
         """Take the events of a sender; return the name of the signal by which a stop is asked for, if it is."""
         self._events += [(sender, each) for each in events]
         return self._stop
 
-    def take(self) -> list[tuple[str, Event]]:
+    def take(self) -> list[tuple[str, ReporterEvent]]:
         """Return the events that have come since the last call, each with its sender."""
         taken, self._events = self._events, []
         return taken
@@ -43,32 +43,32 @@ class EventReporter(NullReporter):
 
     def __init__(self) -> None:
         self.stop: str | None = None
-        self._events: list[Event] = []
+        self._events: list[ReporterEvent] = []
         self._lock = threading.Lock()
 
-    def drain(self) -> list[Event]:
+    def pop_events(self) -> list[ReporterEvent]:
         """Return the events since the last call."""
         with self._lock:
             drained, self._events = self._events, []
         return drained
 
     def line(self, text: str) -> None:
-        self.add("line", text)
+        self.record_event("line", text)
 
     def warn(self, text: str) -> None:
-        self.add("warn", text)
+        self.record_event("warn", text)
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        self.add("table", title, list(columns), [[str(cell) for cell in row] for row in rows])
+        self.record_event("table", title, list(columns), [[str(cell) for cell in row] for row in rows])
 
     @contextmanager
     def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
         """Open a bar whose movements are events."""
-        self.add("bar", label, total, unit, done)
+        self.record_event("bar", label, total, unit, done)
         try:
             yield self
         finally:
-            self.add("end")
+            self.record_event("end")
 
     def advance(self, amount: int = 1, note: str = "") -> None:
         """Keep a movement of the bar; movements in a row become one."""
@@ -77,7 +77,7 @@ class EventReporter(NullReporter):
                 amount += self._events.pop()[1][0]
             self._events.append(("advance", (amount, note)))
 
-    def add(self, name: str, *arguments: Any) -> None:
+    def record_event(self, name: str, *arguments: Any) -> None:
         """Keep an event."""
         with self._lock:
             self._events.append((name, arguments))
@@ -102,7 +102,7 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
 
     def post() -> None:
         while not over.wait(POLL_INTERVAL_SECONDS):
-            reporter.stop = ray.get(mailbox.put.remote(sender, reporter.drain()))
+            reporter.stop = ray.get(mailbox.put.remote(sender, reporter.pop_events()))
             if reporter.stop is not None:
                 request_stop(reporter.stop)
 
@@ -113,7 +113,7 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
     finally:
         over.set()
         thread.join()
-        ray.get(mailbox.put.remote(sender, reporter.drain()))
+        ray.get(mailbox.put.remote(sender, reporter.pop_events()))
 
 
 @dataclass
@@ -130,7 +130,7 @@ class EventReplay:
     _bar: Bar | None = None
     _open: ExitStack = field(default_factory=ExitStack)
 
-    def play(self, events: Sequence[tuple[str, Event]]) -> None:
+    def replay_events(self, events: Sequence[tuple[str, ReporterEvent]]) -> None:
         """Tell the events, in their order."""
         for sender, (name, arguments) in events:
             if name in ("line", "warn"):

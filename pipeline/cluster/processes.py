@@ -13,7 +13,7 @@ from tfm.pipeline.errors import RecipeError, Stopped, TfmError, format_count
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 
-Work = Callable[..., object]
+JobFunction = Callable[..., object]
 """work(reporter=...): a piece of work, which travels by pickle; what the reporter is told, the process hears that was
 started."""
 
@@ -37,7 +37,7 @@ class ProcessResources:
     num_cpus: int
     num_gpus: float
 
-    def count_in(self, resources: Mapping[str, float]) -> int:
+    def num_processes_on_node(self, resources: Mapping[str, float]) -> int:
         """Return how many such processes a node has room for."""
         rooms = [int(resources.get("CPU", 0) // self.num_cpus)]
         return min([*rooms, *([int(resources.get("GPU", 0) // self.num_gpus)] if self.num_gpus else [])])
@@ -52,7 +52,7 @@ def choose_resources(cluster: ClusterSession, device: str) -> ProcessResources:
     nodes = [each["Resources"] for each in cluster.ray.nodes() if each["Alive"]]
     has_gpu = any(each.get("GPU", 0) for each in nodes)
     needed = ProcessResources(num_threads(), float(device == "cuda" or (device == "auto" and has_gpu)))
-    if not any(needed.count_in(each) for each in nodes):
+    if not any(needed.num_processes_on_node(each) for each in nodes):
         wanted = format_count(needed.num_cpus, "processor") + (" and a GPU" if needed.num_gpus else "")
         remedy = "start a larger node, or set OMP_NUM_THREADS to fewer threads"
         raise RecipeError(f"--cluster: no node has {wanted} for one process; {remedy}")
@@ -61,7 +61,7 @@ def choose_resources(cluster: ClusterSession, device: str) -> ProcessResources:
 
 def max_processes(cluster: ClusterSession, resources: ProcessResources) -> int:
     """Return how many processes all nodes have room for."""
-    return sum(resources.count_in(each["Resources"]) for each in cluster.ray.nodes() if each["Alive"])
+    return sum(resources.num_processes_on_node(each["Resources"]) for each in cluster.ray.nodes() if each["Alive"])
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def open_mailbox(cluster: ClusterSession) -> Iterator[Any]:
 
 def run_jobs(
     cluster: ClusterSession,
-    jobs: Mapping[str, Work],
+    jobs: Mapping[str, JobFunction],
     needed: ProcessResources,
     *,
     reporter: Reporter,
@@ -110,7 +110,7 @@ def run_jobs(
         running = {task.remote(mailbox, name, place, work): name for name, work in jobs.items()}
         while running:
             done, _ = cluster.ray.wait(list(running), num_returns=1, timeout=POLL_INTERVAL_SECONDS)
-            replay.play(cluster.result(mailbox.take.remote()))
+            replay.replay_events(cluster.result(mailbox.take.remote()))
             for each in done:
                 name = running.pop(each)
                 if (error := _error_of(cluster, each)) is not None:
@@ -118,7 +118,7 @@ def run_jobs(
             if stop or (failed and not keep_going):
                 cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
             on_poll(list(running.values()))
-        replay.play(cluster.result(mailbox.take.remote()))
+        replay.replay_events(cluster.result(mailbox.take.remote()))
     if stop:
         raise Stopped("stopped; the same command goes on")
     return failed
@@ -133,7 +133,7 @@ def _error_of(cluster: ClusterSession, reference: Any) -> Exception | None:
     return None
 
 
-def _run_job(mailbox: Any, name: str, folder: str, work: Work) -> None:
+def _run_job(mailbox: Any, name: str, folder: str, work: JobFunction) -> None:
     """Run a piece of work, on a node, in the folder of the process that was started."""
     with chdir(folder), forward_events(mailbox, name) as reporter:
         work(reporter=reporter)

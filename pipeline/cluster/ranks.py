@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, EventReplay, forward_events
-from tfm.pipeline.cluster.processes import ProcessResources, Work, choose_resources, max_processes, open_mailbox
+from tfm.pipeline.cluster.processes import JobFunction, ProcessResources, choose_resources, max_processes, open_mailbox
 from tfm.pipeline.cluster.session import ClusterSession
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 
-ERROR_KEY = "error"
+ERROR_EVENT = "error"
 """The name of an event that ends a training: its argument is the error of a rank."""
 
 
 def train_on_ranks(
-    cluster: ClusterSession, work: Work, num_ranks: int, device: str, restarts: int, reporter: Reporter
+    cluster: ClusterSession, work: JobFunction, num_ranks: int, device: str, restarts: int, reporter: Reporter
 ) -> None:
     """Train by several processes, and wait for their end.
 
@@ -55,8 +55,8 @@ def train_on_ranks(
             fit.join(POLL_INTERVAL_SECONDS)
             is_alive = fit.is_alive()
             events = cluster.result(mailbox.take.remote())
-            errors += [(int(sender), event[1][0]) for sender, event in events if event[0] == ERROR_KEY]
-            replay.play([each for each in events if each[1][0] != ERROR_KEY])
+            errors += [(int(sender), event[1][0]) for sender, event in events if event[0] == ERROR_EVENT]
+            replay.replay_events([each for each in events if each[1][0] != ERROR_EVENT])
             if stop:
                 cluster.result(mailbox.ask_to_stop.remote(stop.signal))
         replay.close()
@@ -97,7 +97,7 @@ def _temporary_storage() -> Iterator[str]:
 
 
 def _make_trainer(
-    mailbox: Any, work: Work, num_ranks: int, needed: ProcessResources, restarts: int, storage: str
+    mailbox: Any, work: JobFunction, num_ranks: int, needed: ProcessResources, restarts: int, storage: str
 ) -> Any:
     from ray import train
     from ray.train.torch import TorchConfig, TorchTrainer
@@ -131,4 +131,4 @@ def _run_rank(config: dict[str, Any]) -> None:
             is_lost_peer = isinstance(error, Stopped) and reporter.stop is None
             if is_lost_peer:
                 raise
-            reporter.add(ERROR_KEY, error)
+            reporter.record_event(ERROR_EVENT, error)

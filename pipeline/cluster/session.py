@@ -24,8 +24,8 @@ from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, Stopped, TfmError
 
-AUTO = "auto"
-CHUNKS_PER_CPU = 4
+NEW_CLUSTER_ADDRESS = "auto"
+MAX_PENDING_CHUNKS_PER_CPU = 4
 """Chunks that are under way or wait for their turn, for each processor of the cluster: memory is bounded by them."""
 CONNECT_SECONDS = 10.0
 MAX_RETRIES = 20
@@ -35,7 +35,7 @@ ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ComputeChunk:
     """A unit of work.
 
     Args:
@@ -55,7 +55,7 @@ class ClusterSession:
     store: ChunkStore | None
 
     def map_in_order(
-        self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, Chunk]], *, num_gpus: float = 0
+        self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, ComputeChunk]], *, num_gpus: float = 0
     ) -> Iterator[tuple[ItemT, bytes]]:
         """Compute chunks on the cluster, each in a process of one processor, and yield their results in order.
 
@@ -100,7 +100,7 @@ class ClusterSession:
 
     def _max_pending(self) -> int:
         """The most chunks that may be under way: nodes come and go."""
-        return max(2, int(CHUNKS_PER_CPU * self.ray.cluster_resources().get("CPU", 1)))
+        return max(2, int(MAX_PENDING_CHUNKS_PER_CPU * self.ray.cluster_resources().get("CPU", 1)))
 
     def result(self, reference: Any) -> Any:
         """Return the result of a task.
@@ -123,7 +123,7 @@ class ClusterSession:
 
 
 @contextmanager
-def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
+def connect_to_cluster(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
     """Connect to a cluster, or start one on this machine, for the time of the block.
 
     Args:
@@ -142,11 +142,11 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
         if error.name != "ray":
             raise
         raise RecipeError(f"--cluster needs ray: {install_command('cluster')}") from None
-    if address != AUTO:
+    if address != NEW_CLUSTER_ADDRESS:
         _check_cluster_answers(address)
-    if problem := missing_token_problem(is_new_cluster=address == AUTO):
+    if problem := missing_token_problem(is_new_cluster=address == NEW_CLUSTER_ADDRESS):
         raise RecipeError(f"--cluster {address}: {problem}")
-    if address == AUTO:
+    if address == NEW_CLUSTER_ADDRESS:
         provide_token()
     with redirect_stdout(sys.stderr):  # Ray prints there that a process was lost, amid what this command prints
         _init_ray(ray, address)
@@ -159,16 +159,18 @@ def connect(address: str, plan: Plan | None = None) -> Iterator[ClusterSession]:
 
 def _init_ray(ray: Any, address: str) -> None:
     """Connect Ray, or start it: twice if need be, as it gives a node of a busy machine no more than half a minute."""
-    attempts = 2 if address == AUTO else 1
+    attempts = 2 if address == NEW_CLUSTER_ADDRESS else 1
     for attempt in range(1, attempts + 1):
         said: list[str] = []
         try:
-            with nullcontext(said) if address == AUTO else capture_stderr() as said:
+            with nullcontext(said) if address == NEW_CLUSTER_ADDRESS else capture_stderr() as said:
                 ray.init(
-                    address="local" if address == AUTO else address,  # else Ray asks for clusters that may be dead
+                    address="local"
+                    if address == NEW_CLUSTER_ADDRESS
+                    else address,  # else Ray asks for clusters that may be dead
                     log_to_driver=False,
                     logging_level="error",
-                    include_dashboard=None if address != AUTO else False,
+                    include_dashboard=None if address != NEW_CLUSTER_ADDRESS else False,
                 )
         except Exception as error:  # Ray raises that class itself, as of a node that is too busy to start
             ray.shutdown()

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tfm.data.dataset.directions import Direction
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, Plan
-from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, key_of_texts
+from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, hash_text_columns
 from tfm.pipeline.cluster.local_session import LocalSession
-from tfm.pipeline.cluster.session import Chunk, ClusterSession, connect
+from tfm.pipeline.cluster.session import ClusterSession, ComputeChunk, connect_to_cluster
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.source_problems import SourceProblems
@@ -86,7 +86,7 @@ class ClusterTranslator:
             translate_chunk, self._chunks(lines, languages, beside), num_gpus=float(self.device == "cuda")
         ):
             try:
-                translations, problems, limit = read_result(result, count)
+                translations, problems, limit = parse_chunk_result(result, count)
             except ValueError as error:
                 raise damaged_chunk_error(error, self.cluster.store) from error
             cuts = SourceProblems(**{name: number + problems[name] for name, number in asdict(cuts).items()})
@@ -97,7 +97,7 @@ class ClusterTranslator:
 
     def _chunks(
         self, lines: Iterable[str], languages: Languages, beside: Sequence[Iterator[str] | None]
-    ) -> Iterator[tuple[int, Chunk]]:
+    ) -> Iterator[tuple[int, ComputeChunk]]:
         folders = tuple(str(Path(each.path or "").absolute()) for each in self.models)
         made = tuple(each.fingerprint for each in self.models)
         config = self.config.model_dump_json(exclude_unset=True)
@@ -105,9 +105,9 @@ class ClusterTranslator:
             texts = [line for (line,) in rows]
             starts, words = (None if each is None else list(islice(each, len(texts))) for each in beside)
             about = [repr(languages), config, str(self.threads), str(starts is None), str(words is None)]
-            key = key_of_texts(texts, starts or [], words or [], about)
+            key = hash_text_columns(texts, starts or [], words or [], about)
             arguments = folders, made, self.device, self.threads, languages, config, texts, starts, words
-            yield len(texts), Chunk(key, arguments)
+            yield len(texts), ComputeChunk(key, arguments)
 
 
 @contextmanager
@@ -117,15 +117,15 @@ def cluster_translator(
     """Connect to a cluster that translates for the time of the block.
 
     Args:
-        address: as `session.connect` has it.
-        plan: of the artifact, as `session.connect` has it.
+        address: as `session.connect_to_cluster` has it.
+        plan: of the artifact, as `session.connect_to_cluster` has it.
         models: the artifacts of the model, or of the members of an ensemble.
         config: settings of decoding.
         device: name of the device of a node.
     """
     import torch  # here, as in all stages
 
-    with connect(address, plan) as session:
+    with connect_to_cluster(address, plan) as session:
         yield ClusterTranslator(session, models, config, device, torch.get_num_threads())
 
 
@@ -181,11 +181,11 @@ def translate_chunk(
     return json.dumps({"translations": translations, "problems": asdict(cuts), "limit": limit}).encode()
 
 
-def read_result(content: bytes, count: int) -> tuple[list[list[Translation]], dict[str, int], int]:
+def parse_chunk_result(content: bytes, count: int) -> tuple[list[list[Translation]], dict[str, int], int]:
     """Read what `translate_chunk` gave. Raises ValueError where it is not that of so many lines."""
     try:
         found: Any = json.loads(content)
-        translations = [[_translation_of(each) for each in n_best] for n_best in found["translations"]]
+        translations = [[_parse_translation(each) for each in n_best] for n_best in found["translations"]]
         problems = {name: int(found["problems"][name]) for name in asdict(SourceProblems())}
         if len(translations) != count or not all(translations):
             raise ValueError("it has another number of lines")
@@ -194,7 +194,7 @@ def read_result(content: bytes, count: int) -> tuple[list[list[Translation]], di
         raise ValueError(str(error)) from error
 
 
-def _translation_of(record: Any) -> Translation:
+def _parse_translation(record: Any) -> Translation:
     """Return a translation that was kept. Raises ValueError or TypeError where the record is none."""
     found = Translation(**record)
     kinds: dict[str, tuple[type, ...]] = {"score": (float, int), "log_prob": (float, int), "num_tokens": (int,)}

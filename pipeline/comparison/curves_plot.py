@@ -5,9 +5,9 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import raise_cannot_write, write_bytes_atomically
+from tfm.pipeline.artifacts.files import convert_to_cannot_write, write_bytes_atomically
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.label_fonts import font_style
+from tfm.pipeline.label_fonts import font_rc_params
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.reports.training_curves import PLOT_STYLE, escape_label
 
@@ -26,7 +26,7 @@ def draw_curves(runs: Sequence[RunSummary], file: Path) -> None:
     if all(run.curve is None for run in runs):
         raise DataError("has no curve: training/metrics.jsonl of the run is missing", file=runs[0].model.path.parent)
     content = render_curves(runs, kind)
-    with raise_cannot_write(file):
+    with convert_to_cannot_write(file):
         write_bytes_atomically(file, content)
 
 
@@ -36,7 +36,7 @@ def render_curves(runs: Sequence[RunSummary], kind: str) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    style = PLOT_STYLE | font_style(run.name for run in runs)
+    style = PLOT_STYLE | font_rc_params(run.name for run in runs)
     with matplotlib.rc_context(style), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")

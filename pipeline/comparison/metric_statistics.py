@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import SegmentValues, System, text_mismatch
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.reports.run_summary import RunSummary
-from tfm.pipeline.scoring.metrics.registry import METRICS
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.significance.segment_statistics import (
     SegmentStatistics,
@@ -19,7 +19,7 @@ from tfm.pipeline.significance.segment_statistics import (
     segment_statistics,
 )
 
-UNITS_OF_SEGMENT: Mapping[str, Callable[[SegmentValues], int | None]] = {
+COUNT_UNITS_BY_METRIC: Mapping[str, Callable[[SegmentValues], int | None]] = {
     "perplexity": lambda segment: segment.pieces,
     "word_perplexity": lambda segment: segment.words,
 }
@@ -136,14 +136,14 @@ def _is_equal(value: float, score: float) -> bool:
 
 def _missing_reason(metric: str, system: System, baseline: System) -> str | None:
     """The reason why a system has no statistics of a metric beside the baseline; None where it has."""
-    if metric in METRICS:
+    if metric in METRIC_FUNCTIONS:
         if system.texts is None:
             return NO_TEXTS_REASON
         return None if baseline.texts is None else text_mismatch(system.texts, baseline.texts)
     segments, num = system.segment_values, len(baseline.segment_values)
     if metric == BITS_PER_CHARACTER and (system.texts is None or len(system.texts.references) > 1):
         return NO_SEGMENT_METRICS_REASON  # which of several references were left out is not known
-    if metric in (*UNITS_OF_SEGMENT, BITS_PER_CHARACTER):
+    if metric in (*COUNT_UNITS_BY_METRIC, BITS_PER_CHARACTER):
         if not any(each.log_prob is not None for each in segments):
             return NO_SEGMENT_METRICS_REASON if segments else MISSING_SEGMENT_METRICS_REASON
     elif not segments or not all(metric in each.external for each in segments):
@@ -156,13 +156,13 @@ def _system_statistics(metric: str, systems: Sequence[System], signature: str) -
 
     The signature of an external metric decides whether the higher score is better.
     """
-    if metric in METRICS:
+    if metric in METRIC_FUNCTIONS:
         texts = [system.texts for system in systems if system.texts is not None]
         return segment_statistics(
             metric, [each.hypotheses for each in texts], texts[0].references, systems[0].evaluation
         )
-    if metric in UNITS_OF_SEGMENT:
-        unit = UNITS_OF_SEGMENT[metric]
+    if metric in COUNT_UNITS_BY_METRIC:
+        unit = COUNT_UNITS_BY_METRIC[metric]
         return [
             perplexity_statistics(
                 [each.log_prob for each in system.segment_values], [unit(each) for each in system.segment_values]

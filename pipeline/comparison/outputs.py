@@ -12,7 +12,7 @@ from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read_artifact
 from tfm.pipeline.comparison.runs import Comparison, match_metric_name, sort_rows
-from tfm.pipeline.comparison.score_checks import check_scores
+from tfm.pipeline.comparison.score_checks import check_scores_match_texts
 from tfm.pipeline.comparison.seeds import one_row_per_run
 from tfm.pipeline.comparison.systems import SegmentValues, System, read_test_scores
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage
@@ -20,7 +20,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import read_aligned_files, texts_of
+from tfm.pipeline.scoring.aligned_files import read_aligned_files, read_texts_of_scores
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import (
@@ -141,7 +141,7 @@ def compare_outputs(
     return OutputComparison(found, systems, evaluation)
 
 
-def record_outputs(
+def record_test_set_usage(
     comparison: OutputComparison, outputs: Sequence[SystemOutput], reporter: Reporter
 ) -> list[TestSetUsage]:
     """Enter a look into the ledger beside each output; an output of a run has the ledger of the runs.
@@ -217,7 +217,7 @@ def _score_files(
             SegmentValues(None, None, None, {metric: float(numbers[row]) for metric, numbers in others.numbers.items()})
             for row in range(len(segments.hypotheses) if others.numbers else 0)
         ]
-        made = _manifest_of(each.path, Input.from_file(files[each.name]).fingerprint)
+        made = _placeholder_manifest(each.path, Input.from_file(files[each.name]).fingerprint)
         run = RunSummary(each.name, made, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
         known = texts_fingerprint(columns[0], segments.identifying_sources)
         system = System(each.name, {name: segments}, {name: noted} if noted else {}, name, known, evaluation)
@@ -259,7 +259,7 @@ def _read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
     except ValidationError:
         problem = "another version of tfm made it: remove the folder and run `tfm evaluate` again"
         raise DataError(problem, file=output.path) from None
-    check_scores(made, first, segments, figures, evaluation)
+    check_scores_match_texts(made, first, segments, figures, evaluation)
     run = RunSummary(output.name, made, dict(PLACEHOLDER_SETTINGS), scores)
     return run, System(output.name, {name: segments}, figures, name, known.get(name), evaluation)
 
@@ -268,9 +268,9 @@ def _read_scores(manifest: Manifest) -> Any:
     shown = manifest.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
         evaluations = evaluations_from_json(read_json(manifest.folder / "scores.json", shown=shown))
-    return manifest, (*read_test_scores(manifest), evaluations, texts_of(manifest))
+    return manifest, (*read_test_scores(manifest), evaluations, read_texts_of_scores(manifest))
 
 
-def _manifest_of(path: Path, fingerprint_: str) -> Manifest:
+def _placeholder_manifest(path: Path, fingerprint_: str) -> Manifest:
     """A manifest in place of that of the model, for an output of unknown origin."""
     return Manifest(path, path.parent, "hypotheses", fingerprint_, [], {}, {}, {}, None, {}, {})

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfm.data.errors import format_count, format_names
-from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import convert_to_cannot_write, write_text_atomically
 from tfm.pipeline.comparison.differences.html import (
     heading_cell,
     html_list,
@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.differences.html import (
     table_cell,
     test_set_section,
 )
-from tfm.pipeline.comparison.differences.overview import Differences, find_differences
+from tfm.pipeline.comparison.differences.overview import SystemDifferences, find_differences
 from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import (
@@ -55,7 +55,7 @@ NO_OUTPUTS_MESSAGE = "where systems differ is not shown: {} has no translations 
 
 def write_page(file: Path, page: str) -> None:
     """Write a page: at every moment the file is whole, the old or the new. Raises CannotWrite."""
-    with raise_cannot_write(file):
+    with convert_to_cannot_write(file):
         write_text_atomically(file, page)
 
 
@@ -97,7 +97,7 @@ def render_page(
     title: str,
     tables: Mapping[str, Sequence[Column]],
     sentences: Sequence[str],
-    differences: Sequence[Differences],
+    differences: Sequence[SystemDifferences],
     notes: Sequence[str],
 ) -> str:
     """Write the page; all text is escaped.

@@ -16,7 +16,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import VALID_PREFIX, RunSummary, read_run, run_name
 from tfm.pipeline.scoring.ledger import LEDGER_FILE as LEDGER
 from tfm.pipeline.scoring.metrics.score import lower_is_better
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 COST_FIGURES = ("parameters", "updates", "seconds")
 """Figures that are no scores, of which the lower is the better."""
@@ -51,7 +51,7 @@ class Comparison:
     @property
     def main_figures(self) -> list[str]:
         """The metrics of test sets that stand in a table."""
-        known = [ABILITIES[task] for task in dict.fromkeys(run.task for run in self.runs) if task in ABILITIES]
+        known = [TASK_SPECS[task] for task in dict.fromkeys(run.task for run in self.runs) if task in TASK_SPECS]
         return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
 
     def is_comparable(self, run: RunSummary, name: str) -> bool:

@@ -17,11 +17,11 @@ from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.scoring.segment_scores import SEGMENTS_FILE
 
 SCORES_FILE = "scores.json"
-REMEDY = "remove the folder and run `tfm evaluate` again"
+SCORE_MISMATCH_REMEDY = "remove the folder and run `tfm evaluate` again"
 TOLERANCE = 1e-6
 
 
-def check_scores(
+def check_scores_match_texts(
     manifest: Manifest,
     scored: Evaluation,
     segments: Segments,
@@ -45,27 +45,30 @@ def check_scores(
     num = len(segments.hypotheses)
     lines = {name: len(rows) for name, rows in figures.items()}
     if SEGMENTS_FILE not in manifest.files:
-        raise DataError(f"is missing: {REMEDY}", file=manifest.path / SEGMENTS_FILE)
+        raise DataError(f"is missing: {SCORE_MISMATCH_REMEDY}", file=manifest.path / SEGMENTS_FILE)
     if lines != {scored.name: num}:
         counts = (
             " and ".join(f"{format_count(count, 'line')} of {name!r:.80}" for name, count in lines.items())
             or "no lines"
         )
         there = format_count(num, "hypothesis", "hypotheses")
-        problem = f"has {counts}, but the folder has {there} of {scored.name!r:.80}: {REMEDY}"
+        problem = f"has {counts}, but the folder has {there} of {scored.name!r:.80}: {SCORE_MISMATCH_REMEDY}"
         raise DataError(problem, file=manifest.path / SEGMENTS_FILE)
     if scored.num_segments != num:
         there = format_count(num, "hypothesis", "hypotheses")
-        problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {there}: {REMEDY}"
+        problem = f"is of {scored.num_segments!r:.40} segments, but the folder has {there}: {SCORE_MISMATCH_REMEDY}"
         raise DataError(problem, file=manifest.path / SCORES_FILE)
     references = segments.references[0]
     known = {texts_fingerprint(references, segments.identifying_sources), texts_fingerprint(references)}
     if scored.texts is not None and not any(are_same_texts(scored.texts, each) for each in known):
-        raise DataError(f"is of other references than reference.txt: {REMEDY}", file=manifest.path / SCORES_FILE)
+        raise DataError(
+            f"is of other references than reference.txt: {SCORE_MISMATCH_REMEDY}", file=manifest.path / SCORES_FILE
+        )
     for name, score in score_texts(segments.hypotheses, segments.references, config).items():
         given = scored.scores.get(name)
         if given is None or given.signature != score.signature:
             continue
         if not math.isclose(given.score, score.score, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-            problem = f"says {name} {given.score:.4f}, but the texts in the folder have {score.score:.4f}: {REMEDY}"
+            difference = f"says {name} {given.score:.4f}, but the texts in the folder have {score.score:.4f}"
+            problem = f"{difference}: {SCORE_MISMATCH_REMEDY}"
             raise DataError(problem, file=manifest.path / SCORES_FILE)

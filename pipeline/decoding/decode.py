@@ -22,7 +22,7 @@ from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.greedy import single_hypothesis_search
 from tfm.pipeline.decoding.search.hypothesis import EMPTY_HYPOTHESIS, Hypothesis, best_first
 from tfm.pipeline.decoding.search.numpy_sampling import sampling_key
-from tfm.pipeline.decoding.search.sampling import Sampling
+from tfm.pipeline.decoding.search.sampling import TokenSampler
 from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all
@@ -50,7 +50,7 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """Return the `config.n_best` hypotheses of each source, best first, in the order of the sources.
 
-    The model must be in eval mode. A source longer than the model reads is cut (`is_too_long` tells); one without
+    The model must be in eval mode. A source longer than the model reads is cut (`is_source_truncated`); one without
     pieces has the empty hypothesis.
 
     Args:
@@ -124,7 +124,7 @@ def decode(
     return found
 
 
-def is_too_long(source: Sequence[int], stepper: Stepper[StateT]) -> bool:
+def is_source_truncated(source: Sequence[int], stepper: Stepper[StateT]) -> bool:
     """Return whether `decode` cuts this source (ids without end token)."""
     return len(source) > stepper.max_length - 1
 
@@ -190,7 +190,7 @@ def _sample_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
         share.stepper,
         *drawn.load_source(),
         rules,
-        choose=Sampling(config, keys),
+        choose=TokenSampler(config, keys),
         most=config.batch_sentences * times,
         on_done=on_done,
     )

@@ -14,7 +14,7 @@ from tfm.model.numpy_inference.layers import Array
 from tfm.model.numpy_inference.transformer import Cache, select_cache_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
-from tfm.pipeline.decoding.search.numpy_beam_search import forbid_early_end
+from tfm.pipeline.decoding.search.numpy_beam_search import apply_length_limits
 from tfm.pipeline.decoding.search.numpy_sampling import draw_tokens, sampling_key, uniform_numbers
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -84,7 +84,7 @@ def generate_stream(
         with np.errstate(all="ignore"):  # a number that is not finite is an error below
             log_probs, cache = network.step(pieces[:, -1], cache)
         num_read += 1
-        forbid_early_end(log_probs, length, limits)
+        apply_length_limits(log_probs, length, limits)
         tokens = _choose_token(config, log_probs, keys[texts], length)
         values = log_probs[np.arange(len(tokens)), tokens]
         if not np.isfinite(values).all():

@@ -12,7 +12,7 @@ from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
 
 
-class State(Protocol):
+class DecodingState(Protocol):
     """All that a model remembers of R unfinished hypotheses, one a row."""
 
     def select(self, rows: Tensor, /) -> Self:
@@ -27,7 +27,7 @@ class State(Protocol):
         """
 
 
-StateT = TypeVar("StateT", bound=State)
+StateT = TypeVar("StateT", bound=DecodingState)
 
 
 class Stepper(Protocol[StateT]):

@@ -20,7 +20,7 @@ from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.pipeline.decoding.search.greedy import TokenSelector, select_likeliest
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
 from tfm.pipeline.decoding.search.numpy_sampling import sampling_key
-from tfm.pipeline.decoding.search.sampling import Sampling
+from tfm.pipeline.decoding.search.sampling import TokenSampler
 from tfm.pipeline.decoding.stepper import LanguageModel, StateT
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -131,4 +131,6 @@ def generate_stream(
 def _token_selector(config: DecodingConfig, prompt: Sequence[int]) -> TokenSelector:
     if config.strategy == "search":
         return select_likeliest
-    return Sampling(config, [sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)])
+    return TokenSampler(
+        config, [sampling_key(config.seed, [BOS_ID, *prompt], sample) for sample in range(config.n_best)]
+    )

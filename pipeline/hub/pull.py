@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 
 from tfm.pipeline.artifacts.artifact import install
-from tfm.pipeline.artifacts.files import raise_cannot_write
+from tfm.pipeline.artifacts.files import convert_to_cannot_write
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, read_manifest
 from tfm.pipeline.errors import CannotWrite
-from tfm.pipeline.hub.repository import MODEL_FOLDER, check_address, raise_hub_errors
+from tfm.pipeline.hub.repository import MODEL_FOLDER, check_address, convert_hub_errors
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -30,7 +30,7 @@ def pull(name: str, out: Path, *, revision: str | None, reporter: Reporter) -> M
         RecipeError: the name is none of a repository.
     """
     check_address(name, revision)
-    with raise_cannot_write(out):
+    with convert_to_cannot_write(out):
         out.mkdir(parents=True, exist_ok=True)
     with (
         install(out / MODEL_FOLDER, "train") as draft,
@@ -56,5 +56,5 @@ def _fetch(name: str, file: str, path: Path, revision: str | None) -> None:
     """Fetch a file of the model into `path`/model."""
     from huggingface_hub import hf_hub_download
 
-    with raise_hub_errors(name, revision):
+    with convert_hub_errors(name, revision):
         hf_hub_download(name, f"{MODEL_FOLDER}/{file}", revision=revision, local_dir=path)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, read_artifact
-from tfm.pipeline.hub.repository import MODEL_FOLDER, check_address, raise_hub_errors
+from tfm.pipeline.hub.repository import MODEL_FOLDER, check_address, convert_hub_errors
 from tfm.pipeline.model_io.huggingface.card import ModelCard, artifact_card_text
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.reports.find_scores import find_model_scores
@@ -47,8 +47,8 @@ def push(
     api = HfApi()
 
     def send(made: Manifest) -> Any:
-        operations = _operations(made, artifact_card_text(card, made, name))
-        with raise_hub_errors(name, revision):
+        operations = _upload_operations(made, artifact_card_text(card, made, name))
+        with convert_hub_errors(name, revision):
             repository = api.create_repo(name, private=private or None, exist_ok=True).repo_id
             if revision is not None:
                 api.create_branch(repository, branch=revision, exist_ok=True)
@@ -64,7 +64,7 @@ def push(
     return PushedCommit(str(sent.commit_url), str(sent.oid))
 
 
-def _operations(manifest: Manifest, card: str) -> dict[str, Any]:
+def _upload_operations(manifest: Manifest, card: str) -> dict[str, Any]:
     """The files to send, by path: those that the manifest names, itself, and the card."""
     from huggingface_hub import CommitOperationAdd
 

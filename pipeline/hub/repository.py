@@ -31,7 +31,7 @@ def check_address(name: str, revision: str | None) -> None:
 
 
 @contextmanager
-def raise_hub_errors(name: str, revision: str | None) -> Iterator[None]:
+def convert_hub_errors(name: str, revision: str | None) -> Iterator[None]:
     """Turn the errors of huggingface_hub into DataError, with cause and remedy; of the network into OSError.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from tfm.pipeline.config import DecodingConfig
 
-MAX_SEARCH_ROUNDS = 2
+MAX_BEAM_DOUBLINGS = 2
 """The number of times that the beam is doubled."""
 
 
@@ -43,7 +43,7 @@ def distinct_texts(
         search: finds the hypotheses of some rows by another configuration.
     """
     kept, wider = [_drop_repeats(hypotheses) for hypotheses in results], config
-    for _ in range(MAX_SEARCH_ROUNDS):
+    for _ in range(MAX_BEAM_DOUBLINGS):
         short = [row for row, texts in enumerate(kept) if 0 < len(texts) < min(config.n_best, len(results[row]))]
         if not short:
             break

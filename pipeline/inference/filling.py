@@ -20,7 +20,7 @@ from tfm.model.layers.log_probs import log_softmax
 from tfm.model.layout import Layout
 from tfm.pipeline.inference.masked_text import MaskedText, encode_masked
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import EOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -62,7 +62,7 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: Unit) -> list[l
     Raises:
         DataError: the text has no mask, or is longer than the model reads.
     """
-    if not ABILITIES[loaded.config.task].hides_pieces:
+    if not TASK_SPECS[loaded.config.task].hides_pieces:
         raise DataError(f"was trained for {loaded.config.task}: it fills no masks", file=loaded.folder)
     tokenizer, limit = loaded.source_tokenizer, loaded.model.max_length - 1
     masked = encode_masked(tokenizer, text)
@@ -74,7 +74,7 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: Unit) -> list[l
             return [_words_for_mask_run(loaded, masked, number, count) for number in range(len(masked.runs))]
         places = [place for run in masked.runs for place in run]
         found = _log_probs(loaded, [masked.ids], places)
-    spelled = _allowed_pieces(tokenizer).to(found.device)
+    spelled = _text_piece_mask(tokenizer).to(found.device)
     best = found.masked_fill(~spelled, -math.inf).topk(min(count, int(spelled.sum())))
     return [
         [Candidate(_piece_text(tokenizer, piece), math.exp(log_prob)) for piece, log_prob in zip(*row, strict=True)]
@@ -88,7 +88,7 @@ def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int,
     beam: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     for turn, place in enumerate(places):
         readings = [_replace_pieces(masked.ids, places, pieces) for pieces, _ in beam]
-        allowed = _word_segmentations(tokenizer, begins if turn == 0 else False)
+        allowed = _word_piece_mask(tokenizer, begins if turn == 0 else False)
         if not allowed.any():
             return []
         log_probs = _log_probs(loaded, readings, [place])
@@ -122,18 +122,18 @@ def _log_probs(loaded: LoadedModel, readings: Sequence[Sequence[int]], places: S
 
 
 @lru_cache(maxsize=4)
-def _allowed_pieces(tokenizer: Tokenizer) -> Tensor:
+def _text_piece_mask(tokenizer: Tokenizer) -> Tensor:
     """Which ids (V,) are pieces of texts, and no control tokens."""
     control = {*range(len(SPECIAL_TOKENS)), *tokenizer.control_ids}
     return torch.tensor([number not in control for number in range(tokenizer.vocab_size)])
 
 
 @lru_cache(maxsize=8)
-def _word_segmentations(tokenizer: Tokenizer, begins: bool) -> Tensor:
+def _word_piece_mask(tokenizer: Tokenizer, after_space: bool) -> Tensor:
     """Which ids (V,) are pieces of words. begins: with a space before them, or without."""
     spelled = torch.tensor([any(map(str.isalnum, tokenizer.surface(n))) for n in range(tokenizer.vocab_size)])
     starts = torch.tensor(tokenizer.begins_word())
-    return spelled & _allowed_pieces(tokenizer) & (starts if begins else ~starts)
+    return spelled & _text_piece_mask(tokenizer) & (starts if after_space else ~starts)
 
 
 def _piece_text(tokenizer: Tokenizer, token_id: int) -> str:

@@ -21,7 +21,7 @@ from tfm.model.layout import Layout
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.labels import split_words
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -100,7 +100,7 @@ def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
 
 def _encode_words(loaded: LoadedModel, text: str, unit: Unit) -> list[list[int]]:
     """The ids of each word, or of the whole text as one."""
-    reads = ABILITIES[loaded.config.task].reads
+    reads = TASK_SPECS[loaded.config.task].reads
     tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
     words = tokenizer.encode_words([text])[0] if unit == "word" else [tokenizer.encode(text)]
     count, limit = sum(map(len, words)), loaded.model.max_length - 1
@@ -137,7 +137,7 @@ def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], 
     model: Any = loaded.model
     device = next(model.parameters()).device
     causal = loaded.config.only_stack == "decoder"
-    begins = causal and ABILITIES[loaded.config.task].generates  # a source of one that translates ends, and begins not
+    begins = causal and TASK_SPECS[loaded.config.task].generates  # a source of one that translates ends, and begins not
     shown = [[BOS_ID, *each] if begins else [*each, EOS_ID] for each in texts]
     lengths = torch.tensor([len(each) for each in shown])
     ids = torch.tensor(list(chain(*shown)), device=device)
@@ -154,7 +154,7 @@ def _pool_rows(
 ) -> HiddenStates:
     """The vectors of a text by unit, from those of its pieces (n, D)."""
     if unit == "piece":
-        reads = ABILITIES[loaded.config.task].reads
+        reads = TASK_SPECS[loaded.config.task].reads
         tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
         return HiddenStates(text, [tokenizer.surface(piece) for piece in words[0]], _to_array(rows))
     means = torch.stack([each.double().mean(0) for each in torch.split(rows, [len(word) for word in words])])

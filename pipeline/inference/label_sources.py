@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
@@ -29,11 +29,11 @@ class LabelSource:
 
 def has_tags(task: str) -> bool:
     """Whether a task gives a label for each word."""
-    return ABILITIES[task].labels == "tags"
+    return TASK_SPECS[task].labels == "tags"
 
 
 def encode_sources(
-    tokenizer: Tokenizer, lines: Sequence[str], limit: int, cuts: SourceProblems, *, by_word: bool
+    tokenizer: Tokenizer, lines: Sequence[str], limit: int, source_problems: SourceProblems, *, by_word: bool
 ) -> list[LabelSource]:
     """Encode lines as a model reads them.
 
@@ -41,7 +41,7 @@ def encode_sources(
         tokenizer: of the sources.
         lines: the texts.
         limit: the most ids that the model reads of a line; longer ones are cut.
-        cuts: counts the lines that are cut, and unknown pieces.
+        source_problems: counts the lines that are cut, and unknown pieces.
         by_word: whether each word gets a tag.
     """
     if by_word:
@@ -49,9 +49,11 @@ def encode_sources(
         sources = [LabelSource([*chain(*each)], [*map(len, each)]) for each in words]
     else:
         sources = [LabelSource(ids) for ids in tokenizer.encode_batch(lines)]
-    cuts.count_unknown_pieces(tokenizer, lines, [source.ids for source in sources])
+    source_problems.count_unknown_pieces(tokenizer, lines, [source.ids for source in sources])
     found = [source.truncate(limit) for source in sources]
-    cuts.lines += len(lines)
-    cuts.cut += sum(len(source.ids) > limit for source in sources)
-    cuts.words += sum(len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True))
+    source_problems.lines += len(lines)
+    source_problems.cut += sum(len(source.ids) > limit for source in sources)
+    source_problems.words += sum(
+        len(one.sizes or ()) - len(other.sizes or ()) for one, other in zip(sources, found, strict=True)
+    )
     return found

@@ -15,8 +15,8 @@ from tfm.pipeline.inference.label_sources import LabelSource, encode_sources, ha
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.tasks.registry import task_of
+from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import Labels, TaskContext
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -27,7 +27,7 @@ MAX_BATCH_IMAGES = 64  # at a time
 def predicts_labels(loaded: LoadedModel) -> bool:
     """Whether the model labels. Raises DataError where it neither labels nor translates."""
     task = loaded.config.task
-    abilities = ABILITIES[task]
+    abilities = TASK_SPECS[task]
     if not abilities.gives_hypotheses:
         raise DataError(f"was trained for {task} and does not translate: {abilities.instead}", file=loaded.folder)
     return abilities.labels is not None
@@ -74,7 +74,7 @@ def label_texts(
     about = TaskContext(
         TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, MAX_BATCH_TOKENS
     )
-    task: Any = task_of(about)  # one that labels, so that it has `predict`
+    task: Any = make_task(about)  # one that labels, so that it has `predict`
     tell = on_done or (lambda _: None)
     sources = encode_sources(
         loaded.source_tokenizer, lines, loaded.model.max_length - 1, cuts, by_word=has_tags(loaded.config.task)
@@ -114,7 +114,7 @@ def label_images(
     about = TaskContext(
         TrainingConfig(), loaded.config, loaded.source_tokenizer, loaded.target_tokenizer, MAX_BATCH_TOKENS
     )
-    task: Any = task_of(about)
+    task: Any = make_task(about)
     loaded.model.eval()
     for begin in range(0, len(images), MAX_BATCH_IMAGES):
         pixels = images.take(np.arange(begin, min(begin + MAX_BATCH_IMAGES, len(images))))

@@ -11,7 +11,7 @@ from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
 MASK_TOKEN = "[MASK]"
-RARE_LETTERS = "ꙮꔀ𒐫𐎀"  # one that the text has not stands for a mask while the text is cut into pieces
+MASK_STAND_IN_LETTERS = "ꙮꔀ𒐫𐎀"  # one that the text has not stands for a mask while the text is cut into pieces
 MAX_CHARACTERS_SHOWN = 40
 
 
@@ -35,7 +35,7 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
 
     Raises DataError for a text without a mask, and for a mask within a word that the tokenizer does not cut.
     """
-    letter = next((each for each in RARE_LETTERS if each not in text), None)
+    letter = next((each for each in MASK_STAND_IN_LETTERS if each not in text), None)
     if MASK_TOKEN not in text or letter is None:
         raise DataError(
             f"the text {_shorten(text)} has no {MASK_TOKEN}: write {MASK_TOKEN} in place of each piece to predict"

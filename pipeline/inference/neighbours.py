@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.label_fonts import font_style
+from tfm.pipeline.label_fonts import font_rc_params
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.model_io.pretrained_vectors import vectors_of
+from tfm.pipeline.model_io.pretrained_vectors import model_word_vectors
 from tfm.pipeline.model_io.vector_files import Matrix
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 MAX_WORDS_IN_PLOT = 100
 PICTURE_SUFFIXES = (".png", ".svg")
@@ -55,8 +55,8 @@ class WordVectors:
         Skip-gram and CBOW have two vectors of each word: "source" is v, by which it predicts, "target" u, by which it
         is predicted. None: the target's embedding, and v.
         """
-        rows, vectors = vectors_of(loaded, side or "target")
-        if side == "target" and ABILITIES[loaded.config.task].within_window:
+        rows, vectors = model_word_vectors(loaded, side or "target")
+        if side == "target" and TASK_SPECS[loaded.config.task].within_window:
             vectors = loaded.model.output.weight.detach().float().cpu().numpy()
         if not rows:
             raise DataError("no piece of its vocabulary spells a word", file=loaded.folder)
@@ -178,7 +178,7 @@ def draw_word_plot(words: WordVectors, shown: Mapping[str, str], kind: str) -> b
 
     places, shares = principal_components(words.vectors[[words.rows[word] for word in shown]])
     classes = list(dict.fromkeys(shown.values()))
-    with matplotlib.rc_context(_PLOT_STYLE | font_style([*shown, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
+    with matplotlib.rc_context(_PLOT_STYLE | font_rc_params([*shown, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(9, 7), layout="constrained")

@@ -13,7 +13,7 @@ from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_disti
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 if TYPE_CHECKING:
     from tfm.data.images.row_images import RowImages
@@ -65,7 +65,7 @@ def translate_lines(
         DataError: there are fewer or more prefixes or forced words than lines.
         RecipeError: a model that labels is given prefixes or forced words.
     """
-    from tfm.pipeline.decoding.decode import is_too_long
+    from tfm.pipeline.decoding.decode import is_source_truncated
     from tfm.pipeline.inference.labelling import label_texts, predicts_labels
     from tfm.pipeline.inference.minimum_bayes_risk.selection import cost_message
 
@@ -85,7 +85,7 @@ def translate_lines(
         texts = [line for (line,) in rows]
         sources = loaded.source_tokenizer.encode_batch(texts)
         cuts.count_unknown_pieces(loaded.source_tokenizer, texts, sources)
-        cuts.count_too_long(is_too_long(source, loaded.model) for source in sources)
+        cuts.count_too_long(is_source_truncated(source, loaded.model) for source in sources)
         for source, translations in zip(sources, search(sources, texts), strict=True):
             yield translations if source else [EMPTY_TRANSLATION]
     search.check_no_unused_constraints()
@@ -135,7 +135,7 @@ def _check_label_options(
     loaded: "LoadedModel", config: DecodingConfig, prefixes: Iterable[str] | None, forced: Iterable[str] | None
 ) -> None:
     """Raise RecipeError for settings that a model that labels cannot follow, such as those of a search."""
-    if (reason := ABILITIES[loaded.config.task].n_best_problem(config)) is not None:
+    if (reason := TASK_SPECS[loaded.config.task].n_best_problem(config)) is not None:
         raise RecipeError(reason)
     if prefixes is not None or forced is not None:
         what = "prefixes" if prefixes is not None else "forced words"

@@ -10,7 +10,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.judging.answers import Answer, missing_items, parse_answer, quote_value, tie_answers
 from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, check_json_value_count
 from tfm.pipeline.judging.forms.pearmut import read_pearmut
-from tfm.pipeline.judging.forms.spreadsheet import read_table
+from tfm.pipeline.judging.forms.spreadsheet import parse_filled_spreadsheet
 
 
 def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = False) -> list[Answer]:
@@ -56,7 +56,7 @@ def _read_answers(campaign: Campaign, file: Path) -> Iterator[Answer]:
 def _choose_reader(text: str) -> Callable[[Campaign, str], Iterator[Answer]]:
     """The reader of a file, chosen by how the file begins, whatever its name."""
     if not text.removeprefix("\ufeff").lstrip().startswith(("{", "[")):
-        return read_table
+        return parse_filled_spreadsheet
     try:
         content = parse_json(text.encode())
     except ValueError:

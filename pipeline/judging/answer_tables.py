@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from zlib import crc32
 
 from tfm.pipeline.judging.answers import Answer, Rating
-from tfm.pipeline.judging.campaign import SCALES, Campaign, CampaignKind, Item
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignKind, Item
 from tfm.pipeline.judging.statistics.careless import JudgeStats
 from tfm.pipeline.judging.statistics.preferences import Preference, preferences_from_best
 from tfm.pipeline.judging.statistics.ratings import Judgment
@@ -35,7 +35,7 @@ def error_weight(rating: Rating) -> float:
     return float(sum(SEVERITY_WEIGHTS[span.severity] for span in rating.spans))
 
 
-def error_counter(severity: str) -> RatingValue:
+def make_error_counter(severity: str) -> RatingValue:
     """How many errors of a severity are marked in a text."""
     return lambda rating: float(sum(span.severity == severity for span in rating.spans))
 
@@ -79,7 +79,7 @@ PAIR_SEPARATOR = "\t"
 """Between the two systems of a pair, in the name of what was judged."""
 
 
-def pair_judgments(preferences: Sequence[Preference]) -> list[Judgment]:
+def preferences_as_judgments(preferences: Sequence[Preference]) -> list[Judgment]:
     """Preferences as numbers: 1, 0.5 (a tie) or 0 for the first system of the pair.
 
     Which system of a pair comes first is a coin for each segment, the same for all judges (a hash). In one fixed order
@@ -98,11 +98,11 @@ def pair_judgments(preferences: Sequence[Preference]) -> list[Judgment]:
 def choice_judgments(kind: CampaignKind, answers: Sequence[Answer], systems: Sequence[str]) -> list[Judgment]:
     """The values by which judges of preferences are compared, of items that were shown.
 
-    For pairs these are `pair_judgments`; for the best, 1 for a system that is among them, 0 for another.
+    For pairs these are `preferences_as_judgments`; for the best, 1 for a system that is among them, 0 for another.
     """
     seen = [answer for answer in answers if answer.shown and answer.item.is_counted]
     if kind == "pairwise":
-        return pair_judgments(list_preferences(seen, systems))
+        return preferences_as_judgments(list_preferences(seen, systems))
     found = []
     for answer in seen:
         shown, best = _systems_of_answer(answer, systems)
@@ -145,7 +145,7 @@ def _repeat_agreements(kind: CampaignKind, own: Mapping[str, Answer]) -> Iterato
             continue
         now, then = ({a.item.by_label[label].system: r for label, r in a.ratings.items()} for a in (answer, before))
         for system in now.keys() & then.keys():
-            pairs = [(now[system].scores[scale], then[system].scores[scale]) for scale in SCALES[kind]]
+            pairs = [(now[system].scores[scale], then[system].scores[scale]) for scale in SCALE_RANGES[kind]]
             yield all(abs(one - other) <= AGREEMENT_TOLERANCE[kind] for one, other in pairs)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tfm.pipeline.judging.campaign import SCALES, Campaign, Item, Judge
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, Item, Judge
 
 Severity: TypeAlias = Literal["minor", "major"]
 SEVERITIES: tuple[Severity, ...] = ("minor", "major")
@@ -28,7 +28,7 @@ class ErrorSpan:
 
 @dataclass(frozen=True)
 class Rating:
-    """The values of one text on each scale of the kind (`SCALES`), and the errors marked in it (ESA)."""
+    """The values of one text on each scale of the kind (`SCALE_RANGES`), and the errors marked in it (ESA)."""
 
     scores: Mapping[str, float]
     spans: tuple[ErrorSpan, ...] = ()
@@ -66,7 +66,7 @@ class Answer:
 
 def _is_low_rating(rating: Rating) -> bool:
     scale, given = next(iter(rating.scores.items()))
-    low, high = next(scales[scale] for scales in SCALES.values() if scale in scales)
+    low, high = next(scales[scale] for scales in SCALE_RANGES.values() if scale in scales)
     return given < (low + high) / 2
 
 
@@ -120,7 +120,7 @@ def _parse_ratings(campaign: Campaign, item: Item, content: object) -> dict[str,
 
 
 def _parse_rating(campaign: Campaign, content: object, label: str, text: str) -> Rating:
-    given, scales = dict(_check_object(content, label)), SCALES[campaign.kind]
+    given, scales = dict(_check_object(content, label)), SCALE_RANGES[campaign.kind]
     spans = given.pop("spans", []) if campaign.kind == "esa" else []
     check_names(given, scales, f"{label}: scale")
     whole = campaign.kind == "likert"

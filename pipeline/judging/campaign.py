@@ -33,7 +33,7 @@ ItemId = Annotated[str, Field(max_length=100, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]+$"
 BoundedName = Annotated[str, Field(max_length=4096)]
 """A system may be named by its path."""
 
-SCALES: Mapping[CampaignKind, Mapping[str, tuple[int, int]]] = {
+SCALE_RANGES: Mapping[CampaignKind, Mapping[str, tuple[int, int]]] = {
     "likert": {"adequacy": (1, 5), "fluency": (1, 5)},
     "esa": {"score": (0, 100)},
     "pairwise": {},

@@ -11,35 +11,41 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.judging.answer_tables import (
     RatingValue,
     choice_judgments,
-    error_counter,
     error_weight,
     judge_stats,
     list_judgments,
     list_preferences,
+    make_error_counter,
     mean_scale,
-    pair_judgments,
+    preferences_as_judgments,
     scale_reader,
 )
 from tfm.pipeline.judging.answers import Answer, sort_answers
-from tfm.pipeline.judging.campaign import SCALES, Campaign
-from tfm.pipeline.judging.statistics.agreement import Alpha, Kappa, Level, estimate_alpha, pairwise_kappas
-from tfm.pipeline.judging.statistics.careless import Verdict, judge_verdicts
-from tfm.pipeline.judging.statistics.correlation import Correlation
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign
+from tfm.pipeline.judging.statistics.agreement import (
+    CohenKappa,
+    KrippendorffAlpha,
+    MeasurementLevel,
+    estimate_alpha,
+    pairwise_kappas,
+)
+from tfm.pipeline.judging.statistics.careless import CarelessnessVerdict, judge_verdicts
+from tfm.pipeline.judging.statistics.correlation import MetricCorrelation
 from tfm.pipeline.judging.statistics.differences import DifferenceTest, difference_tests
 from tfm.pipeline.judging.statistics.minimums import MIN_ERROR_SEGMENTS, MIN_SEGMENTS
 from tfm.pipeline.judging.statistics.preferences import (
     Preference,
     SignTest,
-    Strength,
+    SystemStrength,
     bradley_terry_strengths,
     connected_groups,
     sign_tests,
     win_counts,
 )
-from tfm.pipeline.judging.statistics.ranks import contradiction_messages, rank_ranges, significant_pairs
+from tfm.pipeline.judging.statistics.ranks import contradiction_messages, rank_clusters_by_pairs, significant_pairs
 from tfm.pipeline.judging.statistics.ratings import Estimate, Judgment, MeanRating, mean_ratings, z_scores
 
-MEASUREMENT_LEVELS: Mapping[str, Level] = {
+MEASUREMENT_LEVELS: Mapping[str, MeasurementLevel] = {
     "adequacy": "ordinal",
     "fluency": "ordinal",
     "score": "interval",
@@ -85,8 +91,8 @@ class ScaleFindings:
     lower_is_better: bool
     systems: Sequence[SystemRating]
     tests: Sequence[DifferenceTest]
-    alpha: Alpha
-    kappas: Sequence[Kappa]
+    alpha: KrippendorffAlpha
+    kappas: Sequence[CohenKappa]
     mean_kappa: Estimate
     z_scores: Sequence[Judgment]
     without_z: Sequence[str]
@@ -97,7 +103,7 @@ class SystemPreference:
     """A system by preferences. rank: its cluster, by the sign tests."""
 
     rank: int
-    strength: Strength
+    strength: SystemStrength
 
 
 @dataclass(frozen=True)
@@ -106,8 +112,8 @@ class ChoiceFindings:
 
     systems: Sequence[SystemPreference]
     tests: Sequence[SignTest]
-    alpha: Alpha
-    kappas: Sequence[Kappa]
+    alpha: KrippendorffAlpha
+    kappas: Sequence[CohenKappa]
     mean_kappa: Estimate
     pairs: Sequence[Judgment]
 
@@ -120,12 +126,12 @@ class Findings:
     campaign: Campaign
     answers: Sequence[Answer]
     without: Sequence[str]
-    judges: Sequence[Verdict]
+    judges: Sequence[CarelessnessVerdict]
     scales: Sequence[ScaleFindings]
     errors: Mapping[str, Mapping[str, MeanRating]]
     choices: ChoiceFindings | None
     notes: Sequence[str]
-    correlations: Mapping[str, Sequence[Correlation]] = field(default_factory=dict)
+    correlations: Mapping[str, Sequence[MetricCorrelation]] = field(default_factory=dict)
 
     def as_json(self) -> Any:
         """Everything but the single ratings."""
@@ -160,7 +166,7 @@ def _choices_json(choices: ChoiceFindings) -> dict[str, Any]:
     }
 
 
-def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+def _verdict_json(verdict: CarelessnessVerdict) -> dict[str, Any]:
     conduct = verdict.conduct
     return {
         "judge": conduct.judge,
@@ -177,7 +183,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def analyze_answers(campaign: Campaign, answers: Sequence[Answer], without: Sequence[str] = ()) -> Findings:
+def analyze_answers(campaign: Campaign, answers: Sequence[Answer], excluded_judges: Sequence[str] = ()) -> Findings:
     """Every statistic of the answers but for correlations; of the judges in `without` only their conduct is told.
 
     The order of the answers changes nothing. Raises RecipeError where `without` names a judge who did not answer, or
@@ -185,38 +191,38 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], without: Sequ
     """
     answers = sort_answers(campaign, answers)
     names = list(dict.fromkeys(answer.judge for answer in answers))
-    for name in without:
+    for name in excluded_judges:
         if name not in names:
             raise RecipeError(f"--without {name}: no such judge; answers are from {', '.join(names)}")
-    used = [answer for answer in answers if answer.judge not in without]
+    used = [answer for answer in answers if answer.judge not in excluded_judges]
     if not any(answer.item.is_counted for answer in used):
         raise RecipeError("no answer is left that says something of the systems: give more files, or fewer --without")
     values = _comparison_judgments(campaign, answers)
     judges = judge_verdicts(judge_stats(campaign, answers), values)
     scales = [_analyze_scale(name, list_judgments(used, value)) for name, value in _judged_scales(campaign)]
     errors = {
-        f"{severity} errors": mean_ratings(list_judgments(used, error_counter(severity)), MIN_ERROR_SEGMENTS)
+        f"{severity} errors": mean_ratings(list_judgments(used, make_error_counter(severity)), MIN_ERROR_SEGMENTS)
         for severity in ("minor", "major")
         if campaign.kind == "esa"
     }
     preferred = None if scales else _analyze_choices(campaign, used)
-    notes = [*_judge_warnings(judges, without), *_scale_warnings(scales)]
+    notes = [*_judge_warnings(judges, excluded_judges), *_scale_warnings(scales)]
     if preferred is not None:
         order, by = [each.strength.system for each in preferred.systems], "strength, from every answer"
         tested = "the sign test, by the majority of each segment,"
         notes += contradiction_messages("preferences", order, significant_pairs(preferred.tests), by, tested)
         notes += _strength_warnings(preferred, list_preferences(used, campaign.systems))
-    return Findings(campaign, used, without, judges, scales, errors, preferred, notes)
+    return Findings(campaign, used, excluded_judges, judges, scales, errors, preferred, notes)
 
 
 def _judged_scales(campaign: Campaign) -> list[tuple[str, RatingValue]]:
-    found = [(name, scale_reader(name)) for name in SCALES[campaign.kind]]
+    found = [(name, scale_reader(name)) for name in SCALE_RANGES[campaign.kind]]
     return [*found, (ERROR_SCALE, error_weight)] if campaign.kind == "esa" else found
 
 
 def _comparison_judgments(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment]:
     """The values by which judges are compared: the mean of the scales, or what they preferred."""
-    if SCALES[campaign.kind]:
+    if SCALE_RANGES[campaign.kind]:
         return list_judgments(answers, mean_scale)
     return choice_judgments(campaign.kind, answers, campaign.systems)
 
@@ -229,7 +235,7 @@ def _analyze_scale(name: str, judgments: Sequence[Judgment]) -> ScaleFindings:
     by = z if z.keys() == raw.keys() else raw
     order = sorted(raw, key=lambda system: -sign * by[system].value)
     tests = difference_tests(standardized, order, fewest)
-    places = rank_ranges(order, significant_pairs(tests, sign))
+    places = rank_clusters_by_pairs(order, significant_pairs(tests, sign))
     rated = [
         SystemRating(system, rank, raw[system], z.get(system), sum(each.system == system for each in judgments))
         for system, rank in zip(order, places, strict=True)
@@ -245,16 +251,16 @@ def _analyze_choices(campaign: Campaign, answers: Sequence[Answer]) -> ChoiceFin
     found = bradley_terry_strengths(given, met)
     order = [each.system for each in found]
     tests = sign_tests(given, order)
-    places = rank_ranges(order, significant_pairs(tests))
+    places = rank_clusters_by_pairs(order, significant_pairs(tests))
     chosen = choice_judgments(campaign.kind, answers, campaign.systems)
     preferred = [SystemPreference(rank, each) for rank, each in zip(places, found, strict=True)]
-    pairs = pair_judgments(list_preferences([answer for answer in answers if answer.shown], campaign.systems))
+    pairs = preferences_as_judgments(list_preferences([answer for answer in answers if answer.shown], campaign.systems))
     return ChoiceFindings(
         preferred, tests, estimate_alpha(chosen, "nominal"), *pairwise_kappas(chosen, "nominal"), pairs
     )
 
 
-def _judge_warnings(judges: Sequence[Verdict], without: Sequence[str]) -> list[str]:
+def _judge_warnings(judges: Sequence[CarelessnessVerdict], without: Sequence[str]) -> list[str]:
     """Who is left out, who stopped early, and who seems careless."""
     found = []
     for verdict in judges:

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tfm.pipeline.judging.campaign import SCALES
+from tfm.pipeline.judging.campaign import SCALE_RANGES
 from tfm.pipeline.judging.findings import ChoiceFindings, Findings, ScaleFindings
-from tfm.pipeline.judging.statistics.agreement import Alpha
-from tfm.pipeline.judging.statistics.correlation import Correlation
+from tfm.pipeline.judging.statistics.agreement import KrippendorffAlpha
+from tfm.pipeline.judging.statistics.correlation import MetricCorrelation
 from tfm.pipeline.judging.statistics.minimums import UNDEFINED_REASON
 from tfm.pipeline.judging.statistics.ratings import Estimate, MeanRating
 from tfm.pipeline.reports.evaluation_report import metric_label
@@ -60,7 +60,7 @@ def _scale_table(findings: Findings, scale: ScaleFindings) -> FindingsTable:
         ]
         for each in scale.systems
     ]
-    ends = SCALES[findings.campaign.kind].get(scale.name)
+    ends = SCALE_RANGES[findings.campaign.kind].get(scale.name)
     about = f"{ends[0]} to {ends[1]}" if ends else "minor 1, major 5; lower is better"
     return FindingsTable(f"{scale.name} ({about})", columns, rows)
 
@@ -159,7 +159,7 @@ def _agreement_table(findings: Findings) -> FindingsTable:
     return FindingsTable("agreement (Krippendorff's alpha, Cohen's kappa)", columns, rows)
 
 
-def _correlations_table(name: str, correlations: Sequence[Correlation]) -> FindingsTable:
+def _correlations_table(name: str, correlations: Sequence[MetricCorrelation]) -> FindingsTable:
     columns = ("metric", "tau", "95 % of tau", "r", "95 % of r", "units", "tau by system", "r by system", "systems")
     rows = [
         [
@@ -217,7 +217,7 @@ def _format_number(value: float | None) -> str:
     return EMPTY_CELL if value is None else f"{value:.2f}"
 
 
-def _show_interval(mean: MeanRating | Estimate | Alpha | None) -> str:
+def _show_interval(mean: MeanRating | Estimate | KrippendorffAlpha | None) -> str:
     return EMPTY_CELL if mean is None else _format_interval(mean.low, mean.high)
 
 

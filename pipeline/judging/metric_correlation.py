@@ -13,7 +13,7 @@ from tfm.pipeline.judging.answer_tables import PAIR_SEPARATOR, segment_of
 from tfm.pipeline.judging.campaign import Campaign
 from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.statistics.correlation import (
-    Correlation,
+    MetricCorrelation,
     MetricScores,
     correlate_metric,
     metric_scores,
@@ -24,16 +24,16 @@ from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, JudgedUnit, Judgm
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 
-METRICS: tuple[EvaluationMetric, ...] = (
+CORRELATED_METRICS: tuple[EvaluationMetric, ...] = (
     *("bleu", "chrf", "chrf++", "ter"),
     *("rouge1", "rouge2", "rougeL", "meteor", "cider_d", "exact_match"),
 )
 NO_REFERENCES_WARNING = "the campaign has no references, so there are no{} metrics beside the judges: give --reference"
-MIN_SYSTEMS = 5
+MIN_CORRELATED_SYSTEMS = 5
 PREFERENCE_SCALE = "preference"
 
 
-def references_of(campaign: Campaign) -> dict[str, Sequence[str]]:
+def campaign_references(campaign: Campaign) -> dict[str, Sequence[str]]:
     """The references of each segment that has any in the campaign."""
     return {segment_of(item): item.references for item in campaign.items if item.is_counted and item.references}
 
@@ -59,7 +59,7 @@ def add_correlations(
     findings: Findings,
     references: Mapping[str, Sequence[str]],
     config: EvaluationConfig,
-    noted: Mapping[str, MetricScores] = {},
+    recorded_metrics: Mapping[str, MetricScores] = {},
     on_done: Callable[[str], None] = lambda metric: None,
     num_draws: int = NUM_DRAWS,
 ) -> Findings:
@@ -67,9 +67,11 @@ def add_correlations(
 
     The metrics are those of `config`, where there are references by segment, and those in `noted`.
     """
-    texts = {unit: text for unit, text in texts_of(findings).items() if unit[0] in references}
+    texts = {unit: text for unit, text in judged_texts(findings).items() if unit[0] in references}
     notes = (
-        list(findings.notes) if texts else [*findings.notes, NO_REFERENCES_WARNING.format(" other" if noted else "")]
+        list(findings.notes)
+        if texts
+        else [*findings.notes, NO_REFERENCES_WARNING.format(" other" if recorded_metrics else "")]
     )
     wanted = reference_columns([references[segment] for segment, _ in texts])
     config = resolve_tokenizer(config, wanted)
@@ -78,22 +80,26 @@ def add_correlations(
         list(texts.values()), wanted, config, [item_as_json[segment] for segment, _ in texts]
     )
     notes += [f"{metric}: {why}" for metric, why in missing.items()]
-    found: dict[str, list[Correlation]] = {}
-    for metric in (*(config.metrics if texts else ()), *noted):
+    found: dict[str, list[MetricCorrelation]] = {}
+    for metric in (*(config.metrics if texts else ()), *recorded_metrics):
         if metric not in missing:
-            scores = noted[metric] if metric in noted else metric_scores(metric, texts, references, config)
+            scores = (
+                recorded_metrics[metric]
+                if metric in recorded_metrics
+                else metric_scores(metric, texts, references, config)
+            )
             for name, human, systems, pairs in _human_scores(findings):
                 of_units = replace(scores, by_unit=pair_differences(scores.by_unit, pairs)) if pairs else scores
                 found.setdefault(name, []).append(correlate_metric(metric, of_units, human, systems, num_draws))
         on_done(metric)
     num = max((each.num_systems for some in found.values() for each in some), default=0)
-    if 0 < num < MIN_SYSTEMS:
+    if 0 < num < MIN_CORRELATED_SYSTEMS:
         few = format_count(num, "system")
-        notes.append(f"correlations by system are of {few}: with fewer than {MIN_SYSTEMS} they mean little")
+        notes.append(f"correlations by system are of {few}: with fewer than {MIN_CORRELATED_SYSTEMS} they mean little")
     return replace(findings, correlations=found, notes=notes)
 
 
-def texts_of(findings: Findings) -> dict[JudgedUnit, str]:
+def judged_texts(findings: Findings) -> dict[JudgedUnit, str]:
     """Every text that was judged, by segment and system."""
     return {
         (segment_of(answer.item), shown.system): shown.text

@@ -43,13 +43,13 @@ def save_adapter(folder: Path, adapters: dict[str, Tensor], settings: AdapterSet
     (folder / SETTINGS_FILE).write_text(settings.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-def merge_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict[str, Tensor]:
+def merge_adapter(folder: Path, weights: dict[str, Tensor], displayed_folder: Path) -> dict[str, Tensor]:
     """Return the weights of a model, with the adapter that lies in its folder, where one does.
 
     Args:
         folder: of the model.
         weights: by name.
-        shown: the folder in messages.
+        displayed_folder: the folder in messages.
 
     Raises:
         DataError: the adapter is damaged.
@@ -58,8 +58,12 @@ def merge_adapter(folder: Path, weights: dict[str, Tensor], shown: Path) -> dict
     if not (folder / SETTINGS_FILE).exists():
         return weights
     try:
-        about = AdapterSettings.model_validate(read_json(folder / SETTINGS_FILE, shown=shown / SETTINGS_FILE))
+        about = AdapterSettings.model_validate(
+            read_json(folder / SETTINGS_FILE, shown=displayed_folder / SETTINGS_FILE)
+        )
     except ValidationError as error:
-        raise DataError(f"not an adapter: {validation_problem(error)}", file=shown / SETTINGS_FILE) from error
+        raise DataError(
+            f"not an adapter: {validation_problem(error)}", file=displayed_folder / SETTINGS_FILE
+        ) from error
     read_shapes(folder / WEIGHTS_FILE)  # which bounds what is made of its header
     return merge_adapters(weights, load_file(name_for_safetensors(folder / WEIGHTS_FILE)), about.factor)

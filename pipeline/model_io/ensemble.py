@@ -20,7 +20,7 @@ from tfm.model.layers.log_probs import LogProbFn, RowSelection
 from tfm.model.layout import Layout
 from tfm.pipeline.artifacts.manifest import Manifest, open_artifact
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET
 
 
@@ -101,7 +101,7 @@ def load_ensemble(folders: Sequence[Path], device: str = "auto", dtype: torch.dt
 
 def _check_same_task(one: LoadedModel, other: LoadedModel) -> None:
     task = other.config.task
-    if not ABILITIES[task].writes:
+    if not TASK_SPECS[task].writes:
         raise DataError(f"was trained for {task}, but an ensemble needs models that generate text", file=other.folder)
     if task != one.config.task:
         raise DataError(

@@ -137,7 +137,7 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
     spec.save(str(folder))
 
 
-EXPORTED_KEYS = (
+CTRANSLATE2_KEYS = (
     *("task", "norm", "norm_eps", "positions", "activation", "tie", "output_bias", "scale_embedding"),
     *("embedding_norm", "embedding_dim"),
 )
@@ -176,7 +176,7 @@ def unsupported_part(config: ModelConfig) -> str | None:
         return f'the activation "{config.activation}"'
     if config.positions not in ("none", "sinusoidal", "fairseq", "learned"):
         return f'positions = "{config.positions}"'
-    known = {**IGNORED_KEYS, **dict.fromkeys(("encoder", "decoder", *EXPORTED_KEYS), ANY_VALUE)}
+    known = {**IGNORED_KEYS, **dict.fromkeys(("encoder", "decoder", *CTRANSLATE2_KEYS), ANY_VALUE)}
     key = first_unsupported_key(config, known)  # a part that is not named above, and not here, is refused
     return None if key is None else f"model.{key}"
 

@@ -46,13 +46,13 @@ def tokenizer_for_languages(
             "is told the languages of source and target" if tokenizer.has_source_language else SEVERAL_LANGUAGES_MESSAGE
         )
         raise DataError(f"{several}: say which, {lacks} {format_codes(known, ' or ')}", file=folder)
-    target = check_language(to, known, "into", folder)
+    target = resolve_language_code(to, known, "into", folder)
     if source_language is None:
         return tokenizer.select_target_language(target)
-    return tokenizer.select_target_language(target, check_language(source_language, known, "from", folder))
+    return tokenizer.select_target_language(target, resolve_language_code(source_language, known, "from", folder))
 
 
-def check_language(language: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
+def resolve_language_code(language: str, known: Collection[str], side: Literal["into", "from"], folder: Path) -> str:
     """Return the model's code of a language.
 
     Args:
@@ -75,7 +75,7 @@ def check_language(language: str, known: Collection[str], side: Literal["into", 
     )
 
 
-def format_codes(codes: Collection[str], between: str) -> str:
+def format_codes(codes: Collection[str], separator: str) -> str:
     """Return some of the codes, and the number of the others, in words."""
     some, more = [*codes][:MAX_LANGUAGES_SHOWN], len(codes) - MAX_LANGUAGES_SHOWN
-    return between.join(some) + (f" (and {more} more)" if more > 0 else "")
+    return separator.join(some) + (f" (and {more} more)" if more > 0 else "")

@@ -109,7 +109,7 @@ def save_network(folder: Path, config: ModelConfig, weights: dict[str, Tensor]) 
     """
     (folder / "config.json").write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
     (folder / "model.safetensors").write_bytes(
-        save(remove_ties(weights))
+        save(drop_shared_tensors(weights))
     )  # save_file has errors of its own for a full disk
 
 
@@ -139,7 +139,10 @@ def load_model(
         DataError: the folder is no such model.
     """
     made, guided, parts = read_artifact(
-        folder, lambda made: (made.as_input(), _read_guide(made), _read_model_parts(made)), "train", must_match=known
+        folder,
+        lambda made: (made.as_input(), _read_alignment_config(made), _read_model_parts(made)),
+        "train",
+        must_match=known,
     )
     return replace(build_loaded_model(*parts, folder, device, dtype), made=made, guided=guided)
 
@@ -191,7 +194,7 @@ def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) ->
     return None if config.vision is None else read_image_transform(folder, shown)
 
 
-def _read_guide(manifest: Manifest) -> GuidedAlignmentConfig | None:
+def _read_alignment_config(manifest: Manifest) -> GuidedAlignmentConfig | None:
     try:
         return read_guided_alignment(manifest)
     except ValidationError as error:
@@ -209,7 +212,7 @@ def _read_model_parts(
         source, target = load_tokenizer_pair(folder)
         sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
         images = read_images(config, folder, shown)
-        wanted = shapes_of(config, **sizes, image=image_shape(images))
+        wanted = model_weight_shapes(config, **sizes, image=image_shape(images))
         check_shapes_match(wanted, read_shapes(folder / "model.safetensors"), shown)
         weights = merge_adapter(folder, load_file(name_for_safetensors(folder / "model.safetensors")), shown)
         return config, (source, target), weights, images
@@ -220,7 +223,7 @@ def _read_model_parts(
         raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=shown) from error
 
 
-def remove_ties(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def drop_shared_tensors(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights with each shared tensor once, under its first name; safetensors stores no sharing."""
     seen: set[int] = set()
     kept = {}
@@ -231,14 +234,16 @@ def remove_ties(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return kept
 
 
-class _SkipInit(TorchFunctionMode):
+class _SkipWeightInit(TorchFunctionMode):
     """Skip the drawing of weights while the body runs; on the meta device it would load a second of modules."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return kwargs["tensor"] if func is torch.nn.init.normal_ else func(*args, **(kwargs or {}))
 
 
-def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, image: ImageShape | None = None) -> Shapes:
+def model_weight_shapes(
+    config: ModelConfig, *, source_vocab: int, target_vocab: int, image: ImageShape | None = None
+) -> Shapes:
     """Find the shapes of a model's weights, without memory for any of them.
 
     Args:
@@ -251,7 +256,7 @@ def shapes_of(config: ModelConfig, *, source_vocab: int, target_vocab: int, imag
         ValueError: a size is beyond that of a tensor.
     """
     try:
-        with torch.device("meta"), _SkipInit():
+        with torch.device("meta"), _SkipWeightInit():
             model = build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
     except RuntimeError as error:  # numbers beyond what a tensor's size may be
         raise ValueError(str(error)) from error
@@ -290,7 +295,7 @@ def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path)
     Raises:
         DataError: the weights do not fit.
     """
-    own = remove_ties(model.state_dict())
+    own = drop_shared_tensors(model.state_dict())
     shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
     check_shapes_match(shapes, found, path)
     with torch.no_grad():

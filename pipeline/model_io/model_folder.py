@@ -25,13 +25,13 @@ def fills_masks(model: Path) -> bool:
     """Whether the model in a folder, or of a run, predicts hidden pieces, so far as can be seen without opening it."""
     from tfm.data.errors import DataError  # here, for the same reason
     from tfm.data.json_documents import read_json
-    from tfm.pipeline.tasks.abilities import ABILITIES
+    from tfm.pipeline.tasks.abilities import TASK_SPECS
 
     try:
         task = read_json(model_folder(model) / "config.json").get("task")
     except (DataError, OSError):
         return False  # the one who opens the model says what is wrong
-    return isinstance(task, str) and task in ABILITIES and ABILITIES[task].hides_pieces
+    return isinstance(task, str) and task in TASK_SPECS and TASK_SPECS[task].hides_pieces
 
 
 def read_guided_alignment(manifest: "Manifest") -> "GuidedAlignmentConfig | None":

@@ -21,7 +21,7 @@ from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokeni
 WEIGHTS_FILE = "model.safetensors"
 MODEL_FILES = {"config.json", WEIGHTS_FILE, SHARED, SOURCE, TARGET, ORIGINAL_IDS}
 """The files of a model that has nothing beside its tokenizers and weights."""
-MAX_WEIGHT_BYTES = 1 << 26
+MAX_SMALL_MODEL_BYTES = 1 << 26
 """The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""
 
 
@@ -38,7 +38,7 @@ class NumpyModelParts:
 def is_small_model(folder: Path) -> bool:
     """Return whether a folder holds weights that numpy computes with as fast as torch is loaded."""
     file = folder / WEIGHTS_FILE
-    return file.exists() and file.stat().st_size <= MAX_WEIGHT_BYTES
+    return file.exists() and file.stat().st_size <= MAX_SMALL_MODEL_BYTES
 
 
 def read_model_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool]) -> NumpyModelParts:

@@ -55,7 +55,7 @@ def word_ids(tokenizer: Tokenizer) -> dict[str, int]:
     return dict(sorted({**inside, **begins}.items(), key=lambda each: each[1]))
 
 
-def vectors_of(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:
+def model_word_vectors(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:
     """Return the words of a side of a model, with the id of each, and the vectors of all ids (V, E).
 
     A model that reads one side has the vectors of that side, whichever is asked for.
@@ -94,7 +94,7 @@ def read_wanted_vectors(path: Path, side: str, width: int, wanted: Collection[st
         return read_vectors(path, width, wanted)
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    words, vectors = vectors_of(load_model(path, "cpu"), side)
+    words, vectors = model_word_vectors(load_model(path, "cpu"), side)
     if vectors.shape[1] != width:
         raise width_error(vectors.shape[1], width, path, None)
     return {word: vectors[words[word]] for word in wanted if word in words}

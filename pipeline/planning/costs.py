@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig
 
-TRAINING_FACTOR = 3
+TRAINING_TO_FORWARD_FLOP = 3
 """Forward and backward together, in forwards."""
 FLOAT_BYTES = 4
 LOGIT_ROWS = 256
@@ -23,7 +23,7 @@ ACTIVATIONS_OF_SUBLAYER = {"attention": 6, "cross_attention": 5, "feed_forward":
 
 
 @dataclass(frozen=True)
-class Sizes:
+class UpdateSizes:
     """Quantities on which the cost of an update depends, beside the model.
 
     Args:
@@ -46,7 +46,9 @@ def num_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
     return sum(math.prod(shape) for shape in shapes.values())
 
 
-def flop_of_update(shapes: Mapping[str, tuple[int, ...]], model: ModelConfig, sizes: Sizes, target_vocab: int) -> float:
+def flop_of_update(
+    shapes: Mapping[str, tuple[int, ...]], model: ModelConfig, sizes: UpdateSizes, target_vocab: int
+) -> float:
     """Return the floating-point operations of an update, forward and backward.
 
     Args:
@@ -71,7 +73,7 @@ def flop_of_update(shapes: Mapping[str, tuple[int, ...]], model: ModelConfig, si
         seen += 0.0 if side == "encoder" or model.only_stack else sizes.source_length
         stack = getattr(model, side)
         attention += 4 * stack.layers * stack.dim * tokens[side] * seen
-    return TRAINING_FACTOR * (2 * products + attention)
+    return TRAINING_TO_FORWARD_FLOP * (2 * products + attention)
 
 
 def stack_names(model: ModelConfig) -> tuple[str, ...]:
@@ -80,7 +82,13 @@ def stack_names(model: ModelConfig) -> tuple[str, ...]:
 
 
 def memory_by_use(
-    parameters: int, model: ModelConfig, config: TrainingConfig, sizes: Sizes, target_vocab: int, *, low_precision: bool
+    parameters: int,
+    model: ModelConfig,
+    config: TrainingConfig,
+    sizes: UpdateSizes,
+    target_vocab: int,
+    *,
+    low_precision: bool,
 ) -> dict[str, float]:
     """Return the bytes on one device by what holds them.
 

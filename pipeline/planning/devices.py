@@ -34,7 +34,7 @@ class Device:
     source: str
 
 
-def _device(name: str, teraflops: float, precision: str, gb_a_second: float, gb: float, watts: float) -> Device:
+def _make_device(name: str, teraflops: float, precision: str, gb_a_second: float, gb: float, watts: float) -> Device:
     source = f"NVIDIA, data sheet of {name}"
     return Device(name, teraflops * 1e12, precision, gb_a_second * 1e9, gb * 1e9, watts, source)
 
@@ -42,14 +42,14 @@ def _device(name: str, teraflops: float, precision: str, gb_a_second: float, gb:
 DEVICES = {
     each.name: each
     for each in (
-        _device("P100", 10.6, "fp32", 732, 16, 300),
-        _device("V100", 15.7, "fp32", 900, 32, 300),
-        _device("T4", 8.1, "fp32", 320, 16, 70),
-        _device("A100", 312, "bf16", 2039, 80, 400),
-        _device("L4", 121, "bf16", 300, 24, 72),
-        _device("L40S", 362, "bf16", 864, 48, 350),
-        _device("H100", 989, "bf16", 3350, 80, 700),
-        _device("H200", 989, "bf16", 4800, 141, 700),
+        _make_device("P100", 10.6, "fp32", 732, 16, 300),
+        _make_device("V100", 15.7, "fp32", 900, 32, 300),
+        _make_device("T4", 8.1, "fp32", 320, 16, 70),
+        _make_device("A100", 312, "bf16", 2039, 80, 400),
+        _make_device("L4", 121, "bf16", 300, 24, 72),
+        _make_device("L40S", 362, "bf16", 864, 48, 350),
+        _make_device("H100", 989, "bf16", 3350, 80, 700),
+        _make_device("H200", 989, "bf16", 4800, 141, 700),
     )
 }
 """By name: dense matrix products, without sparsity; the variants with NVLink (SXM) where there are several."""

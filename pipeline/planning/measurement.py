@@ -40,7 +40,7 @@ class Measurement:
         """Parts of the costs that the figures leave out."""
         return "translate and evaluate are not in the time"
 
-    def stage_seconds(self, updates: int, validations: int) -> dict[str, float]:
+    def training_seconds(self, updates: int, validations: int) -> dict[str, float]:
         """Seconds of a training of so many updates and validations."""
         return {"train": self.start_seconds + updates * self.update_seconds + validations * self.validation_seconds}
 
@@ -52,23 +52,25 @@ class Measurement:
         return {**fixed, "activations": activations, "program": rest - activations}
 
 
-def measure(recipe: Path, sets: Sequence[str]) -> Measurement:
+def measure_short_training(recipe: Path, sets: Sequence[str]) -> Measurement:
     """Train a recipe for a few updates, twice: with one validation and with two.
 
     Raises RecipeError where the short training fails.
     """
     updates = NUM_UPDATES + 1
     with TemporaryDirectory() as folder:
-        whole, peak = _train(recipe, sets, Path(folder) / "one", updates, every=updates)
+        whole, peak = _time_short_training(recipe, sets, Path(folder) / "one", updates, every=updates)
         seconds = _update_seconds(Path(folder) / "one")
-        again, _ = _train(recipe, sets, Path(folder) / "two", updates, every=updates // 2)
+        again, _ = _time_short_training(recipe, sets, Path(folder) / "two", updates, every=updates // 2)
     validation = max(again - whole, 0.0)
     start = max(whole - validation - updates * seconds, 0.0)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Measurement(start, seconds, validation, peak, float(pages))
 
 
-def _train(recipe: Path, sets: Sequence[str], out: Path, updates: int, *, every: int) -> tuple[float, float]:
+def _time_short_training(
+    recipe: Path, sets: Sequence[str], out: Path, updates: int, *, every: int
+) -> tuple[float, float]:
     """The seconds of a short training, and its peak memory in bytes."""
     changed = [
         *sets,

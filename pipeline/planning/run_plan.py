@@ -15,27 +15,27 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import read_artifact
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.loaded_model import shapes_of
-from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_use, num_parameters
+from tfm.pipeline.model_io.loaded_model import model_weight_shapes
+from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_parameters
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, Device
 from tfm.pipeline.planning.measurement import Measurement
 from tfm.pipeline.recipes.chain import get_run_paths
 from tfm.pipeline.recipes.recipe import Recipe
-from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.tasks.registry import task_of
+from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.num_updates import last_step
 
-ASSUMED_PADDING = 0.03
-LENGTH_SPREAD = 1.3
+ASSUMED_PADDING_SHARE = 0.03
+ASSUMED_LENGTH_SPREAD = 1.3
 """The mean length of the sentence that a token is in, in mean lengths: long sentences have more of the tokens."""
-SPARE_MEMORY = 0.1
+SPARE_MEMORY_SHARE = 0.1
 """Share of a device's memory that its driver and buffers take."""
 JOULES_PER_KWH = 3.6e6
 
 
 @dataclass(frozen=True)
-class Corpus:
+class CorpusSize:
     """The training data of a run.
 
     Args:
@@ -79,7 +79,7 @@ class RunPlan:
     name: str
     on: str
     num_devices: int
-    corpus: Corpus
+    corpus: CorpusSize
     parameters: int
     memory: Mapping[str, float]
     memory_limit: float
@@ -107,7 +107,7 @@ class RunPlan:
         return {**asdict(self), **totals, "fits": not self.remedies}
 
 
-def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[Corpus, int, int]:
+def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[CorpusSize, int, int]:
     """Count the dataset of a run, and return it with the sizes of its vocabularies.
 
     Args:
@@ -124,7 +124,7 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     data = read_artifact(folder, lambda _: load_dataset(folder))
     source, target = load_tokenizer_pair(data.tokenizer_folder)
     context = TaskContext(recipe.training, recipe.model, source, target, data.batch_tokens)
-    task = task_of(context)
+    task = make_task(context)
     epochs = task.epochs(data.train, data.batch_tokens, recipe.seed)
     updates = last_step(recipe.training, epochs.num_batches, num_processes)
     rows = np.concatenate([np.asarray(batch) for batch in epochs(0)])
@@ -134,7 +134,7 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
         positions += sum(int((column[batch] + 1).max()) * len(batch) for column in _side_columns(data.train))
     sources, targets = (int(each.sum()) for each in lengths)
     padding = 1 - (sources + targets) / positions if positions else 0.0
-    found = Corpus(len(rows), sources, targets, padding, updates, is_exact=True)
+    found = CorpusSize(len(rows), sources, targets, padding, updates, is_exact=True)
     return found, source.vocab_size, target.vocab_size
 
 
@@ -144,18 +144,18 @@ def _side_columns(split: Any) -> tuple[Any, Any]:
 
 def assume_corpus_and_vocabularies(
     recipe: Recipe, pairs: int, tokens: float, num_processes: int
-) -> tuple[Corpus, int, int]:
+) -> tuple[CorpusSize, int, int]:
     """Return a corpus of so many rows, with sides of so many tokens on average, and the sizes of its vocabularies."""
     total = round(pairs * (tokens + 1))
-    batches = math.ceil(total / (recipe.data.batch_tokens * (1 - ASSUMED_PADDING)))
+    batches = math.ceil(total / (recipe.data.batch_tokens * (1 - ASSUMED_PADDING_SHARE)))
     updates = last_step(recipe.training, lambda _: batches, num_processes)
     vocab = recipe.tokenizer.vocab_size
-    return Corpus(pairs, total, total, ASSUMED_PADDING, updates, is_exact=False), vocab, vocab
+    return CorpusSize(pairs, total, total, ASSUMED_PADDING_SHARE, updates, is_exact=False), vocab, vocab
 
 
 def make_plan(
     recipe: Recipe,
-    corpus: Corpus,
+    corpus: CorpusSize,
     vocabularies: tuple[int, int],
     devices: tuple[int, Device] | None,
     measured: Measurement | None,
@@ -175,11 +175,11 @@ def make_plan(
     Raises:
         RecipeError: the model is too large for any machine, or reads images.
     """
-    if recipe.data.images is not None or ABILITIES[recipe.model.task].within_window:
+    if recipe.data.images is not None or TASK_SPECS[recipe.model.task].within_window:
         raise RecipeError("tfm plan counts models of texts: images and word vectors have other costs")
     config, model = recipe.training, recipe.model
     try:
-        shapes = shapes_of(model, source_vocab=vocabularies[0], target_vocab=vocabularies[1])
+        shapes = model_weight_shapes(model, source_vocab=vocabularies[0], target_vocab=vocabularies[1])
     except ValueError as error:
         raise RecipeError(f"the model cannot be built: {error}") from None
     parameters, number = num_parameters(shapes), 1 if devices is None else devices[0]
@@ -187,16 +187,19 @@ def make_plan(
     flop = flop_of_update(shapes, model, sizes, vocabularies[1])
     half = devices is not None and devices[1].precision != "fp32"
     memory = memory_by_use(parameters, model, config, sizes, vocabularies[1], low_precision=half)
-    assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING:.0%} padding"]
+    assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
     if measured is not None:
         memory = measured.split_memory(memory)
-        limit, seconds = measured.memory_limit, measured.stage_seconds(corpus.updates, _num_validations(recipe, corpus))
+        limit, seconds = (
+            measured.memory_limit,
+            measured.training_seconds(corpus.updates, _num_validations(recipe, corpus)),
+        )
         assumptions.append("training from three measured updates and a validation; " + measured.uncounted_costs_note)
     else:
         assert devices is not None
         device = devices[1]
         share = ASSUMED_PEAK_SHARES[device.precision]
-        limit = device.memory * (1 - SPARE_MEMORY)
+        limit = device.memory * (1 - SPARE_MEMORY_SHARE)
         seconds = {"train": corpus.updates * flop / (number * device.peak * share)}
         assumptions.append(
             f"{share:.0%} of {device.name}'s peak of {device.peak / 1e12:g} TFLOP/s ({device.precision}; "
@@ -216,28 +219,28 @@ def make_plan(
         seconds,
         _disk_bytes(recipe, corpus, parameters),
         tuple(assumptions),
-        _remedies(recipe, memory, limit),
+        _memory_saving_keys(recipe, memory, limit),
         None if watts is None else watts * hours * 3600 / JOULES_PER_KWH,
         None if price is None else price * hours * number,
     )
 
 
-def _update_sizes(recipe: Recipe, corpus: Corpus, number: int) -> Sizes:
+def _update_sizes(recipe: Recipe, corpus: CorpusSize, number: int) -> UpdateSizes:
     """The sizes of an update: real tokens of all batches that it takes, and lengths."""
     per_update = recipe.training.accumulate * number
     larger = max(corpus.source_tokens, corpus.target_tokens, 1)
     share = recipe.data.batch_tokens * (1 - corpus.padding) * per_update / larger
     rows = max(corpus.rows, 1)
-    return Sizes(
+    return UpdateSizes(
         corpus.source_tokens * share,
         corpus.target_tokens * share,
-        LENGTH_SPREAD * corpus.source_tokens / rows,
-        LENGTH_SPREAD * corpus.target_tokens / rows,
+        ASSUMED_LENGTH_SPREAD * corpus.source_tokens / rows,
+        ASSUMED_LENGTH_SPREAD * corpus.target_tokens / rows,
         recipe.data.batch_tokens,
     )
 
 
-def _num_validations(recipe: Recipe, corpus: Corpus) -> int:
+def _num_validations(recipe: Recipe, corpus: CorpusSize) -> int:
     """The number of validations of a training that does not stop early."""
     validation = recipe.training.validation
     if validation.every_steps is not None:
@@ -246,7 +249,7 @@ def _num_validations(recipe: Recipe, corpus: Corpus) -> int:
     return max(1, math.ceil(epochs / (validation.every_epochs or 1)))
 
 
-def _disk_bytes(recipe: Recipe, corpus: Corpus, parameters: int) -> dict[str, float]:
+def _disk_bytes(recipe: Recipe, corpus: CorpusSize, parameters: int) -> dict[str, float]:
     """Bytes that the artifacts of a run take, by name."""
     keep = recipe.training.keep
     checkpoints = keep.last + keep.best
@@ -257,7 +260,7 @@ def _disk_bytes(recipe: Recipe, corpus: Corpus, parameters: int) -> dict[str, fl
     }
 
 
-def _remedies(recipe: Recipe, memory: Mapping[str, float], limit: float) -> tuple[str, ...]:
+def _memory_saving_keys(recipe: Recipe, memory: Mapping[str, float], limit: float) -> tuple[str, ...]:
     """Keys that would make a run fit into the memory of a device; empty where it does."""
     excess = sum(memory.values()) - limit
     if excess <= 0:

@@ -10,9 +10,9 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.external_metric import missing_command_warnings
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.runtime.torchrun import run_in_sync
+from tfm.pipeline.runtime.torchrun import run_with_shared_outcome
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, wordnet_folder
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training.trackers.tracker import TrackedRun
 
 
@@ -219,7 +219,7 @@ def stages_of_recipe(recipe: Recipe) -> list[str]:
     """The stages of a recipe, in order. A task without hypotheses has nothing to translate; [clean] and [synthesis] may
     be missing.
     """
-    without = set() if ABILITIES[recipe.model.task].gives_hypotheses else {"translate"}
+    without = set() if TASK_SPECS[recipe.model.task].gives_hypotheses else {"translate"}
     without |= {"clean"} if recipe.clean is None else set()
     without |= {"synthesize"} if recipe.synthesis is None else set()
     return [stage for stage in STAGES_BY_NAME if stage not in without]
@@ -264,7 +264,7 @@ def run_chain(
             shown = scores if stage == "evaluate" and scores is not None else reporter
             run_stage(recipe, stage, root=root, command=command, reporter=shown)
 
-        run_in_sync(run_one_stage, by_all=stage == "train")
+        run_with_shared_outcome(run_one_stage, on_all_ranks=stage == "train")
     return get_run_paths(recipe, root)
 
 

@@ -19,7 +19,7 @@ def credential_problem(config: BaseModel, prefix: Key) -> tuple[Key, str] | None
 
     Only addresses and commands are looked at: every other text, such as a forbidden phrase, is data.
     """
-    for key, words in _split_words(config.model_dump(mode="json"), prefix):
+    for key, words in _texts_by_key(config.model_dump(mode="json"), prefix):
         is_command = "command" in key
         if is_command and holds_credential(words):
             return key, "holds a credential: set an environment variable, which the command inherits"
@@ -28,7 +28,7 @@ def credential_problem(config: BaseModel, prefix: Key) -> tuple[Key, str] | None
     return None
 
 
-def _split_words(value: object, key: Key) -> Iterator[tuple[Key, list[str]]]:
+def _texts_by_key(value: object, key: Key) -> Iterator[tuple[Key, list[str]]]:
     """Every text, or list of texts, with its key."""
     if isinstance(value, str):
         yield key, [value]
@@ -37,4 +37,4 @@ def _split_words(value: object, key: Key) -> Iterator[tuple[Key, list[str]]]:
     else:
         items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
         for name, each in items:
-            yield from _split_words(each, (*key, str(name)))
+            yield from _texts_by_key(each, (*key, str(name)))

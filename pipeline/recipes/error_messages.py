@@ -114,7 +114,7 @@ def _error_sentence(error: Mapping[str, Any], model: type[BaseModel], loc: tuple
 
 def _nearest_key(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: Key) -> str:
     """Return a hint for the unknown key `name`: a similar neighbor, keys of that name elsewhere, or all neighbors."""
-    beside = _model_at(model, loc)
+    beside = _config_at_error(model, loc)
     names = list(beside.model_fields) if beside is not None else []
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
@@ -125,22 +125,22 @@ def _nearest_key(name: str, model: type[BaseModel], loc: tuple[Any, ...], key: K
     return f"there {'are' if len(names) > 1 else 'is'} {', '.join(names)}"
 
 
-def _model_at(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel] | None:
+def _config_at_error(model: type[BaseModel], loc: tuple[Any, ...]) -> type[BaseModel] | None:
     found: type[BaseModel] | None = model
     for part in loc:
         # The number of a list's item, or a test set's name, leads to no other model than the list did.
         if found is not None and isinstance(part, str) and part in found.model_fields:
-            found = model_of(found.model_fields[part].annotation)
+            found = config_of_annotation(found.model_fields[part].annotation)
     return found
 
 
 def field_at(model: type[BaseModel], key: Key) -> FieldInfo | None:
     """The field that describes a key; None where there is none."""
-    holder = _model_at(model, key[:-1])
+    holder = _config_at_error(model, key[:-1])
     return None if holder is None else holder.model_fields.get(key[-1])
 
 
-def model_of(annotation: Any) -> type[BaseModel] | None:
+def config_of_annotation(annotation: Any) -> type[BaseModel] | None:
     """The config that a field of this type holds: itself, as an item of a list, or as a value of a table."""
     for each in (annotation, *get_args(annotation)):
         if isinstance(each, type) and issubclass(each, BaseModel):
@@ -154,7 +154,7 @@ def _section_keys(model: type[BaseModel], key: Key) -> Iterator[Key]:
     """
     for name, field in model.model_fields.items():
         yield (*key, name)
-        below = model_of(field.annotation)
+        below = config_of_annotation(field.annotation)
         if below is not None:
             kind = get_origin(field.annotation)
             item = "0" if kind is tuple else "NAME" if kind is dict else None

@@ -16,14 +16,19 @@ from typing import Any
 
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, read_artifact, stale_reason
-from tfm.pipeline.artifacts.compatibility import check_manifest_inputs, task_of
+from tfm.pipeline.artifacts.compatibility import check_same_inputs, trained_task
 from tfm.pipeline.comparison.seeds import group_by_seed
 from tfm.pipeline.comparison.signatures import comparable_parts
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.chain import RunPaths, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
-from tfm.pipeline.recipes.seed_scores import joint_fingerprint, record_ledger_entry, show_seed_scores, test_fingerprints
+from tfm.pipeline.recipes.seed_scores import (
+    joint_fingerprint,
+    record_joint_test_use,
+    show_seed_scores,
+    test_fingerprints,
+)
 from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.reports.run_summary import VALID_PREFIX, read_run
 from tfm.pipeline.runtime.progress import Reporter
@@ -33,7 +38,7 @@ from tfm.pipeline.scoring.evaluation.evaluation import LIKELIHOOD_METRICS, Evalu
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_directions
 from tfm.pipeline.stages import evaluate, translate
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 GET_SCORES_ADVICE = 'run `tfm run` with evaluation.tests = "final"'
 
@@ -56,7 +61,7 @@ class CandidateRun:
 
 
 @dataclass(frozen=True)
-class Selection:
+class ValidationSelection:
     """The choice of validation: a run, or all seeds of a recipe; the figure, its (mean) value, and of how many such."""
 
     runs: tuple[CandidateRun, ...]
@@ -124,7 +129,7 @@ def score_tests_once(
         check_tests_unused(RunPaths(several[0]), again=again, fingerprint=own)
         if len(several) > 1:
             settings = [each and each.model_dump(mode="json") for each in (choice.run.decoding, choice.run.evaluation)]
-            record_ledger_entry(several, settings, chosen, reporter)
+            record_joint_test_use(several, settings, chosen, reporter)
     about: dict[str, Any] = {"command": command, "reporter": reporter, "device": device}
     contents = {
         each.folder.name: _score_tests(each, chosen=chosen if len(several) == 1 else None, **about)
@@ -172,13 +177,13 @@ def read_candidate(folder: Path) -> CandidateRun:
     if not run.scores.exists():
         raise DataError(f"there are no scores of the validation split here: {GET_SCORES_ADVICE}", file=run.scores)
     model, scores = open_artifact(run.model, "train"), open_artifact(run.scores, "evaluate")
-    check_manifest_inputs(scores, model=model)
-    task = task_of(model)
+    check_same_inputs(scores, model=model)
+    task = trained_task(model)
     decoding = None
-    if ABILITIES[task].gives_hypotheses:
+    if TASK_SPECS[task].gives_hypotheses:
         made = open_artifact(run.translations, "translate")
-        check_manifest_inputs(made, model=model)
-        check_manifest_inputs(scores, **{evaluate.input_name("valid"): made})
+        check_same_inputs(made, model=model)
+        check_same_inputs(scores, **{evaluate.translations_input_name("valid"): made})
         decoding = decoding_without_defaults(made.config["decoding"])
     evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
     validation = read_artifact(run.scores, _validation_scores, must_match=scores.as_input())
@@ -206,7 +211,7 @@ def read_candidates(folders: Sequence[Path]) -> list[CandidateRun]:
     return list(by_name.values())
 
 
-def choose_run(candidates: Sequence[CandidateRun], by: str | None = None) -> Selection:
+def choose_run(candidates: Sequence[CandidateRun], by: str | None = None) -> ValidationSelection:
     """The candidate with the best figure of validation, the first of those that are equal; of candidates of one recipe
     the mean counts, and all are chosen.
 
@@ -217,7 +222,7 @@ def choose_run(candidates: Sequence[CandidateRun], by: str | None = None) -> Sel
     if len(tasks) > 1:
         raise RecipeError(f"validation cannot choose between {' and '.join(sorted(tasks))}: give runs of one task")
     problems = []
-    for name in [by] if by is not None else ABILITIES[candidates[0].task].figures:
+    for name in [by] if by is not None else TASK_SPECS[candidates[0].task].figures:
         if problem := comparability_problem(name, candidates):
             problems.append(problem)
             continue
@@ -227,7 +232,7 @@ def choose_run(candidates: Sequence[CandidateRun], by: str | None = None) -> Sel
         best = (min if lower_is_better(name, signature) else max)(means)
         chosen = groups[means.index(best)]
         signature = chosen[0].validation.scores[name].signature
-        return Selection(chosen, name, Score(best, signature), len(groups))
+        return ValidationSelection(chosen, name, Score(best, signature), len(groups))
     raise RecipeError(f"validation cannot choose: {problems[0]}")
 
 
@@ -294,10 +299,10 @@ def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = 
 def _validation_scores(manifest: Manifest) -> Evaluation:
     shown = manifest.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
-        return add_means(evaluations_from_json(read_json(manifest.folder / "scores.json", shown=shown)))
+        return average_directions(evaluations_from_json(read_json(manifest.folder / "scores.json", shown=shown)))
 
 
-def add_means(evaluations: Sequence[Evaluation]) -> Evaluation:
+def average_directions(evaluations: Sequence[Evaluation]) -> Evaluation:
     """The evaluation of a validation split; of several directions its scores are the means over them, where each
     direction has one, beside those that have no mean."""
     whole, *parts = evaluations

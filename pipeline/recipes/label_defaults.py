@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training_config import VALIDATION_FIGURES, TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -14,7 +14,7 @@ def set_label_tokenizer(raw: dict[str, Any]) -> None:
     """Say in a recipe, as it was read, which vocabulary of names its targets have, if its task labels."""
     model = raw.get("model")
     task = model.get("task") if isinstance(model, dict) else None
-    abilities = ABILITIES.get(task) if isinstance(task, str) else None
+    abilities = TASK_SPECS.get(task) if isinstance(task, str) else None
     if abilities is None or abilities.labels is None:
         return
     tokenizer = raw.setdefault("tokenizer", {})
@@ -25,9 +25,9 @@ def set_label_tokenizer(raw: dict[str, Any]) -> None:
         tokenizer["target_kind"] = abilities.labels
 
 
-def check_names(task: str, tokenizer: TokenizerConfig) -> None:
+def check_label_tokenizer(task: str, tokenizer: TokenizerConfig) -> None:
     """Raise ValueError where a recipe says that names are something else."""
-    names = ABILITIES[task].labels
+    names = TASK_SPECS[task].labels
     if names is None or tokenizer.target_kind == names:
         return
     why = f'model.task = "{task}": labels are names, in a vocabulary of their own'
@@ -45,7 +45,7 @@ LABEL_METRICS = ("macro_f1", "entity_f1", "exact_match")
 
 def no_score_reason(task: str, training: TrainingConfig) -> str | None:
     """Why validation of a task has not the scores that the recipe asks for; None where it has."""
-    abilities = ABILITIES[task]
+    abilities = TASK_SPECS[task]
     if abilities.translates:
         return None
     asked: dict[str, str] = {f"validation.metrics: {name}": name for name in training.validation.metrics or ()}

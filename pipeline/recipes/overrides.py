@@ -10,7 +10,7 @@ from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.recipes.error_messages import Key, field_at
 
 
-class Setting(NamedTuple):
+class CommandLineSetting(NamedTuple):
     """One value that a command line gives: by a `--set`, whose text the label is, or by a flag."""
 
     label: str
@@ -18,7 +18,7 @@ class Setting(NamedTuple):
     value: object
 
 
-def parse_settings(overrides: Sequence[str], flags: Mapping[str, object | None]) -> list[Setting]:
+def parse_settings(overrides: Sequence[str], flags: Mapping[str, object | None]) -> list[CommandLineSetting]:
     """Return the settings of `--set` texts and, after them, of flags."""
     found = []
     for override in overrides:
@@ -26,11 +26,13 @@ def parse_settings(overrides: Sequence[str], flags: Mapping[str, object | None])
         parts = tuple(part.strip() for part in key.split("."))
         if not equals or not all(parts):
             raise RecipeError(f"--set {escape_unprintable(override)}: write KEY=VALUE, as in training.max_steps=500")
-        found.append(Setting(f"--set {escape_unprintable(override)}", parts, _parse_value(text.strip())))
-    return found + [Setting("flags", tuple(key.split(".")), each) for key, each in flags.items() if each is not None]
+        found.append(CommandLineSetting(f"--set {escape_unprintable(override)}", parts, _parse_value(text.strip())))
+    return found + [
+        CommandLineSetting("flags", tuple(key.split(".")), each) for key, each in flags.items() if each is not None
+    ]
 
 
-def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
+def apply_setting(raw: Any, setting: CommandLineSetting, schema: type[BaseModel]) -> None:
     """Put one value over that of a recipe; a list that the recipe does not name begins as its default.
 
     Args:
@@ -40,7 +42,7 @@ def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
     """
     key, node = setting.key, raw
     for place in range(1, len(key)):
-        at = _set_value(node, key[:place], setting)
+        at = _last_key_or_index(node, key[:place], setting)
         inside = node[at] if isinstance(node, list) else node.get(at)
         items = _default_items(key[:place], schema) if key[place].isdigit() else None
         if items is not None and not isinstance(inside, list):
@@ -51,7 +53,7 @@ def set_value(raw: Any, setting: Setting, schema: type[BaseModel]) -> None:
         node = inside
         if isinstance(node, list) and len(node) == 1 and isinstance(node[0], dict) and not key[place].isdigit():
             node = node[0]  # as [data.train] is a list of one, so a list of one is a table
-    node[_set_value(node, key, setting)] = setting.value
+    node[_last_key_or_index(node, key, setting)] = setting.value
 
 
 def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
@@ -61,7 +63,7 @@ def _default_items(key: Key, schema: type[BaseModel]) -> list[Any] | None:
     return list(default) if isinstance(default, tuple) else None
 
 
-def _set_value(node: Any, key: Key, setting: Setting) -> Any:
+def _last_key_or_index(node: Any, key: Key, setting: CommandLineSetting) -> Any:
     """Return the key or index of the last part of a key in a table, or in a list."""
     if not isinstance(node, list):
         return key[-1]

@@ -29,21 +29,21 @@ from tfm.pipeline.recipes.error_messages import (
     Key,
     Origin,
     Origins,
+    config_of_annotation,
     describe_origin,
     field_at,
     format_value,
-    model_of,
     recipe_error,
 )
 from tfm.pipeline.recipes.images import check_images
-from tfm.pipeline.recipes.label_defaults import check_names, no_score_reason, set_label_tokenizer
-from tfm.pipeline.recipes.overrides import Setting, parse_settings, set_value
+from tfm.pipeline.recipes.label_defaults import check_label_tokenizer, no_score_reason, set_label_tokenizer
+from tfm.pipeline.recipes.overrides import CommandLineSetting, apply_setting, parse_settings
 from tfm.pipeline.recipes.recipe_files import read_recipe_file
-from tfm.pipeline.recipes.texts_alone import add_running_text, add_sources, check_sources
+from tfm.pipeline.recipes.texts_alone import check_sources, copy_text_to_missing_side, default_to_running_text
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
 from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
 from tfm.pipeline.synthesis.config import SynthesisConfig
-from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
+from tfm.pipeline.tasks.abilities import TASK_SPECS, select_tasks
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -103,8 +103,8 @@ class Recipe(BaseModel):
 
     def _check_task(self) -> None:
         """Raise ValueError for a setting that the task has no use for."""
-        task, abilities, training = self.model.task, ABILITIES[self.model.task], self.training
-        check_names(task, self.tokenizer)
+        task, abilities, training = self.model.task, TASK_SPECS[self.model.task], self.training
+        check_label_tokenizer(task, self.tokenizer)
         check_sources(task, self.data)
         if abilities.hides_spans and self.tokenizer.file is None and not self.tokenizer.sentinels:
             raise ValueError(f'model.task = "{task}" puts sentinels in place of spans: set tokenizer.sentinels = 100')
@@ -187,7 +187,9 @@ def section_from_flags(
     Raises:
         RecipeError: as load_recipe, and for a part that the command does not take.
     """
-    part = next(name for name, field in Recipe.model_fields.items() if model_of(field.annotation) is section)
+    part = next(
+        name for name, field in Recipe.model_fields.items() if config_of_annotation(field.annotation) is section
+    )
     settings = parse_settings(overrides, {f"{part}.{key}": value for key, value in values.items()})
     for first, label in {each.key[0]: each.label for each in settings}.items():
         if first not in Recipe.model_fields:
@@ -227,7 +229,7 @@ def _remove_null(node: Any) -> Any:
 def _validate_section(
     section: type[_Section],
     values: Mapping[str, Any],
-    settings: Sequence[Setting],
+    settings: Sequence[CommandLineSetting],
     file: str,
     origins: Origins,
     part: str | None = None,
@@ -237,20 +239,20 @@ def _validate_section(
     """
     prefix = () if part is None else (part,)
 
-    def content_with_settings(some: Sequence[Setting]) -> Any:
+    def content_with_settings(some: Sequence[CommandLineSetting]) -> Any:
         raw = copy.deepcopy(dict(values))
         for setting in some:
-            set_value(raw, setting, Recipe)
+            apply_setting(raw, setting, Recipe)
         if part is None:
             set_label_tokenizer(raw)
-            add_running_text(raw)
-            add_sources(raw)
+            default_to_running_text(raw)
+            copy_text_to_missing_side(raw)
         return raw if part is None else raw.get(part, {})
 
     def origin_of_error(error: Any) -> str:
         for setting in settings:  # the one without which there is no such error
             with suppress(RecipeError):
-                if not _has_error(
+                if not _has_same_error(
                     section, content_with_settings([each for each in settings if each is not setting]), error
                 ):
                     return setting.label
@@ -275,7 +277,7 @@ def _validate_section(
     return found
 
 
-def _has_error(section: type[BaseModel], content: Any, error: Any) -> bool:
+def _has_same_error(section: type[BaseModel], content: Any, error: Any) -> bool:
     """Return whether such an error comes up in this content."""
     try:
         section.model_validate_json(_section_json(section, content), strict=True)
@@ -294,7 +296,7 @@ def _section_json(section: type[BaseModel], content: Any) -> str:
     """Return the values as JSON, for validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError
     for a number that is not finite.
     """
-    return json.dumps(_prepare_value(section, content), default=str, allow_nan=False)
+    return json.dumps(_replace_none_texts(section, content), default=str, allow_nan=False)
 
 
 def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]]:
@@ -318,16 +320,16 @@ def _number_problem(name: str, value: int | float, field: FieldInfo | None) -> s
     return f"{name} must be a finite number"
 
 
-def _prepare_value(annotation: Any, value: Any) -> Any:
+def _replace_none_texts(annotation: Any, value: Any) -> Any:
     """The value with None for the text "none" wherever its type has a None."""
     if value == "none" and NoneType in get_args(annotation):
         return None
     if isinstance(value, (list, tuple)):
-        return [_prepare_value(model_of(annotation), each) for each in value]
+        return [_replace_none_texts(config_of_annotation(annotation), each) for each in value]
     if not isinstance(value, Mapping):
         return value
-    model = model_of(annotation)
+    model = config_of_annotation(annotation)
     if model is None or get_origin(annotation) is dict:
-        return {name: _prepare_value(model, each) for name, each in value.items()}
+        return {name: _replace_none_texts(model, each) for name, each in value.items()}
     types = {name: field.annotation for name, field in model.model_fields.items()}
-    return {name: _prepare_value(types.get(name), each) for name, each in value.items()}
+    return {name: _replace_none_texts(types.get(name), each) for name, each in value.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale_reason
 from tfm.pipeline.cluster.processes import choose_resources, run_jobs
-from tfm.pipeline.cluster.session import connect
+from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.errors import DataError, RecipeError, Stopped, TfmError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.chain import RunPaths
@@ -168,7 +168,7 @@ def run_recipes_on_cluster(
     }
     devices = {recipe.training.device for recipe in recipes}
     device = "cuda" if "cuda" in devices else "auto" if "auto" in devices else "cpu"
-    with connect(address) as cluster, reporter.bar("runs", len(pieces), "runs") as bar:
+    with connect_to_cluster(address) as cluster, reporter.bar("runs", len(pieces), "runs") as bar:
         left = len(pieces)
 
         def show(running: list[str]) -> None:

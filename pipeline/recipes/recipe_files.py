@@ -12,12 +12,12 @@ from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origin, Origins
 
-MAX_BYTES = 2**20
-MAX_DEPTH = 50
+MAX_RECIPE_BYTES = 2**20
+MAX_NESTING_DEPTH = 50
 MAX_EXTENDS_DEPTH = 20
 _KEY_PATTERN = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*"""
 # tomllib takes time that grows with the square of such a key's length.
-_DEEP_KEY_PATTERN = re.compile(rf"^[ \t]*(?:\[+[ \t]*)?(?:{_KEY_PATTERN}\.[ \t]*){{{MAX_DEPTH}}}", re.MULTILINE)
+_DEEP_KEY_PATTERN = re.compile(rf"^[ \t]*(?:\[+[ \t]*)?(?:{_KEY_PATTERN}\.[ \t]*){{{MAX_NESTING_DEPTH}}}", re.MULTILINE)
 
 
 def read_recipe_file(path: Path, origins: Origins, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
         FileNotFoundError: there is no such file.
     """
     try:
-        text = read_bounded_file(path, max_bytes=MAX_BYTES, follow_symlinks=True).decode("utf-8-sig")
+        text = read_bounded_file(path, max_bytes=MAX_RECIPE_BYTES, follow_symlinks=True).decode("utf-8-sig")
         if _DEEP_KEY_PATTERN.search(text):
             raise RecursionError
         content = tomllib.loads(text)
@@ -71,7 +71,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
     except DataError as error:
         reason = str(error).removeprefix(f"{path}: ")
         raise RecipeError(
-            f"{path}: cannot be read as a recipe: {reason}; a recipe is a file of at most {MAX_BYTES:,} bytes"
+            f"{path}: cannot be read as a recipe: {reason}; a recipe is a file of at most {MAX_RECIPE_BYTES:,} bytes"
         ) from None
     except OSError as error:
         raise RecipeError(f"{path}: cannot be read as a recipe: {error.strerror}") from None
@@ -91,7 +91,7 @@ def parse_toml(path: Path) -> dict[str, Any]:
 def _is_too_deep(content: Mapping[str, Any]) -> bool:
     """Return whether tables and lists are nested deeper than in any recipe."""
     level: list[Any] = [content]
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_NESTING_DEPTH):
         values = [value for each in level for value in (each.values() if isinstance(each, dict) else each)]
         level = [value for value in values if isinstance(value, (dict, list))]
     return bool(level)

@@ -25,7 +25,7 @@ def joint_fingerprint(folders: Sequence[Path]) -> str:
     return models[0] if len(models) == 1 else sha256_of_json(models)
 
 
-def record_ledger_entry(folders: Sequence[Path], settings: Any, chosen: str, reporter: Reporter) -> None:
+def record_joint_test_use(folders: Sequence[Path], settings: Any, chosen: str, reporter: Reporter) -> None:
     """Enter into the ledger, before they are scored, that seeds of a recipe look at its test sets together, once.
 
     Args:

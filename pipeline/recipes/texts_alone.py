@@ -4,23 +4,23 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfm.data.config import DataConfig
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 
-def add_running_text(raw: dict[str, Any]) -> None:
+def default_to_running_text(raw: dict[str, Any]) -> None:
     """Say in a recipe, as it was read, that its texts are running text, if its model reads windows of such text."""
     model, data = raw.get("model"), raw.get("data")
     if isinstance(model, dict) and isinstance(data, dict) and model.get("block", "none") not in (None, "none"):
         data.setdefault("running_text", True)
 
 
-def add_sources(raw: dict[str, Any]) -> None:
+def copy_text_to_missing_side(raw: dict[str, Any]) -> None:
     """Say in a recipe, as it was read, that one text is source and target, where its task hides pieces of a text and a
     corpus names the text alone, as either.
     """
     model, data = raw.get("model"), raw.get("data")
     task = model.get("task") if isinstance(model, dict) else None
-    abilities = ABILITIES.get(task) if isinstance(task, str) else None
+    abilities = TASK_SPECS.get(task) if isinstance(task, str) else None
     if abilities is None or not abilities.hides_pieces or not isinstance(data, dict):
         return
     for corpus in _tables_of_corpora(data):
@@ -46,7 +46,7 @@ def _tables_of_corpora(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def check_sources(task: str, data: DataConfig) -> None:
     """Raise ValueError where the task reads sources, and corpora have none."""
-    if ABILITIES[task].reads != "source":
+    if TASK_SPECS[task].reads != "source":
         return
     without = [
         f"data.{name}" for name, corpus in data.corpora_by_name.items() if not (corpus.has_source or corpus.has_images)
@@ -56,6 +56,6 @@ def check_sources(task: str, data: DataConfig) -> None:
     if not without:
         return
     instead = "give the file or column of the texts as `source`"
-    if ABILITIES[task].translates:
+    if TASK_SPECS[task].translates:
         instead += ', or set model.task = "language_model" for texts alone'
     raise ValueError(f'model.task = "{task}" reads sources, and {without[0]} has source = "none": {instead}')

@@ -172,21 +172,21 @@ class SplitCount:
         }
 
 
-def make_report(counts: Mapping[str, SplitCount], *, budget: int, seed: int) -> dict[str, Any]:
+def make_dataset_report(counts: Mapping[str, SplitCount], *, batch_tokens: int, seed: int) -> dict[str, Any]:
     """Return the content of report.json.
 
     Args:
         counts: by split, "train" among them.
-        budget: of a batch, in tokens.
+        batch_tokens: of a batch, in tokens.
         seed: of the draws of a training.
     """
     share = split_size_shares({name: count.rows for name, count in counts.items()})
-    epoch = batching_cost(counts["train"].lengths, budget=budget, seed=seed, epoch=0)
+    epoch = batching_cost(counts["train"].lengths, budget=batch_tokens, seed=seed, epoch=0)
     return {
         "splits": {name: {"share": share[name], **count.as_json()} for name, count in counts.items()},
         "overlap": {name: count.overlap(counts["train"]) for name, count in counts.items() if name != "train"},
         "batches": {
-            "batch_tokens": budget,
+            "batch_tokens": batch_tokens,
             "batches_an_epoch": epoch.batches,
             "rows_an_epoch": epoch.rows,
             "padding": epoch.padding,

@@ -6,10 +6,10 @@ from typing import Any
 
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input
-from tfm.pipeline.page_frame import escape_html, frame_page, inline_svg, text_as_html
+from tfm.pipeline.page_frame import escape_corpus_text, escape_html, frame_page, inline_svg
 from tfm.pipeline.reports.evaluation_tables import evaluation_tables
 from tfm.pipeline.scoring.breakdown import Sample
-from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, mean_scores_by_group
 from tfm.pipeline.scoring.metrics.meteor import NO_WORDNET_SIGNATURE
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGIT_METRICS, Score, lower_is_better
 
@@ -66,9 +66,9 @@ def format_score(name: str, score: Score) -> str:
     return f"{score.score:.{places}f}" if math.isfinite(score.score) else "∞"
 
 
-def mean_tables(evaluations: Sequence[Evaluation]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def mean_of_directions_tables(evaluations: Sequence[Evaluation]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Means of the scores of test sets in several languages: a title, and names with numbers."""
-    for name, scores in means_of(evaluations).items():
+    for name, scores in mean_scores_by_group(evaluations).items():
         rows = [
             (metric_label(metric, score.signature), format_score(metric, score)) for metric, score in scores.items()
         ]
@@ -91,7 +91,7 @@ def render_report(
     *,
     curves: str | None,
     inputs: Mapping[str, Input],
-    looks: Mapping[str, str] | None = None,
+    test_uses: Mapping[str, str] | None = None,
     commands: Sequence[str] = (),
 ) -> str:
     """The whole page, in which every text of users is escaped.
@@ -101,14 +101,14 @@ def render_report(
         evaluations: of each test set.
         curves: an SVG document of ours.
         inputs: what the scores were made from, for the lineage.
-        looks: by test set, how often it was looked at.
+        test_uses: by test set, how often it was looked at.
         commands: those of external metrics, which ran.
     """
-    seen = looks or {}
+    seen = test_uses or {}
     parts = [
         part for each in evaluations for part in (_scores_table(each, seen.get(each.name, "")), _metric_tables(each))
     ]
-    parts += [_means_table(*table) for table in mean_tables(evaluations)]
+    parts += [_means_table(*table) for table in mean_of_directions_tables(evaluations)]
     if curves is not None:
         parts.append(f"<h2>Training</h2>\n<figure>{inline_svg(curves)}</figure>")
     parts += [_lengths_table(evaluation) for evaluation in evaluations if evaluation.lengths]
@@ -146,10 +146,10 @@ def _metric_tables(evaluation: Evaluation) -> str:
     """Scores by label, errors by their kind, and confusions."""
     text = ""
     for title, columns, rows in evaluation_tables(evaluation, MAX_COLUMNS):
-        heads = "".join(f'<th class="number">{text_as_html(head)}</th>' for head in columns[1:])
+        heads = "".join(f'<th class="number">{escape_corpus_text(head)}</th>' for head in columns[1:])
         lines = "".join(
-            f"<tr><td>{text_as_html(name)}</td>"
-            + "".join(f'<td class="number">{text_as_html(cell)}</td>' for cell in cells)
+            f"<tr><td>{escape_corpus_text(name)}</td>"
+            + "".join(f'<td class="number">{escape_corpus_text(cell)}</td>' for cell in cells)
             + "</tr>"
             for name, *cells in rows
         )
@@ -205,7 +205,7 @@ def _sample_html(sample: Sample) -> str:
     entries = [] if sample.source is None else [("source", sample.source)]
     entries += [("hypothesis", sample.hypothesis)] + [("reference", text) for text in sample.references]
     # dir=auto: a right-to-left language reads from its own side
-    inner = "".join(f'<dt>{name}</dt><dd dir="auto">{text_as_html(text)}</dd>' for name, text in entries)
+    inner = "".join(f'<dt>{name}</dt><dd dir="auto">{escape_corpus_text(text)}</dd>' for name, text in entries)
     score = f"chrF {sample.chrf:.1f}" if sample.accuracy is None else f"{100 * sample.accuracy:.0f} % of labels right"
     return f'<div class="sample"><p>line {sample.line}, {score}</p><dl>{inner}</dl></div>\n'
 

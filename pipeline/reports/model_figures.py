@@ -7,7 +7,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.scoring.metrics.registry import Score
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 SHORT_FINGERPRINT_LENGTH = 12  # digits of a fingerprint
 SPEED_FIELDS = ("device", "threads", "parallel", "world_size")
@@ -30,7 +30,7 @@ def get_table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def recipe_settings(model: Manifest) -> dict[str, object]:
+def machine_decided_settings(model: Manifest) -> dict[str, object]:
     """Settings that the machine decided in training: device, precision, threads, ..."""
     return {name: value for name, value in get_table(model.figures, "settings").items() if name != "torch"}
 
@@ -43,20 +43,22 @@ def model_figures(model: Manifest) -> dict[str, Score]:
     }
     on |= {name: str(config[name]) for name in ("task", "block") if config.get(name) is not None}
     on |= _prediction_settings(config)
-    bleu = f"{validation.get('bleu_signature')}|{format_parts(on)}"
+    bleu = f"{validation.get('bleu_signature')}|{join_signature_parts(on)}"
     found = {
         "parameters": (get_number(model.figures, "parameters"), ""),
         "updates": (get_number(model.figures, "updates"), ""),
         "seconds": (get_number(model.figures, "training_seconds"), describe_machine(model)),
         **{
-            f"valid.{name}": (get_number(validation, name), format_parts(on))
+            f"valid.{name}": (get_number(validation, name), join_signature_parts(on))
             for name in ("loss", "perplexity", "accuracy")
         },
         "valid.bleu": (get_number(validation, "bleu"), bleu),
     }
     known = {name: Score(value, signature) for name, (value, signature) in found.items() if value is not None}
     others = extra_validation_scores(validation).items()
-    return known | {f"valid.{name}": Score(each.score, f"{each.signature}|{format_parts(on)}") for name, each in others}
+    return known | {
+        f"valid.{name}": Score(each.score, f"{each.signature}|{join_signature_parts(on)}") for name, each in others
+    }
 
 
 def extra_validation_scores(validation: Mapping[str, Any]) -> dict[str, Score]:
@@ -74,7 +76,7 @@ def _prediction_settings(config: Mapping[str, Any]) -> dict[str, str]:
 
     Texts of word vectors are read whole, as nothing is left out of them.
     """
-    abilities = ABILITIES.get(str(config.get("task")))
+    abilities = TASK_SPECS.get(str(config.get("task")))
     if abilities is not None and abilities.hides_spans:
         spans = get_table(config, "span_corruption")
         return {"hidden": f"{spans.get('share')}-in-spans-of-{spans.get('mean_length')}"}
@@ -89,7 +91,7 @@ def _prediction_settings(config: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def format_parts(parts: Mapping[str, object]) -> str:
+def join_signature_parts(parts: Mapping[str, object]) -> str:
     """A signature of parts, without those that are None."""
     return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
@@ -97,5 +99,5 @@ def format_parts(parts: Mapping[str, object]) -> str:
 def describe_machine(model: Manifest) -> str:
     """The machine on which a model was trained, as far as speed goes."""
     hardware, versions = (get_table(model.made, name) for name in ("hardware", "versions"))
-    settings = {name: value for name, value in recipe_settings(model).items() if name in SPEED_FIELDS}
-    return format_parts({**hardware, **settings, "torch": versions.get("torch")})
+    settings = {name: value for name, value in machine_decided_settings(model).items() if name in SPEED_FIELDS}
+    return join_signature_parts({**hardware, **settings, "torch": versions.get("torch")})

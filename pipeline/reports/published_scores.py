@@ -9,11 +9,11 @@ from tfm.data.errors import format_count
 from tfm.data.json_documents import read_json
 from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
-from tfm.pipeline.reports.evaluation_report import mean_tables, render_report, score_rows
+from tfm.pipeline.reports.evaluation_report import mean_of_directions_tables, render_report, score_rows
 from tfm.pipeline.reports.evaluation_tables import evaluation_tables
 from tfm.pipeline.reports.training_curves import curves_svg, read_metrics
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.evaluation.allowlist import commands_of
+from tfm.pipeline.scoring.evaluation.allowlist import external_metric_commands
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, segment_scores
 from tfm.pipeline.scoring.evaluation.scores_json import (
     evaluation_entry,
@@ -37,21 +37,21 @@ MAX_TERMINAL_COLUMNS = 12  # of a confusion matrix on a terminal
 
 def publish_scores(
     plan: Plan,
-    work: Callable[[Path | None], list[Evaluation]],
+    evaluate: Callable[[Path | None], list[Evaluation]],
     training: Path | None,
     command: Sequence[str],
     reporter: Reporter,
-    looker: EvaluatedModel | None = None,
+    evaluated_model: EvaluatedModel | None = None,
 ) -> dict[str, Any]:
     """Publish the evaluations of `work`, unless they are there already, and show them either way.
 
     Args:
         plan: of the artifact.
-        work: evaluates; given the folder for files of its own.
+        evaluate: evaluates; given the folder for files of its own.
         training: the folder whose metrics.jsonl the report draws.
         command: the command line, for the manifest.
         reporter: shows scores.
-        looker: the model whose looks enter the ledger; None where these are no test sets, or those of no run.
+        evaluated_model: the model whose looks enter the ledger; None where these are no test sets, or those of no run.
 
     Returns:
         The content of scores.json.
@@ -61,25 +61,25 @@ def publish_scores(
         with raise_scores_file_errors(file, again="run this again"):
             content = read_json(file)
             evaluations = evaluations_from_json(content)
-            _show_scores(evaluations, reporter)
-        _warn_of_repeated_test_use(summarize_test_uses(evaluations, looker), reporter)
+            _show_score_tables(evaluations, reporter)
+        _warn_of_repeated_test_use(summarize_test_uses(evaluations, evaluated_model), reporter)
     else:
         metrics = _training_metrics(training)  # before all work: it may be unreadable
         with publish(plan, command=command) as draft:
-            evaluations = work(draft.folder)
+            evaluations = evaluate(draft.folder)
             content = evaluations_as_json(evaluations)
             seen = record_test_use(
-                evaluations, looker, reporter
+                evaluations, evaluated_model, reporter
             )  # first: no kill hides a look whose scores are published
             _write_scores(draft, content, _report_page(plan, evaluations, metrics, seen))
             write_segments(draft.folder / SEGMENTS, map(segment_scores, evaluations))
-        show_scores(evaluations, reporter)
+        show_scores_and_samples(evaluations, reporter)
         _warn_of_repeated_test_use(seen, reporter)
     reporter.line(f"report: {plan.folder / 'report.html'}")
     return content
 
 
-def report_scores(
+def show_unpublished_scores(
     evaluations: Sequence[Evaluation], reporter: Reporter, looker: EvaluatedModel | None = None
 ) -> dict[str, Any]:
     """Show scores that are not published.
@@ -93,7 +93,7 @@ def report_scores(
         The content that scores.json would have.
     """
     seen = record_test_use(evaluations, looker, reporter)
-    show_scores(evaluations, reporter)
+    show_scores_and_samples(evaluations, reporter)
     _warn_of_repeated_test_use(seen, reporter)
     return evaluations_as_json(evaluations)
 
@@ -159,9 +159,9 @@ def _warn_of_repeated_test_use(seen: Mapping[str, str], reporter: Reporter) -> N
         reporter.line(f"{name}: {words}")
 
 
-def show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
+def show_scores_and_samples(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     """The tables of scores, and a few samples of the main test set."""
-    _show_scores(evaluations, reporter)
+    _show_score_tables(evaluations, reporter)
     for sample in evaluations[0].shown:
         reporter.line(f"sample, line {sample.line}")
         if sample.source is not None:
@@ -189,8 +189,8 @@ def _report_page(
         evaluations,
         curves=curves_svg(metrics) if metrics else None,
         inputs=plan.inputs,
-        looks=seen,
-        commands=list(commands_of(plan.config)),
+        test_uses=seen,
+        commands=list(external_metric_commands(plan.config)),
     )
 
 
@@ -200,11 +200,11 @@ def _training_metrics(training: Path | None) -> list[dict[str, object]]:
     return read_metrics(file) if file is not None and file.exists() else []
 
 
-def _show_scores(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
+def _show_score_tables(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:
     for evaluation in evaluations:
         title = f"{evaluation.name}: {format_count(evaluation.num_segments, 'segment')}"
         reporter.table(title, ("metric", "score", "signature"), score_rows(evaluation))
         for named, columns, rows in evaluation_tables(evaluation, MAX_TERMINAL_COLUMNS):
             reporter.table(f"{evaluation.name}: {named}", columns, rows)
-    for title, means in mean_tables(evaluations):
+    for title, means in mean_of_directions_tables(evaluations):
         reporter.table(title, ("metric", "mean"), means)

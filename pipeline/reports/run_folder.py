@@ -9,9 +9,9 @@ from typing import Any
 
 from tfm.pipeline.artifacts.folder_lock import current_writer
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, open_artifact
-from tfm.pipeline.artifacts.swap import leftovers_of
+from tfm.pipeline.artifacts.swap import list_leftovers_beside
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.scoring.evaluation.allowlist import commands_of
+from tfm.pipeline.scoring.evaluation.allowlist import external_metric_commands
 
 PART_ORDER = ("clean", "tokenizer", "dataset", "training", "model", "translations", "scores", "synthetic")
 TRAINING_FOLDER = re.compile(r"training(\.old-\d+)?")
@@ -45,7 +45,7 @@ class RunPart:
     commands: list[str] = field(default_factory=list)
 
 
-def is_run(folder: Path) -> bool:
+def is_run_folder(folder: Path) -> bool:
     """Whether a folder is that of a run: no artifact itself, it holds some, or a training."""
     holds = (
         (part / MANIFEST_FILE).exists() or TRAINING_FOLDER.fullmatch(part.name) for part in _artifact_folders(folder)
@@ -70,7 +70,7 @@ def describe_run(folder: Path) -> list[RunPart]:
 def run_parts_as_json(folder: Path, parts: list[RunPart]) -> dict[str, Any]:
     """Return the overview as JSON, with drafts and replaced versions, which processes left that were killed."""
     names = {*PART_ORDER, *(each.name for each in parts)}
-    rest = [path for name in sorted(names) for path in leftovers_of(folder / name)]
+    rest = [path for name in sorted(names) for path in list_leftovers_beside(folder / name)]
     return {
         "path": str(folder),
         "bytes": count_bytes(folder),
@@ -122,7 +122,7 @@ def _describe_artifact(path: Path, manifest: Manifest | str, manifests: dict[str
         manifest.made["created"],
         manifest.fingerprint,
         writer=at_work,
-        commands=list(commands_of(manifest.config)),
+        commands=list(external_metric_commands(manifest.config)),
     )
 
 

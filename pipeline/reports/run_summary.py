@@ -20,14 +20,14 @@ from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS_KEY
 from tfm.pipeline.reports.model_figures import (
     SHORT_FINGERPRINT_LENGTH,
     describe_machine,
-    format_parts,
     get_number,
     get_table,
+    join_signature_parts,
+    machine_decided_settings,
     model_figures,
-    recipe_settings,
 )
 from tfm.pipeline.reports.training_curves import curve_points, read_metrics
-from tfm.pipeline.scoring.evaluation.allowlist import commands_of
+from tfm.pipeline.scoring.evaluation.allowlist import external_metric_commands
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import DEFAULT_TASK
@@ -101,12 +101,14 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     model = open_artifact(folder if of_model else folder / "model", "train")
     run = folder if not of_model else folder.parent if folder.name == "model" else None
     notes = _changed_settings(model)
-    config = {**model.config, "seed": model.seed, "settings": recipe_settings(model), "init_from": None}
+    config = {**model.config, "seed": model.seed, "settings": machine_decided_settings(model), "init_from": None}
     config |= {label: each.fingerprint[:SHORT_FINGERPRINT_LENGTH] for label, each in model.inputs.items()}
     figures, curve = model_figures(model), None
     if run is not None:
         scores, translations = _find_scores(run, model, scores_suffix(test), notes)
-        notes += [f"has scores by the command: {each}" for each in commands_of(scores.config if scores else {})]
+        notes += [
+            f"has scores by the command: {each}" for each in external_metric_commands(scores.config if scores else {})
+        ]
         config |= {} if scores is None else scores.config
         config |= {} if translations is None else translations.config
         figures |= {} if scores is None else _test_scores(scores, translations, test, notes)
@@ -166,7 +168,7 @@ def _test_scores(
             notes.append(f"was not scored on {test}, but on {format_names(found)}")
             return {}
         one = found[next(iter(found)) if test is None else test]
-        about = format_parts(_text_fingerprints(one.name, scores, translations))
+        about = join_signature_parts(_text_fingerprints(one.name, scores, translations))
         return {f"test.{n}": Score(float(each.score), f"{each.signature}|{about}") for n, each in one.scores.items()}
 
 

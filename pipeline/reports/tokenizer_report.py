@@ -17,7 +17,7 @@ NUM_LONGEST_PIECES = 20
 
 
 @dataclass
-class TextMeasure:
+class TokenizerTextStatistics:
     """Statistics of a tokenizer on text.
 
     Args:
@@ -69,8 +69,8 @@ class TextMeasure:
 class SideStatistics:
     """Statistics of the tokenizer of a side on all its texts, and on those of each language that is named."""
 
-    all: TextMeasure = field(default_factory=TextMeasure)
-    languages: dict[str, TextMeasure] = field(default_factory=dict)
+    all: TokenizerTextStatistics = field(default_factory=TokenizerTextStatistics)
+    languages: dict[str, TokenizerTextStatistics] = field(default_factory=dict)
 
     def add(self, texts: Sequence[str], tokenizer: Tokenizer, language: str | None) -> None:
         """Count some more texts.
@@ -82,7 +82,7 @@ class SideStatistics:
         """
         self.all.add(texts, tokenizer)
         if language is not None:
-            self.languages.setdefault(language, TextMeasure()).add(texts, tokenizer)
+            self.languages.setdefault(language, TokenizerTextStatistics()).add(texts, tokenizer)
 
 
 def tokenizer_statistics(tokenizer: Tokenizer, measured: SideStatistics) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def show_statistics(
     reporter.table(title, [*tokenizers], list(zip_longest(*found, fillvalue="")))
 
 
-def show_clusters(clusters: Mapping[tuple[str, ...], int], reporter: Reporter) -> dict[str, Any]:
+def show_language_clusters(clusters: Mapping[tuple[str, ...], int], reporter: Reporter) -> dict[str, Any]:
     """Show the languages that learned pieces together, with the number of pieces, and return them for a manifest."""
     rows = [(", ".join(languages), f"{pieces:,}") for languages, pieces in clusters.items()]
     reporter.table("clusters of languages", ["languages", "pieces"], rows)
@@ -143,14 +143,14 @@ Texts: TypeAlias = tuple[Iterator[Row], Sequence[str | None]]  # rows, and the l
 Trainer: TypeAlias = TokenizerTrainer | LabelTrainer | ClustersTrainer | GrowthTrainer
 
 
-def show_trainers(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
+def show_trainer_figures(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
     """Show the further figures of trainers, and return them as the manifest has them: languages that learned together,
     new pieces.
     """
     figures: dict[str, Any] = {}
     for trainer in trainers.values():
         if isinstance(trainer, ClustersTrainer):
-            figures |= show_clusters(trainer.clusters, reporter)
+            figures |= show_language_clusters(trainer.clusters, reporter)
         if isinstance(trainer, GrowthTrainer):
             figures["new_pieces"] = trainer.num_new
             of = f"of {trainer.count:,} asked for " if trainer.num_new < trainer.count else ""

@@ -21,7 +21,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.reranking.lists import NBestList
 from tfm.pipeline.reranking.weights import FEATURE_NAMES
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import EOS_ID
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,9 @@ class FeatureScorer:
     @classmethod
     def load(cls, channel: Path | None, language_model: Path | None, device: str = "auto") -> "FeatureScorer":
         """Load the models in some folders. Raises DataError where a model does other work."""
-        return cls(_load(channel, device, "translates"), _load(language_model, device, "generates"))
+        return cls(
+            _load_feature_model(channel, device, "translates"), _load_feature_model(language_model, device, "generates")
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,12 +96,12 @@ class FeatureScorer:
         return forced_text_log_probs(model, ids, [0] * len(ids), device=device)
 
 
-def _load(folder: Path | None, device: str, ability: str) -> LoadedModel | None:
+def _load_feature_model(folder: Path | None, device: str, ability: str) -> LoadedModel | None:
     if folder is None:
         return None
     loaded = load_model(model_folder(folder), device)
     loaded.check_reads_text("give a model of texts")
-    if not getattr(ABILITIES[loaded.config.task], ability):
+    if not getattr(TASK_SPECS[loaded.config.task], ability):
         wanted = {"translates": "a translation model", "generates": "a language model"}[ability]
         raise DataError(f"was trained for {loaded.config.task}, and {wanted} is wanted", file=loaded.folder)
     loaded.model.eval()

@@ -70,21 +70,21 @@ def read_weights(file: Path) -> FeatureWeights:
     return FeatureWeights(tuple(map(float, values)), models, tuning)
 
 
-def check_models(weights: FeatureWeights, given: dict[str, str], file: Path) -> None:
+def check_models(weights: FeatureWeights, fingerprints: dict[str, str], file: Path) -> None:
     """Raise DataError where the weights are for models that are not given, or for others.
 
     Args:
         weights: the weights.
-        given: fingerprints of the models, by feature.
+        fingerprints: fingerprints of the models, by feature.
         file: of the weights.
     """
     for name, weight in zip(FEATURE_NAMES, weights.values, strict=True):
         if name not in ("channel", "language_model"):
             continue
         flag = f"--{name.replace('_', '-')}"
-        if weight and name not in given:
+        if weight and name not in fingerprints:
             raise DataError(f"has a weight of {name}: give the model by {flag}", file=file)
-        if name in given and name in weights.models and weights.models[name] != given[name]:
+        if name in fingerprints and name in weights.models and weights.models[name] != fingerprints[name]:
             raise DataError(f"was tuned with another model as {flag}: tune the weights again", file=file)
 
 

@@ -19,7 +19,7 @@ from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 LOST_PROCESS_WORDS = ("gloo", "NCCL", "onnection", "Broken pipe")
 M_MMAP_THRESHOLD = -3  # of malloc.h
 MIN_MAPPED_BYTES = 1 << 20
-ENTRY_METHODS = ("hidden_states",)
+EXTRA_FORWARD_METHODS = ("hidden_states",)
 """Methods beside `forward` by which a task enters a network."""
 
 
@@ -44,13 +44,13 @@ def shard_parameters(
         unit.set_gradient_divide_factor(1.0)
         unit.set_force_sum_reduction_for_comms(True)  # gloo has no other
     if world.device.type == "cpu":
-        return_freed_layers()
-    for name in ENTRY_METHODS:
+        return_freed_memory()
+    for name in EXTRA_FORWARD_METHODS:
         if hasattr(model, name):
             register_fsdp_forward_method(model, name)
 
 
-def return_freed_layers() -> None:
+def return_freed_memory() -> None:
     """Let the C library give the memory of gathered layers back to the system as soon as they are freed.
 
     By default glibc keeps freed tensors of up to 32 MiB, of which the next layers use only some.

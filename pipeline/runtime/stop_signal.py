@@ -41,7 +41,7 @@ def stop_signals() -> list[signal.Signals]:
 
 
 @contextmanager
-def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[StopRequest]:
+def catch_stop_signals(*, echo: float = 0.0, acknowledges: bool = True) -> Iterator[StopRequest]:
     """Let SIGTERM, Ctrl-C and a closed terminal only set the `StopRequest` given while the body runs.
 
     A second signal ends the process at once. echo: seconds in which a second signal is taken for the first one passed
@@ -60,7 +60,7 @@ def catch_stop_signals(*, echo: float = 0.0, talk: bool = True) -> Iterator[Stop
     before = {number: signal.signal(number, handle_signal) for number in stop_signals()}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    watcher = threading.Thread(target=_watch_signals, args=(reader, echo, talk), daemon=True)
+    watcher = threading.Thread(target=_watch_signals, args=(reader, echo, acknowledges), daemon=True)
     watcher.start()
     written_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:

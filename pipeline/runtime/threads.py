@@ -87,15 +87,15 @@ def cpu_quota(folder: Path | None = None) -> float:
     return math.inf
 
 
-def available_threads(others: float, processors: int, of_container: float) -> int:
+def available_threads(others: float, processors: int, cpu_quota: float) -> int:
     """The number of threads that have a processor of their own beside other programs.
 
     Args:
         others: processors that other programs keep busy.
         processors: that this process may run on.
-        of_container: processors' time that its container may take.
+        cpu_quota: processors' time that its container may take.
     """
-    return max(1, int(min(of_container, processors - others) + 0.5))
+    return max(1, int(min(cpu_quota, processors - others) + 0.5))
 
 
 def choose_num_threads(device: torch.device) -> int:

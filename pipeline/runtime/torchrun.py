@@ -59,7 +59,7 @@ def rendezvous_store() -> Any:
         ) from error
 
 
-def run_in_sync(work: Callable[[], None], *, by_all: bool = False) -> None:
+def run_with_shared_outcome(work: Callable[[], None], *, on_all_ranks: bool = False) -> None:
     """Do some work in the first process, or in all; all are done when the first is, and end with its error."""
     rank, size = rank_and_size()
     if size == 1:
@@ -67,7 +67,7 @@ def run_in_sync(work: Callable[[], None], *, by_all: bool = False) -> None:
         return
     store = rendezvous_store()
     if rank:
-        _wait_for_rank_zero(store, work if by_all else None)
+        _wait_for_rank_zero(store, work if on_all_ranks else None)
         return
     try:
         work()

@@ -49,11 +49,11 @@ def fork_worker(work: WorkFunction, at_start: Callable[[], None] = lambda: None)
         process.join()
 
 
-def send_to_worker(line: WorkerConnection, question: Any, if_killed: str) -> None:
+def send_to_worker(connection: WorkerConnection, question: Any, if_killed: str) -> None:
     """Send a question to a forked process.
 
     Args:
-        line: the connection.
+        connection: the connection.
         question: any value that can be pickled.
         if_killed: the text of the error.
 
@@ -61,18 +61,18 @@ def send_to_worker(line: WorkerConnection, question: Any, if_killed: str) -> Non
         ComputationFailed: the process is no more.
     """
     try:
-        line.send(question)
+        connection.send(question)
     except ConnectionError as gone:
         raise ComputationFailed(if_killed) from gone
 
 
-def receive_from_worker(line: WorkerConnection, if_killed: str) -> Any:
+def receive_from_worker(connection: WorkerConnection, if_killed: str) -> Any:
     """Receive from a forked process: an answer in a tuple, or a message on the way.
 
     Raises the error of its work; ComputationFailed with the text `if_killed` where it is no more.
     """
     try:
-        answer = line.recv()
+        answer = connection.recv()
     except (EOFError, ConnectionError) as gone:
         raise ComputationFailed(if_killed) from gone
     if isinstance(answer, Exception):

@@ -34,7 +34,7 @@ def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
 def write_texts(
     folder: Path, sources: Sequence[str] | None, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> None:
-    """Write the texts of a test set that was given as files into the folder of its scores, as `texts_of` reads them.
+    """Write the texts of a test set that was given as files into the folder of its scores, for `read_texts_of_scores`.
 
     Args:
         folder: of the scores.
@@ -50,7 +50,7 @@ def write_texts(
         (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
 
 
-def texts_of(manifest: Manifest) -> dict[str, list[str]]:
+def read_texts_of_scores(manifest: Manifest) -> dict[str, list[str]]:
     """The texts in a folder of scores, by name, references after the hypotheses. Raises DataError where it has none."""
     names = ["source"] if "source.txt" in manifest.files else []
     names.append("hypotheses")
@@ -67,7 +67,7 @@ def _reference_name(index: int) -> str:
     return "reference" if index == 1 else f"reference.{index}"
 
 
-def scored_splits(data: "Dataset", scored: EvalSplit) -> "dict[str, Split]":
+def select_splits_to_score(data: "Dataset", scored: EvalSplit) -> "dict[str, Split]":
     """The test sets of a dataset, the main one first, or its validation split: no test set may have the name "valid".
 
     Raises DataError where there is nothing in the validation split.
@@ -94,7 +94,7 @@ def read_translations(dataset: Path, translations: Path, scored: EvalSplit) -> l
 
     tests = []
     data = load_dataset(dataset)
-    for name, split in scored_splits(data, scored).items():
+    for name, split in select_splits_to_score(data, scored).items():
         numbers = range(1, 2 + len(split.further_references()))
         files = {"source": f"{name}.source.txt", "hypotheses": f"{name}.txt"}
         files |= {f"reference {number}": reference_file_name(name, number) for number in numbers}

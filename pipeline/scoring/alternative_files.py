@@ -114,7 +114,7 @@ def _read_items(file: Path, kind: AlternativeKind) -> Iterator[AlternativeItem]:
             raise DataError(str(wrong), file=file, line=number) from None
 
 
-def _parse_question(row: Row) -> tuple[str, tuple[str, ...], int]:
+def _parse_choices(row: Row) -> tuple[str, tuple[str, ...], int]:
     context, choices = _get_text(row, "context"), _get_texts(row, "choices")
     if len(choices) < 2:
         raise _InvalidItemError(f'"choices" has {format_count(len(choices), "text")}: give two or more')
@@ -135,7 +135,7 @@ def _parse_contrast(row: Row) -> tuple[str, tuple[str, ...], int]:
 
 
 ROW_PARSERS: Mapping[AlternativeKind, Callable[[Row], tuple[str, tuple[str, ...], int]]] = {
-    "choices": _parse_question,
+    "choices": _parse_choices,
     "contrast": _parse_contrast,
 }
 ROW_KEYS: Mapping[AlternativeKind, tuple[str, ...]] = {

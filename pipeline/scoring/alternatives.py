@@ -32,7 +32,7 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.alternative_files import AlternativeItem, AlternativeKind, AlternativeSet
 from tfm.pipeline.scoring.alternative_scores import InputWarnings, ScoredItem
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import EOS_ID, UNK_ID
 
 REQUESTS_PER_CHUNK = 256  # texts between two moves of the progress bar
@@ -62,12 +62,12 @@ def score_alternatives(
         DataError: a text has no pieces or is itself too long, with the line; or the model gives texts no probability.
     """
     task = loaded.config.task
-    if not (ABILITIES[task].writes or ABILITIES[task].hides_pieces):
+    if not (TASK_SPECS[task].writes or TASK_SPECS[task].hides_pieces):
         raise DataError(f"was trained for {task}, and gives texts no probability", file=loaded.folder)
     told = InputWarnings()
     read = _make_request_builder(loaded, items, kind, told)
     requests = [each for item in items.items for each in read(item)]
-    found = _log_probs(loaded, requests, reporter)
+    found = _request_log_probs(loaded, requests, reporter)
     scored, place = [], 0
     for item in items.items:
         count = len(item.alternatives)
@@ -75,31 +75,31 @@ def score_alternatives(
         pieces = tuple(len(after) for _, after in requests[place : place + count])
         place += count
         alone = None
-        if _joins_context(loaded, kind):
+        if _is_context_part_of_text(loaded, kind):
             alone = tuple(found[each] for each in requests[place : place + count])
             place += count
-        scored.append(ScoredItem(item, log_probs, pieces, alone, is_pseudo=ABILITIES[task].hides_pieces))
+        scored.append(ScoredItem(item, log_probs, pieces, alone, is_pseudo=TASK_SPECS[task].hides_pieces))
     return scored, told
 
 
-def _joins_context(loaded: LoadedModel, kind: AlternativeKind) -> bool:
+def _is_context_part_of_text(loaded: LoadedModel, kind: AlternativeKind) -> bool:
     """Whether context and text are one text, so that the text can be scored by itself as well."""
-    return kind == "choices" and not ABILITIES[loaded.config.task].translates
+    return kind == "choices" and not TASK_SPECS[loaded.config.task].translates
 
 
 def _make_request_builder(
     loaded: LoadedModel, items: AlternativeSet, kind: AlternativeKind, warnings: InputWarnings
 ) -> Callable[[AlternativeItem], list[Request]]:
     """Return the function that turns an item of a set into requests to a model."""
-    if ABILITIES[loaded.config.task].translates:
+    if TASK_SPECS[loaded.config.task].translates:
         return _Seq2SeqRequests(loaded, items.name, warnings).requests
-    if ABILITIES[loaded.config.task].hides_pieces:
+    if TASK_SPECS[loaded.config.task].hides_pieces:
         limit = loaded.model.max_length - 1
         reader = _TextRequests(loaded.source_tokenizer.encode, limit, (), items.name, warnings)
     else:
         prompts = PromptEncoder(loaded)
         reader = _TextRequests(prompts.encode, prompts.context, (EOS_ID,), items.name, warnings)
-    return reader.requests_after_context if _joins_context(loaded, kind) else reader.requests_of_whole_texts
+    return reader.requests_after_context if _is_context_part_of_text(loaded, kind) else reader.requests_of_whole_texts
 
 
 class _Seq2SeqRequests:
@@ -115,7 +115,7 @@ class _Seq2SeqRequests:
         if not source:
             raise _item_error("a translation model needs a source, and this one has no pieces", self._name, item)
         targets = self._loaded.target_tokenizer.encode_batch(item.alternatives)
-        _check_item(item, self._name, targets, limit)
+        _check_scorable(item, self._name, targets, limit)
         _count_problems(self._warnings, item, cut=len(source) > limit, texts=targets)
         return [(tuple(source[:limit]), (*target, EOS_ID)) for target in targets]
 
@@ -143,7 +143,7 @@ class _TextRequests:
             problem = f"a language model has no source, and here is one ({_shorten(item.context)}): leave it out"
             raise _item_error(problem, self._name, item)
         texts = [self._encode(text) for text in item.alternatives]
-        _check_item(item, self._name, texts, self._limit - len(self._end))
+        _check_scorable(item, self._name, texts, self._limit - len(self._end))
         _count_problems(self._warnings, item, cut=False, texts=texts)
         return [((), (*text, *self._end)) for text in texts]
 
@@ -155,7 +155,7 @@ class _TextRequests:
         start = min(len(commonprefix((own, whole))) for whole in wholes)  # noqa: RUF071 - of ids, not of paths
         added = [whole[start:] for whole in wholes]
         for texts in (added, alone):
-            _check_item(item, self._name, texts, self._limit)
+            _check_scorable(item, self._name, texts, self._limit)
         too_many = max(0, max(map(len, wholes)) - self._limit)
         _count_problems(self._warnings, item, cut=too_many > 0, texts=added)
         if (glued := _word_across_boundary(item)) is not None:
@@ -172,7 +172,7 @@ def _count_problems(
     warnings.unknown_lines |= {item.line} if any(UNK_ID in text for text in texts) else set()
 
 
-def _check_item(item: AlternativeItem, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:
+def _check_scorable(item: AlternativeItem, name: str, texts: Sequence[Sequence[int]], limit: int) -> None:
     """Raise DataError for a text that has no probability."""
     for text, pieces in zip(item.alternatives, texts, strict=True):
         if not pieces:
@@ -205,7 +205,7 @@ def _is_word_character(character: str) -> bool:
     return bool(character) and category(character)[0] in "LMN"
 
 
-def _log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Reporter) -> dict[Request, float]:
+def _request_log_probs(loaded: LoadedModel, requests: Iterable[Request], reporter: Reporter) -> dict[Request, float]:
     """log p of each request; one that comes twice is scored once. Texts of like length share a batch."""
     score = _make_scorer(loaded)
     wanted = sorted(set(requests), key=lambda each: (len(each[0]) + len(each[1]), each))
@@ -223,12 +223,12 @@ def _make_scorer(loaded: LoadedModel) -> Callable[[Sequence[Request]], npt.NDArr
     model: Any = loaded.model.eval()
     device: torch.device = next(model.parameters()).device
     by_steps = isinstance(model, Ensemble)
-    if ABILITIES[loaded.config.task].translates:
+    if TASK_SPECS[loaded.config.task].translates:
         of_pairs = forced_log_probs_by_steps if by_steps else target_log_probs
         return lambda some: of_pairs(
             model, [source for source, _ in some], [target[:-1] for _, target in some], device=device
         )
-    if ABILITIES[loaded.config.task].hides_pieces:
+    if TASK_SPECS[loaded.config.task].hides_pieces:
         return lambda some: pseudo_log_likelihoods(
             model, [[*before, *after] for before, after in some], [len(before) for before, _ in some]
         )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LEDGER_FILE = "ledger.jsonl"
 FINAL_EVALUATION = "final"  # how a model was chosen begins so where validation chose it and the tests are scored once
-JOINT_RUN_MARK = "+"  # between the digests of a fingerprint
+JOINT_DIGEST_SEPARATOR = "+"  # between the digests of a fingerprint
 RUN_SEPARATOR = ", "  # seeds of one recipe, which look together
 MAX_FIELD_LENGTH = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
 _SIBLING_FOLDERS = ("training", "dataset", "scores", "translations")
@@ -92,7 +92,7 @@ def texts_fingerprint(texts: Iterable[str], sources: Iterable[str] | None = None
     if sources is not None and 2 * len(set(lines)) <= len(lines):
         lines = [b"%b\t%b" % pair for pair in zip(map(_normalize_text, sources), lines, strict=True)]
     lines = [line + b"\n" for line in lines]
-    return JOINT_RUN_MARK.join(hashlib.sha256(b"".join(each)).hexdigest() for each in (lines, sorted(lines)))
+    return JOINT_DIGEST_SEPARATOR.join(hashlib.sha256(b"".join(each)).hexdigest() for each in (lines, sorted(lines)))
 
 
 def _normalize_text(text: str) -> bytes:
@@ -102,7 +102,7 @@ def _normalize_text(text: str) -> bytes:
 def are_same_texts(digest: str | None, other_digest: str | None) -> bool:
     """Whether two fingerprints are of the same lines, in whatever order where both have that part."""
     return digest == other_digest or bool(
-        {*(digest or "").split(JOINT_RUN_MARK)} & {*(other_digest or "").split(JOINT_RUN_MARK)} - {""}
+        {*(digest or "").split(JOINT_DIGEST_SEPARATOR)} & {*(other_digest or "").split(JOINT_DIGEST_SEPARATOR)} - {""}
     )
 
 

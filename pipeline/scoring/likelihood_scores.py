@@ -32,10 +32,10 @@ from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of
 from tfm.pipeline.scoring.token_scores import make_windows, token_scores
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks import word_vectors
-from tfm.pipeline.tasks.abilities import ABILITIES, TaskSpec
+from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
 from tfm.pipeline.tasks.language_model import running_text
 from tfm.pipeline.tasks.masked_language_model import MASK_TOKEN_SHARE, RANDOM_TOKEN_SHARE
-from tfm.pipeline.tasks.registry import task_of
+from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.normalization import replace_surrogates
@@ -64,10 +64,10 @@ def score_likelihood(
         DataError: there is nothing to predict.
         RecipeError: `stride` is longer than a window.
     """
-    if ABILITIES[loaded.config.task].generates:
+    if TASK_SPECS[loaded.config.task].generates:
         return _score_language_model(loaded, name, split, batch_tokens, reporter, stride)
     config, tokenizers = loaded.config, (loaded.source_tokenizer, loaded.target_tokenizer)
-    task = task_of(TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
+    task = make_task(TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
     split, num_long = _drop_long_texts(split, loaded, name, reporter)
     batches, device = task.ordered_batches(split, batch_tokens), next(loaded.model.parameters()).device
     with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
@@ -80,7 +80,7 @@ def score_likelihood(
     )
     accuracy = Score(100 * correct / count, f"{signature}|stat:share*100")
     shares = {"token_accuracy": accuracy}
-    if ABILITIES[config.task].within_window:
+    if TASK_SPECS[config.task].within_window:
         words = int(word_vectors.num_words(split).sum())
         shares["objective"] = Score(nll / task.num_draws / words, f"words:{words}|{signature}")
     if not task.has_perplexity:
@@ -127,7 +127,7 @@ def _score_language_model(
     )
     texts = split.texts()[1]
     # a line break is a word (<eos> of Penn Treebank) and a character, as the end token that stands for it is a token
-    by_line = Likelihoods(found.sums(lines), lines, np.array([num_words(text) + 1 for text in texts]))
+    by_line = Likelihoods(found.log_probs_of_texts(lines), lines, np.array([num_words(text) + 1 for text in texts]))
     characters = CharacterCounts.count_texts(texts, loaded.target_tokenizer, newlines=True)
     nll, count, words = -math.fsum(by_line.log_probs), len(found.log_probs), int(by_line.words.sum())
     signature = _likelihood_signature(config, count) + (f"|stride:{stride}" if overlap else "")
@@ -137,7 +137,7 @@ def _score_language_model(
         "word_perplexity": Score(exp_or_inf(nll / words), f"unit:word|count:{words}|newline:counted|{signature}"),
         "token_accuracy": Score(100 * float(found.right.mean()), f"{signature}|stat:share*100"),
         "bits_per_character": Score(
-            nll / math.log(2) / characters.count, f"{characters.signature}|newline:counted|{signature}"
+            nll / math.log(2) / characters.num_characters, f"{characters.signature}|newline:counted|{signature}"
         ),
     }
     return replace(_make_evaluation(name, split, scores), likelihoods=by_line)
@@ -145,7 +145,7 @@ def _score_language_model(
 
 def _drop_long_texts(split: Split, loaded: LoadedModel, name: str, reporter: Reporter) -> tuple[Split, int]:
     """A split without texts longer than the model reads, if it reads texts whole; and the number of cut texts."""
-    reads, abilities = loaded.model.max_length, ABILITIES[loaded.config.task]
+    reads, abilities = loaded.model.max_length, TASK_SPECS[loaded.config.task]
     if abilities.by_probability.long_texts != "cut":
         return split, 0
     column = _input_column(split, abilities)
@@ -171,14 +171,14 @@ def _warn_of_long_texts(num_long: int, split: Split, reads: int, what: str, name
 
 
 def _perplexity_score(nll: float, count: float, signature: str, loaded: LoadedModel) -> Score:
-    reads = ABILITIES[loaded.config.task].reads  # a text is predicted in the pieces in which it is read
+    reads = TASK_SPECS[loaded.config.task].reads  # a text is predicted in the pieces in which it is read
     tokenizer = loaded.source_tokenizer if reads == "source" else loaded.target_tokenizer
     return Score(exp_or_inf(nll / count), f"{signature}|vocab:{tokenizer.vocab_size}")
 
 
 def _likelihood_signature(config: ModelConfig, count: float, num_draws: int = 1) -> str:
     """The signature: the predictions, their number in all draws, their context, and the draws."""
-    abilities = ABILITIES[config.task]
+    abilities = TASK_SPECS[config.task]
     unit, draws = abilities.by_probability.unit, f"|draws:{num_draws}" if num_draws > 1 else ""
     if abilities.within_window:
         words, unit = config.word_vectors, "neighbour" if config.architecture == "skip_gram" else unit
@@ -197,7 +197,7 @@ def _likelihood_signature(config: ModelConfig, count: float, num_draws: int = 1)
 
 def _signature_addition(config: ModelConfig, split: Split, num_long: int, name: str, reporter: Reporter) -> str:
     """The part of a signature on unknown pieces, and on texts that are longer than the model reads."""
-    abilities = ABILITIES[config.task]
+    abilities = TASK_SPECS[config.task]
     ids, _ = _input_column(split, abilities).take(np.arange(len(split)))
     unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability
     if not abilities.within_window:  # else what is unknown is left out

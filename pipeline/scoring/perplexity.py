@@ -15,7 +15,7 @@ from tfm.pipeline.decoding.teacher_forcing import forced_log_probs_by_steps, tar
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.metrics.references import num_references
+from tfm.pipeline.scoring.metrics.references import num_references_signature
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of_unknown
@@ -100,7 +100,7 @@ def perplexity_scores(log_prob: float, counts: LikelihoodCounts, vocab_size: int
             exp_or_inf(-log_prob / counts.num_words), f"unit:word|count:{counts.num_words}|end:scored-only|{shared}"
         ),
         "bits_per_character": Score(
-            -log_prob / math.log(2) / counts.characters.count,
+            -log_prob / math.log(2) / counts.characters.num_characters,
             f"{counts.characters.signature}|end:scored-only|{shared}",
         ),
     }
@@ -165,7 +165,7 @@ def perplexity(
         )
     _warn_of_lengths(_num_without_reference(references), num_long, limit, reporter)
     counts = LikelihoodCounts(
-        num_references=num_references(references),
+        num_references=num_references_signature(references),
         num_segments=len(pairs),
         num_tokens=sum(pair.num_pieces for pair in pairs),
         num_unknown=sum(pair.target.count(UNK_ID) for pair in pairs),

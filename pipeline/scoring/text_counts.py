@@ -41,7 +41,7 @@ class CharacterCounts:
         return cls(read, kept)
 
     @property
-    def count(self) -> int:
+    def num_characters(self) -> int:
         """The number of characters to divide by."""
         return min(self.read, self.kept)
 
@@ -49,7 +49,7 @@ class CharacterCounts:
     def signature(self) -> str:
         """The number, and where they differ both."""
         both = "" if self.read == self.kept else f"|read:{self.read}|kept:{self.kept}"
-        return f"unit:code-point|count:{self.count}{both}"
+        return f"unit:code-point|count:{self.num_characters}{both}"
 
 
 def num_words(text: str) -> int:

@@ -48,12 +48,12 @@ class TokenScores:
     log_probs: NDArray[np.float64]
     right: NDArray[np.bool_]
 
-    def sums(self, texts: Ints) -> NDArray[np.float64]:
+    def log_probs_of_texts(self, texts: Ints) -> NDArray[np.float64]:
         """Return the log-probability of each text of those that lie end to end, of (T,) tokens, at least 1."""
         return np.add.reduceat(self.log_probs, np.cumsum(texts) - texts)
 
 
-def make_windows(texts: Ints, longest: int, stride: int) -> ScoringWindows:
+def make_windows(texts: Ints, window_length: int, stride: int) -> ScoringWindows:
     """Place windows over texts that lie end to end, so that every token is predicted once.
 
     A text's first window begins with it, each further one `stride` tokens after the one before, up to that which
@@ -62,14 +62,14 @@ def make_windows(texts: Ints, longest: int, stride: int) -> ScoringWindows:
 
     Args:
         texts: (T,) tokens of each text.
-        longest: the most tokens of a window.
+        window_length: the most tokens of a window.
         stride: tokens between the beginnings of windows.
     """
-    counts = 1 + -(-np.maximum(texts - longest, 0) // stride)
+    counts = 1 + -(-np.maximum(texts - window_length, 0) // stride)
     number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     begins, within = np.repeat(np.cumsum(texts) - texts, counts), stride * number
-    lengths = np.minimum(np.repeat(texts, counts) - within, longest)
-    return ScoringWindows(begins + within, lengths, np.where(number > 0, longest - stride, 0))
+    lengths = np.minimum(np.repeat(texts, counts) - within, window_length)
+    return ScoringWindows(begins + within, lengths, np.where(number > 0, window_length - stride, 0))
 
 
 def token_scores(

@@ -20,9 +20,9 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.translation_records import join_to_one_line
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error, too_large_message
-from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer, tokenizer_of
+from tfm.pipeline.scoring.metrics.bleu_tokenizer import resolve_tokenizer, tokenizer_of_signature
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics, too_long_reasons
-from tfm.pipeline.scoring.metrics.registry import METRICS, Score
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, Score
 from tfm.pipeline.scoring.metrics.score import exp_or_inf, mean_of_directions
 from tfm.pipeline.tasks.task import Rows, Task
 from tfm.pipeline.training_config import ValidationScore
@@ -55,11 +55,11 @@ class ValidationScorer:
     def score(self, hypotheses: Sequence[str]) -> dict[str, Score]:
         """The scores of these hypotheses, by metric."""
         found = too_long_reasons(hypotheses, self.references, self.evaluation)
-        scored = {name: METRICS[name] for name in self.metrics if name not in found}
+        scored = {name: METRIC_FUNCTIONS[name] for name in self.metrics if name not in found}
         return {name: metric(hypotheses, self.references, self.evaluation) for name, metric in scored.items()}
 
 
-class Translator(ValidationScorer):
+class ValidationTranslator(ValidationScorer):
     """Translates the validation source and scores the translations.
 
     Args:
@@ -88,7 +88,7 @@ class Translator(ValidationScorer):
             each = split.group_by_image()
             self.sources, columns = each.images, [each.texts()[1], *each.further_references()]
         if before is not None:
-            evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of(before)})
+            evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of_signature(before)})
         super().__init__([[join_to_one_line(text) for text in column] for column in columns], evaluation, metrics)
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
@@ -175,7 +175,7 @@ class Validator:
     """
 
     def __init__(
-        self, task: Task, split: Any, batches: Sequence[Rows], scorer: Translator | LabelScorer | None
+        self, task: Task, split: Any, batches: Sequence[Rows], scorer: ValidationTranslator | LabelScorer | None
     ) -> None:
         self.task, self.split, self.batches, self.scorer = task, split, batches, scorer
 

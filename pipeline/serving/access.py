@@ -58,7 +58,7 @@ def _digest(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
-class Access:
+class AccessControl:
     """The keys of a server, and how many requests each may still make.
 
     Args:
@@ -99,7 +99,7 @@ class Access:
         caller = address if found is None else found.label
         rate = self._rate if found is None or found.requests_per_minute is None else found.requests_per_minute
         if rate is not None:
-            self._count(caller, rate)
+            self._take_from_rate_budget(caller, rate)
         return caller
 
     def _find_key(self, key: str | None) -> ApiKey:
@@ -115,7 +115,7 @@ class Access:
             raise Problem(403, "the key is not one of this server's: ask its operator for one")
         return found
 
-    def _count(self, caller: str, rate: int) -> None:
+    def _take_from_rate_budget(self, caller: str, rate: int) -> None:
         """Take one of a caller's requests, which come back evenly over a minute."""
         now = self._clock()
         left, before = self._left.pop(caller, (float(rate), now))

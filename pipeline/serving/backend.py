@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfm.pipeline.errors import TfmError
-from tfm.pipeline.serving.access import Access
+from tfm.pipeline.serving.access import AccessControl
 from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel, published_fingerprint, read_served_model
 from tfm.pipeline.serving.detection import Detector
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
@@ -36,7 +36,7 @@ class Backend:
     catalog: ModelCatalog
     dispatcher: Dispatcher
     limits: Limits
-    access: Access
+    access: AccessControl
     log: Log
     detector: Detector | None = None
     beam: int = 5
@@ -67,12 +67,12 @@ class Backend:
             self.dispatcher.load(model.version)
         self.dispatcher.open()
 
-    def model_for(self, name: str | None, can: str, models: Sequence[ServedModel]) -> ServedModel:
+    def choose_model(self, name: str | None, ability: str, models: Sequence[ServedModel]) -> ServedModel:
         """The model that a request means.
 
         Args:
             name: that it gives; None: the only one that can.
-            can: what the model has to do, in words.
+            ability: what the model has to do, in words.
             models: those that can.
 
         Raises:
@@ -83,13 +83,13 @@ class Backend:
             return models[0]
         if name is None:
             there = f"say which, model = {' or '.join(names)}" if names else "this server has none"
-            raise bad_request(f"model: the route needs one that {can}: {there}")
+            raise bad_request(f"model: the route needs one that {ability}: {there}")
         if name not in names:
             there = ", ".join(names) or "none"
-            raise bad_request(f"model: {name[:80]!r} is none of this server's that {can}; it has {there}")
+            raise bad_request(f"model: {name[:80]!r} is none of this server's that {ability}; it has {there}")
         return models[names.index(name)]
 
-    async def reload(self) -> list[str]:
+    async def reload_republished_models(self) -> list[str]:
         """Take over each model that was published anew since it was read; return their names.
 
         Requests are answered by the version before until the new one is loaded; a version that cannot be loaded does
@@ -101,24 +101,24 @@ class Backend:
             if found in (None, model.version.fingerprint):
                 continue
             try:
-                new = await asyncio.to_thread(_read_again, model)
+                new = await asyncio.to_thread(_read_republished_model, model)
             except (TfmError, OSError) as error:
                 self.log.warn(f"{model.name}: published anew, but not taken over: {error}")
                 continue
             self.dispatcher.load(new.version)
             problem = await self.dispatcher.wait_loaded(new.version.key)
             if problem is not None:
-                self.dispatcher.retire(new.version.key)
+                self.dispatcher.unload_when_unused(new.version.key)
                 self.log.warn(f"{model.name}: published anew, but not taken over: {problem}")
                 continue
             self.catalog = self.catalog.replace(new)
-            self.dispatcher.retire(model.version.key)
+            self.dispatcher.unload_when_unused(model.version.key)
             renewed.append(model.name)
             self.log.note(f"{model.name}: published anew, and taken over")
         return renewed
 
 
-def _read_again(model: ServedModel) -> ServedModel:
+def _read_republished_model(model: ServedModel) -> ServedModel:
     """The version of a model that is published now, under the name and languages that it has."""
     from dataclasses import replace
 

@@ -13,7 +13,7 @@ from tfm.pipeline.artifacts.manifest import Manifest, read_artifact, read_manife
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.serving.dispatch.messages import ModelVersion
-from tfm.pipeline.tasks.abilities import ABILITIES, TaskSpec
+from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
 from tfm.tokenizer.languages import ISO_639_3, to_iso_639_3
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -47,7 +47,7 @@ class ServedModel:
     @property
     def abilities(self) -> TaskSpec:
         """The abilities of its task."""
-        return ABILITIES[self.version.task]
+        return TASK_SPECS[self.version.task]
 
     def fits(self, sentence: str) -> bool:
         """Whether the model reads a sentence whole."""
@@ -76,7 +76,7 @@ class ModelCatalog:
         return [each for each in models if each.abilities.translates and not each.version.reads_images]
 
     @cached_property
-    def sources(self) -> dict[str, list[str]]:
+    def targets_by_source(self) -> dict[str, list[str]]:
         """The languages that texts may be in, and for each those that it is translated into, by codes of requests."""
         found: dict[str, dict[str, None]] = {}
         for model in self.translators:
@@ -162,7 +162,7 @@ def read_served_model(folder: Path) -> ServedModel:
         if problem is not None:
             raise DataError(problem, file=folder)
         source, target = load_tokenizer_pair(manifest.folder)
-        reads_target = ABILITIES[task].reads == "target"
+        reads_target = TASK_SPECS[task].reads == "target"
         own = [*source.languages]
         version = ModelVersion(
             served_name(folder),
@@ -172,7 +172,7 @@ def read_served_model(folder: Path) -> ServedModel:
             reads_images=(manifest.folder / IMAGES_FILE).is_file(),
             has_languages=bool(own),
         )
-        pairs = _language_pairs(own, source.has_source_language, place) if ABILITIES[task].translates else ()
+        pairs = _language_pairs(own, source.has_source_language, place) if TASK_SPECS[task].translates else ()
         max_length = config.get("max_length", 256)
         return ServedModel(version, target if reads_target else source, max_length, pairs, source.has_source_language)
 
@@ -180,9 +180,9 @@ def read_served_model(folder: Path) -> ServedModel:
 
 
 def _task_problem(task: object) -> str | None:
-    if not isinstance(task, str) or task not in ABILITIES:
+    if not isinstance(task, str) or task not in TASK_SPECS:
         return "config.json names no task of a model"
-    abilities = ABILITIES[task]
+    abilities = TASK_SPECS[task]
     if not (abilities.gives_hypotheses or abilities.generates):
         return f"was trained for {task}, which no route of the server has: {abilities.instead}"
     return None

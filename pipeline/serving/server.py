@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tfm.pipeline.errors import RecipeError, TfmError
-from tfm.pipeline.serving.access import Access, read_keys
+from tfm.pipeline.serving.access import AccessControl, read_keys
 from tfm.pipeline.serving.app import make_app
 from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import read_catalog
@@ -27,7 +27,7 @@ from tfm.pipeline.serving.dispatch.worker_process import StartWorker
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.logs import Log
 
-SECONDS_BETWEEN_LOOKS = 2.0
+MODEL_POLL_SECONDS = 2.0
 """How often the folders of the models are looked at."""
 SECONDS_FOR_HEADERS = 10.0
 SECONDS_OF_KEEP_ALIVE = 30
@@ -92,7 +92,7 @@ def _make_backend(options: ServerOptions, start: StartWorker, catalog: Any, keys
     limits = options.limits
     dispatcher = Dispatcher(start, options.workers, limits.sentences)
     detector = find_detector([*catalog.sources])
-    access = Access(keys, limits.requests_per_minute)
+    access = AccessControl(keys, limits.requests_per_minute)
     return Backend(catalog, dispatcher, limits, access, log, detector, options.beam, options.replace_unknown)
 
 
@@ -122,7 +122,7 @@ async def _run(options: ServerOptions, make_backend: Callable[[], Backend], list
     forward_library_logs(backend.log)
     config = uvicorn.Config(
         make_app(backend, options.origins),
-        http=PatientProtocol,
+        http=HeaderTimeoutProtocol,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -140,7 +140,7 @@ async def _run(options: ServerOptions, make_backend: Callable[[], Backend], list
     renewal = ModelRenewal(backend, options)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renewal.request_renewal)
     watcher = asyncio.create_task(renewal.watch())
-    _announce(options, backend, listener)
+    _log_models_and_address(options, backend, listener)
     try:
         await server.serve([listener])
     finally:
@@ -149,7 +149,7 @@ async def _run(options: ServerOptions, make_backend: Callable[[], Backend], list
             await watcher
 
 
-def _announce(options: ServerOptions, backend: Backend, listener: socket.socket) -> None:
+def _log_models_and_address(options: ServerOptions, backend: Backend, listener: socket.socket) -> None:
     """Say what is served where, and what its operator should know of that."""
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
@@ -171,7 +171,7 @@ class ModelRenewal:
         seconds: between two looks at the folders.
     """
 
-    def __init__(self, backend: Backend, options: ServerOptions, seconds: float = SECONDS_BETWEEN_LOOKS) -> None:
+    def __init__(self, backend: Backend, options: ServerOptions, seconds: float = MODEL_POLL_SECONDS) -> None:
         self._backend, self._options, self._seconds = backend, options, seconds
         self._asked = asyncio.Event()
 
@@ -188,7 +188,7 @@ class ModelRenewal:
             if self._asked.is_set():
                 self._asked.clear()
                 self._read_keys()
-            await self._backend.reload()
+            await self._backend.reload_republished_models()
 
     def _read_keys(self) -> None:
         file, backend = self._options.keys, self._backend
@@ -215,7 +215,7 @@ class GracefulServer(uvicorn.Server):
                 signal.signal(number, handler)
 
 
-class PatientProtocol(H11Protocol):
+class HeaderTimeoutProtocol(H11Protocol):
     """HTTP/1.1 with a limit for the time that the head of a first request takes: a slow client has to go."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -9,7 +9,7 @@ from typing import Any
 
 from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ServedModel
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
-from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher, QueryProblem, QueueFullError, ServerFault
+from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher, QueryProblem, QueueFullError, WorkerFailure
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.problems import bad_request, queue_full, server_fault, timed_out
@@ -26,7 +26,7 @@ SECONDS_TO_RETRY = 2
 
 
 @dataclass(frozen=True)
-class Translated:
+class TranslatedText:
     """The translation of a text, and others that are less likely.
 
     Args:
@@ -108,7 +108,7 @@ class TranslationService:
         alternatives: int,
         glossary: Mapping[str, str],
         is_html: bool = False,
-    ) -> list[Translated]:
+    ) -> list[TranslatedText]:
         """Translate texts, sentence by sentence; what stands between the sentences stays as it is.
 
         Args:
@@ -138,7 +138,7 @@ class TranslationService:
         for one, texts, translations in zip(segments, joined, ranked, strict=True):
             best, *others = dict.fromkeys(texts)
             borders = one.borders(translations[0]) if isinstance(one, Segments) and translations else ()
-            found.append(Translated(best, tuple(others), tuple(borders)))
+            found.append(TranslatedText(best, tuple(others), tuple(borders)))
         return found
 
     async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
@@ -184,7 +184,7 @@ def errors_as_problems(seconds: float) -> Iterator[None]:
         raise queue_full(SECONDS_TO_RETRY) from None
     except QueryProblem as problem:
         raise bad_request(str(problem)) from None
-    except ServerFault as fault:
+    except WorkerFailure as fault:
         raise server_fault(str(fault)) from None
     except TimeoutError:
         raise timed_out(seconds) from None

@@ -15,7 +15,7 @@ from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistic
 
 RESAMPLES, TRIALS = 1_000, 10_000
 """Bootstrap resamples and trials of approximate randomization, sacrebleu's numbers."""
-SEED = 12345
+DEFAULT_RESAMPLING_SEED = 12345
 _MAX_BLOCK_CELLS = 2**21  # cells of a block of draws, 16 MB as doubles
 _ROUNDING_TOLERANCE = 1e-9  # of the scores: differences that are closer are equal
 
@@ -25,7 +25,7 @@ def resampling_seed() -> int | None:
 
     Raises RecipeError where it is no number.
     """
-    text = os.environ.get("SACREBLEU_SEED", str(SEED))
+    text = os.environ.get("SACREBLEU_SEED", str(DEFAULT_RESAMPLING_SEED))
     if text.lower() == "none":
         return None
     if not text.isdecimal():
@@ -34,7 +34,7 @@ def resampling_seed() -> int | None:
 
 
 def bootstrap_scores(
-    systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLES, seed: int | None = SEED
+    systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLES, seed: int | None = DEFAULT_RESAMPLING_SEED
 ) -> Array:
     """Score test sets drawn with replacement, each the same for all systems.
 
@@ -79,7 +79,11 @@ def percentile_interval(scores: Array) -> tuple[float, float]:
 
 
 def randomisation_p(
-    baseline: SegmentStatistics, system: SegmentStatistics, *, trials: int = TRIALS, seed: int | None = SEED
+    baseline: SegmentStatistics,
+    system: SegmentStatistics,
+    *,
+    trials: int = TRIALS,
+    seed: int | None = DEFAULT_RESAMPLING_SEED,
 ) -> float:
     """Test a difference by approximate randomization, two-sided (Noreen 1989; Riezler and Maxwell 2005).
 

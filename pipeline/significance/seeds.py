@@ -118,13 +118,13 @@ def _recipe_result(runs: Sequence[SegmentStatistics], pseudo: Array) -> RecipeRe
     values = np.array([run.value for run in runs])
     deviation = float(values.std(ddof=1)) if len(values) > 1 else None
     variance = _pooled_variance([pseudo])
-    reason = SEVERAL_SEEDS_REASON if len(runs) > 1 else _interval_reason(variance)
+    reason = SEVERAL_SEEDS_REASON if len(runs) > 1 else _no_interval_reason(variance)
     low, high = _interval_around(values.mean(), variance) if reason is None else (None, None)
     mean = float(values.mean())
     return RecipeResult(tuple(map(float, values)), mean, deviation, low, high, no_interval_reason=reason)
 
 
-def _interval_reason(variance: "_Variance") -> str | None:
+def _no_interval_reason(variance: "_Variance") -> str | None:
     """The reason why there is no interval; None where there is one."""
     return None if 0 < variance.whole < np.inf else "seeds and segments all give the same"
 
@@ -181,7 +181,7 @@ def _test_difference(
         p = float(2 * stats.t.sf(ratio, variance.degrees_of_freedom))
         if not variance.whole:  # all segments differ by the same: of 2^n ways to exchange the two, 2 are as extreme
             p = 2.0 ** (1 - min(num_segments, 1000))
-    reason = _interval_reason(variance)
+    reason = _no_interval_reason(variance)
     low, high = _interval_around(difference, variance) if reason is None else (None, None)
     better = None if not difference or np.isnan(difference) else (difference > 0) == higher_is_better
     share = variance.of_seeds / variance.whole if variance.whole else 0.0

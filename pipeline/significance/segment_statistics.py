@@ -29,7 +29,7 @@ from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric
 Array = NDArray[np.float64]
 SACREBLEU_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++", "ter")
 """Metrics whose statistics and scores are sacrebleu's."""
-MAX_CELLS = 30_000_000
+MAX_MACRO_F1_CELLS = 30_000_000
 """The most cells of the rows of macro F1, which has three columns a label: 240 MB."""
 
 
@@ -72,7 +72,7 @@ def segment_statistics(
     """Compute the statistics of each system's hypotheses by a metric; over all segments they give its `score_texts`.
 
     Args:
-        metric: one of `METRICS`, or "rouge1.recall", "rouge1.precision", …
+        metric: one of `METRIC_FUNCTIONS`, or "rouge1.recall", "rouge1.precision", …
         systems: the hypotheses of each system, one for each segment.
         references: one or more lists as long.
         config: settings of the metric.
@@ -239,7 +239,7 @@ def _macro_f1_statistics(
     ]
     names = sorted({label for system in lines for pairs in system for pair in pairs for label in pair if label})
     column = {name: 3 * place for place, name in enumerate(names)}
-    if len(references[0]) * 3 * len(names) > MAX_CELLS:
+    if len(references[0]) * 3 * len(names) > MAX_MACRO_F1_CELLS:
         raise DataError(f"macro F1 of {len(names):,} labels on {len(references[0]):,} lines is not tested: too many")
     found = []
     for system in lines:

@@ -16,8 +16,8 @@ from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
-from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, corpus_settings
-from tfm.pipeline.artifacts.files import check_parent_folder, write_text_atomically
+from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, text_changing_settings
+from tfm.pipeline.artifacts.files import check_file_is_writable, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import remove_path_below
 from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.cleaner import Cleaner
@@ -25,7 +25,7 @@ from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import PairChunk
-from tfm.pipeline.cleaning.output import CleanText, ScoreTable, write_clean_text
+from tfm.pipeline.cleaning.output import CleanTextSummary, ScoreTable, write_clean_text
 from tfm.pipeline.cleaning.report import (
     TABLE_COLUMNS,
     report_as_json,
@@ -38,7 +38,7 @@ from tfm.pipeline.cleaning.rules.registry import make_rules
 from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.metrics.external.scores import inputs_of
+from tfm.pipeline.scoring.metrics.external.scores import external_metric_inputs
 
 REPORT_PAGE = "report.html"
 
@@ -64,8 +64,10 @@ def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole: bool 
         for name in ("forward", "backward"):
             folder = model_folder(Path(getattr(config.cross_entropy, name)))
             inputs[f"{name} model"] = Input.from_artifact(folder, "train")
-    inputs |= inputs_of(config.external)
-    settings: dict[str, JSON] = {name: [corpus_settings(each) for each in corpora] for name, corpora in used.items()}
+    inputs |= external_metric_inputs(config.external)
+    settings: dict[str, JSON] = {
+        name: [text_changing_settings(each) for each in corpora] for name, corpora in used.items()
+    }
     # a model is known by its fingerprint, wherever it is
     described = config.model_dump(mode="json", exclude_none=True, exclude={"cross_entropy": {"forward", "backward"}})
     return Plan(CLEAN_STAGE, out, {"clean": described, "data": settings}, inputs, seed=None)
@@ -140,7 +142,7 @@ def show_dry_run(
         device: of the models of a rule.
     """
     if page is not None:
-        check_parent_folder(page)
+        check_file_is_writable(page)
     plan, splits = plan_clean(config, data, Path("dry-run"), whole=whole), _find_splits(data, whole=whole)
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
         found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter)
@@ -154,7 +156,7 @@ def show_dry_run(
 @dataclass(frozen=True)
 class _CleanResult:
     decisions: Decisions
-    text: CleanText
+    text: CleanTextSummary
     corpora: list[str]
 
 
@@ -186,10 +188,10 @@ def _clean_splits(
         reporter,
         everything=out is None,
     )
-    work = cleaner.measure(size)
+    work = cleaner.measure_pairs(size)
     with ExitStack() as files:
         files.callback(work.close)
-        decisions = cleaner.decide(work)
+        decisions = cleaner.apply_rules(work)
         if out is not None and work.rows and decisions.dropped_by.all():
             counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
             raise DataError(f"no training pair is left; dropped: {counts}; see [clean]")
@@ -197,7 +199,7 @@ def _clean_splits(
         with reporter.bar("writing" if out else "choosing examples", work.rows, "pairs") as bar:
 
             def read_with_progress() -> Iterator[PairChunk]:
-                for chunk in cleaner.read(work):
+                for chunk in cleaner.read_changed_pairs(work):
                     yield chunk
                     bar.advance(len(chunk))
 

@@ -10,15 +10,15 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.directions import Direction
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, read_artifact
-from tfm.pipeline.artifacts.compatibility import check_manifest_inputs, check_tokenizer, task_of
+from tfm.pipeline.artifacts.compatibility import check_same_inputs, check_same_tokenizer, trained_task
 from tfm.pipeline.config import Device, EvalSplit, EvaluationConfig
 from tfm.pipeline.reports.published_scores import publish_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import read_translations, scored_splits
+from tfm.pipeline.scoring.aligned_files import read_translations, select_splits_to_score
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.full_evaluation import (
-    assess_with_model,
     check_metrics,
+    evaluate_with_model,
     metric_inputs,
     resolve_config,
 )
@@ -57,10 +57,10 @@ def plan_scores(
     """
     manifests = {"model": open_artifact(model, "train"), "dataset": open_artifact(dataset, "preprocess")}
     if translations is None:
-        check_tokenizer(manifests["model"], manifests["dataset"])
+        check_same_tokenizer(manifests["model"], manifests["dataset"])
     else:
-        made = manifests[input_name(scored)] = open_artifact(translations, "translate")
-        check_manifest_inputs(made, model=manifests["model"], dataset=manifests["dataset"])
+        made = manifests[translations_input_name(scored)] = open_artifact(translations, "translate")
+        check_same_inputs(made, model=manifests["model"], dataset=manifests["dataset"])
     return Plan(
         stage="evaluate",
         folder=out,
@@ -70,7 +70,7 @@ def plan_scores(
     )
 
 
-def input_name(scored: EvalSplit) -> str:
+def translations_input_name(scored: EvalSplit) -> str:
     """Return the name of the translations among the inputs of their scores."""
     return "translations" if scored == "tests" else f"translations-{scored}"
 
@@ -112,7 +112,7 @@ def evaluate_tests(
     Returns:
         The content of scores.json.
     """
-    config = task_evaluation_config(task_of(open_artifact(model, "train")), config)
+    config = task_evaluation_config(trained_task(open_artifact(model, "train")), config)
     check_metrics(config)
     stage_plan = plan_scores(model, dataset, translations, config, out, seed=seed, scored=scored)
 
@@ -130,15 +130,17 @@ def evaluate_tests(
             reads = _load_model(model, device, stage_plan.inputs["model"])
             return [
                 score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
-                for name, split in scored_splits(data, scored).items()
+                for name, split in select_splits_to_score(data, scored).items()
             ]
         loaded = _load_model(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
             translations,
             lambda _: read_translations(dataset, translations, scored),
-            must_match=stage_plan.inputs[input_name(scored)],
+            must_match=stage_plan.inputs[translations_input_name(scored)],
         )
-        judge = partial(assess_with_model, config=config, loaded=loaded, asked=True, seed=seed, reporter=reporter)
+        judge = partial(
+            evaluate_with_model, config=config, loaded=loaded, wants_perplexity=True, seed=seed, reporter=reporter
+        )
         if not any(segments.directions for segments in tests):
             return [judge(segments) for segments in tests]
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
@@ -146,7 +148,7 @@ def evaluate_tests(
         identifier = train_identifier(data.train, trained, *load_tokenizer_pair(data.tokenizer_folder))
         if scored == "valid":
             tests += [part for segments in tests for part in segments.split_by_direction()]
-        return [_with_direction(judge(segments, identifier=identifier), segments, trained) for segments in tests]
+        return [_add_common_direction(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
     looker = (
         read_evaluated_model(model, stage_plan.inputs["model"].fingerprint, chosen)
@@ -166,7 +168,7 @@ def _has_replaced_words(translations: Path) -> bool:
     return isinstance(decoding, dict) and bool(decoding.get("replace_unknown"))
 
 
-def _with_direction(evaluation: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
+def _add_common_direction(evaluation: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
     """The evaluation of a test set with its languages, where they are the same in all rows."""
     pairs = {each.pair for each in segments.directions}
     if len(pairs) != 1:

@@ -39,7 +39,7 @@ from tfm.pipeline.scoring.ledger import (
 
 SCORES_FILE, ITEMS_FILE = "scores.json", "items.jsonl"
 MAX_BYTES = 2**30  # of a scores.json, which has every item that was missed
-TITLES: Mapping[AlternativeKind, str] = {"choices": "questions", "contrast": "contrasts"}
+ITEM_NOUNS: Mapping[AlternativeKind, str] = {"choices": "questions", "contrast": "contrasts"}
 
 
 def evaluate_alternatives(
@@ -172,7 +172,7 @@ def _score_sets(
 
 def _show_scores(scores: Mapping[str, Any], reporter: Reporter) -> None:
     for each in scores["sets"]:
-        title = f"{each['name']}: {each['count']:,} {TITLES[scores['kind']]}"
+        title = f"{each['name']}: {each['count']:,} {ITEM_NOUNS[scores['kind']]}"
         reporter.table(title, COLUMNS, score_rows(each))
         for rule, why in each["missing"].items():
             reporter.line(f"  {rule} is left out: {why}")

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from tfm.data.typing_errors import mistyped_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
-from tfm.pipeline.artifacts.compatibility import task_of
+from tfm.pipeline.artifacts.compatibility import trained_task
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.reports.published_scores import publish_scores, report_scores, warn_of_failed_metrics
+from tfm.pipeline.reports.published_scores import publish_scores, show_unpublished_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, write_texts
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.full_evaluation import (
-    assess_with_model,
     check_metrics,
+    evaluate_with_model,
     metric_inputs,
     resolve_config,
 )
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import evaluated_model_of_files
-from tfm.pipeline.tasks.abilities import ABILITIES, CAPTIONS_ADVICE, task_evaluation_config
+from tfm.pipeline.tasks.abilities import CAPTIONS_ADVICE, TASK_SPECS, task_evaluation_config
 
 if TYPE_CHECKING:
     from tfm.pipeline.cluster.translation import ClusterTranslator
@@ -136,20 +136,20 @@ def evaluate_files(
 
             warn_of_unseen_labels(loaded, segments.references, reporter)
         requested = model is not None or "metrics" in config.model_fields_set
-        found = assess_with_model(segments, suited, loaded, requested, seed=seed, reporter=reporter)
+        found = evaluate_with_model(segments, suited, loaded, requested, seed=seed, reporter=reporter)
         if decoding.replace_unknown and hypotheses is None:
             found = found.mark_replaced_words()
         return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
-    suited = task_evaluation_config(task_of(members[0]), config) if members else config
+    suited = task_evaluation_config(trained_task(members[0]), config) if members else config
     if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
         raise RecipeError(
             "evaluation.lowercase has no effect on accuracy, macro_f1 and entity_f1, which respect case. Remove it"
         )
     looker = evaluated_model_of_files(members, hypotheses)
     if out is None:
-        return report_scores(score_files(None), reporter, looker)
+        return show_unpublished_scores(score_files(None), reporter, looker)
     inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
     inputs |= metric_inputs(config)
@@ -174,7 +174,7 @@ def _translate_lines(
     """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
     from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
 
-    if not ABILITIES[loaded.config.task].gives_hypotheses:
+    if not TASK_SPECS[loaded.config.task].gives_hypotheses:
         how = "remove --source, and the model says how probable it finds the text in --reference"
         raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
     starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))

@@ -9,14 +9,14 @@ from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
-from tfm.pipeline.artifacts.compatibility import task_of
+from tfm.pipeline.artifacts.compatibility import trained_task
 from tfm.pipeline.config import Device, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.published_scores import publish_scores, report_scores
+from tfm.pipeline.reports.published_scores import publish_scores, show_unpublished_scores
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.ledger import read_evaluated_model
-from tfm.pipeline.tasks.abilities import ABILITIES, CAPTIONS_ADVICE
+from tfm.pipeline.tasks.abilities import CAPTIONS_ADVICE, TASK_SPECS
 
 
 def evaluate_texts(
@@ -50,12 +50,12 @@ def evaluate_texts(
             effect on its scores.
     """
     made = open_artifact(model, "train")
-    task = task_of(made)
-    if ABILITIES[task].gives_hypotheses:
+    task = trained_task(made)
+    if TASK_SPECS[task].gives_hypotheses:
         if IMAGES_FILE in made.files:
             raise DataError(f"reads images, not text: {CAPTIONS_ADVICE}", file=model)
         raise RecipeError(f"{model} was trained for {task}: give --source FILE as well, or --hypotheses FILE")
-    used = {"stride"} if ABILITIES[task].generates else set()
+    used = {"stride"} if TASK_SPECS[task].generates else set()
     for name in sorted(config.model_fields_set - used):
         if getattr(config, name) != EvaluationConfig.model_fields[name].default:
             raise RecipeError(f"evaluation.{name} has no effect on the scores of a {task} model. Remove it")
@@ -80,7 +80,7 @@ def evaluate_texts(
 
     looker = read_evaluated_model(made.path, made.fingerprint, "files")
     if out is None:
-        return report_scores(score_texts_of_files(None), reporter, looker)
+        return show_unpublished_scores(score_texts_of_files(None), reporter, looker)
     inputs = {"model": made.as_input(), **{f"text {name}": Input.from_file(file) for name, file in names.items()}}
     resolved: dict[str, Any] = {"evaluation": {"stride": config.stride}}
     resolved["texts"] = list(names)  # in their order, as the first is the main one

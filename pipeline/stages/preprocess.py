@@ -39,14 +39,14 @@ from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.cluster.encoding import ClusterEncoder
-from tfm.pipeline.cluster.session import connect
+from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.dataset_report import (
     MAX_CHARACTERS_SHOWN,
     CorpusCount,
     SplitCount,
     describe_batches,
-    make_report,
+    make_dataset_report,
     report_tables,
 )
 from tfm.pipeline.runtime.progress import Bar, Reporter
@@ -130,7 +130,7 @@ def preprocess(
         if cluster is not None:
             if data.images is not None:
                 raise RecipeError("--cluster has no effect on images, which this process decodes. Remove it")
-            session = files.enter_context(connect(cluster, stage_plan))
+            session = files.enter_context(connect_to_cluster(cluster, stage_plan))
             vocab_sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
             encoder = ClusterEncoder(session, stage_plan.inputs["tokenizer"], vocab_sizes)
         total = None if None in sizes else sum(size or 0 for size in sizes)
@@ -162,7 +162,7 @@ def preprocess(
         if data.images is not None:
             of_training = load_images(draft.folder / "train" / IMAGES_FOLDER)
             ImageTransform(of_training.shape, of_training.statistics).write(draft.folder / TOKENIZER_FOLDER)
-        report = make_report(counts, budget=data.batch_tokens, seed=data.split_seed)
+        report = make_dataset_report(counts, batch_tokens=data.batch_tokens, seed=data.split_seed)
         if data.images is not None:  # how many tokens an image is depends on the model, and so do batches
             del report["batches"]
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"

@@ -12,7 +12,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
-from tfm.pipeline.artifacts.corpus_inputs import SYNTHESIZE_STAGE, corpus_inputs, corpus_settings
+from tfm.pipeline.artifacts.corpus_inputs import SYNTHESIZE_STAGE, corpus_inputs, text_changing_settings
 from tfm.pipeline.cluster.chunk_store import open_chunk_store
 from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.config import Device
@@ -23,8 +23,8 @@ from tfm.pipeline.runtime.worker_process import can_fork
 from tfm.pipeline.synthesis.config import SynthesisConfig
 from tfm.pipeline.synthesis.held_out import HeldOutTexts, read_held_out_texts
 from tfm.pipeline.synthesis.output import write_pairs
-from tfm.pipeline.synthesis.pairs import SyntheticPair, drop_low_scores, score_limit, synthesize_pairs
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.synthesis.pairs import SyntheticPair, drop_low_scores, min_kept_score, synthesize_pairs
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 if TYPE_CHECKING:
     from tfm.pipeline.cluster.session import ClusterSession
@@ -54,7 +54,7 @@ def plan_synthesis(config: SynthesisConfig, model: Path, out: Path) -> Plan:
     inputs |= corpus_inputs({"text": [config.text]}, online=False)
     for file in config.tests:
         inputs[f"tests: {file}"] = _file_input(Path(file))
-    settings: dict[str, JSON] = {"synthesis": config.as_json(), "text": corpus_settings(config.text)}  # type: ignore[dict-item]
+    settings: dict[str, JSON] = {"synthesis": config.as_json(), "text": text_changing_settings(config.text)}  # type: ignore[dict-item]
     return Plan(SYNTHESIZE_STAGE, out, settings, inputs, seed=None)
 
 
@@ -93,7 +93,7 @@ def synthesize(
         return
     models = [each for name, each in plan.inputs.items() if name.split()[0] == "model"]
     held_out = read_held_out_texts(models, [Path(file) for file in config.tests])
-    _check_text(config.text, plan, held_out)
+    _check_text_not_held_out(config.text, plan, held_out)
     for folder in held_out.missing:
         reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")
     with publish(plan, command=command) as draft, ExitStack() as stack:
@@ -102,7 +102,7 @@ def synthesize(
         limit = config.min_score
         if config.percentile is not None:
             scores = [pair.score for pair in found.iterate_pairs("translating") if pair.dropped is None]
-            limit = draft.figures["limit"] = score_limit(np.array(scores), config.percentile)
+            limit = draft.figures["limit"] = min_kept_score(np.array(scores), config.percentile)
         label = "translating" if config.percentile is None else "writing"
         text = write_pairs(drop_low_scores(found.iterate_pairs(label), limit), draft.folder)
         if not text.pairs:
@@ -141,7 +141,7 @@ class _Synthesis:
         Raises:
             DataError: the models do not translate text.
         """
-        from tfm.pipeline.cluster.session import connect
+        from tfm.pipeline.cluster.session import connect_to_cluster
         from tfm.pipeline.cluster.translation import ClusterTranslator, load_models
         from tfm.pipeline.decoding.workers import keep_freed_memory
 
@@ -149,12 +149,12 @@ class _Synthesis:
         folders = tuple(str(Path(each.path or "").absolute()) for each in models)
         loaded = load_models(folders, tuple(each.fingerprint for each in models), self._device)
         loaded.check_reads_text("give a model that translates")
-        if not ABILITIES[loaded.config.task].translates:
+        if not TASK_SPECS[loaded.config.task].translates:
             raise DataError(f"was trained for {loaded.config.task}: give a model that translates", file=loaded.folder)
         loaded.for_languages(self._config.to, self._config.source_language)
         session: ClusterSession | LocalSession
         if address is not None:
-            session = stack.enter_context(connect(address, self._plan))
+            session = stack.enter_context(connect_to_cluster(address, self._plan))
         else:
             store = stack.enter_context(open_chunk_store(self._plan))
             session = LocalSession(_num_workers(loaded, workers), store, keep_freed_memory)
@@ -162,7 +162,7 @@ class _Synthesis:
 
     def iterate_pairs(self, label: str) -> Iterator[SyntheticPair]:
         """Yield the pairs in the order of the lines, those that are dropped too. label: of the progress bar."""
-        assert self._translator is not None  # after `connect`
+        assert self._translator is not None  # after `connect_to_cluster`
         config, translator = self._config, self._translator
         with self._reporter.bar(label, None, "lines") as bar:
 
@@ -183,7 +183,7 @@ def _num_workers(loaded: "LoadedModel", asked: int | None) -> int:
     return torch.get_num_threads() if asked is None else asked
 
 
-def _check_text(text: CorpusConfig, plan: Plan, held_out: HeldOutTexts) -> None:
+def _check_text_not_held_out(text: CorpusConfig, plan: Plan, held_out: HeldOutTexts) -> None:
     """Raise DataError where a file of the text is a validation or test set of the models."""
     for label, each in plan.inputs.items():
         if label.startswith("text: ") and (name := held_out.files.get(each.fingerprint)) is not None:

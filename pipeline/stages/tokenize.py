@@ -15,7 +15,7 @@ from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenize
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
-from tfm.pipeline.artifacts.corpus_inputs import corpus_settings
+from tfm.pipeline.artifacts.corpus_inputs import text_changing_settings
 from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.errors import RecipeError
@@ -26,7 +26,7 @@ from tfm.pipeline.reports.tokenizer_report import (
     Trainer,
     measure_tokenizers,
     show_statistics,
-    show_trainers,
+    show_trainer_figures,
     tokenizer_statistics,
 )
 from tfm.pipeline.runtime.progress import Reporter, run_with_elapsed_time
@@ -63,7 +63,7 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: 
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
     settings: dict[str, JSON] = {
-        name: [corpus_settings(corpus) for corpus in corpora] for name, corpora in used.items()
+        name: [text_changing_settings(corpus) for corpus in corpora] for name, corpora in used.items()
     }
     if config.is_taken_as_is and data.target_languages:  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
@@ -127,7 +127,7 @@ def tokenize(
             # a source says which of them it is to be translated into
             tokenizers[side] = tokenizers[side].with_languages(*data.target_languages)
         tokenizers[side] = _add_tags(tokenizers[side], data.tags)
-        draft.figures.update(show_trainers(trainers, reporter))
+        draft.figures.update(show_trainer_figures(trainers, reporter))
         measures = measure_tokenizers(tokenizers, _corpus_texts(splits.valid, data, config.shared), reporter)
         check_clean_unchanged(clean, stage_plan.inputs)
         _write_tokenizers(draft, tokenizers, measures, ", ".join(map(describe_corpus, splits.valid)), reporter)
@@ -169,7 +169,7 @@ def tokenize_files(
             {} if taken else _make_trainers(config, _trained_sides(config)),
         )
         tokenizers = taken or _train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
-        draft.figures.update(show_trainers(trainers, reporter))
+        draft.figures.update(show_trainer_figures(trainers, reporter))
         where = f"every {HELD_OUT_INTERVAL}th line"
         measures = measure_tokenizers(tokenizers, _text_lines(files, held_out=None if taken else True), reporter)
         if taken:
@@ -208,7 +208,7 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
 
 def _train_tokenizers(
     trainers: Mapping[str, Trainer],
-    taken: Mapping[str, Tokenizer],
+    ready_tokenizers: Mapping[str, Tokenizer],
     corpora: Iterable[Texts],
     min_frequency: int,
     reporter: Reporter,
@@ -224,8 +224,8 @@ def _train_tokenizers(
                 bar.advance(len(batch))
     tokenizers = {}
     for side, trainer in trainers.items():
-        if side in taken:
-            tokenizers[side] = taken[side]
+        if side in ready_tokenizers:
+            tokenizers[side] = ready_tokenizers[side]
             continue
         with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
             tokenizers[side] = run_with_elapsed_time(trainer.learn, bar)
@@ -290,16 +290,16 @@ def _write_tokenizers(
     draft: Draft,
     tokenizers: Mapping[str, Tokenizer],
     measures: Mapping[str, SideStatistics],
-    where: str,
+    held_out_description: str,
     reporter: Reporter,
 ) -> None:
     """Write the files, keep the figures, print the tables."""
     every = list(tokenizers.values())
     save_pair(every[0], every[-1], draft.folder)
-    draft.figures["held_out"] = where
+    draft.figures["held_out"] = held_out_description
     for side, tokenizer in tokenizers.items():
         draft.figures[side] = tokenizer_statistics(tokenizer, measures[side])
-    show_statistics(tokenizers, measures, where, reporter)
+    show_statistics(tokenizers, measures, held_out_description, reporter)
 
 
 def _text_lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:

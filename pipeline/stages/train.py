@@ -13,7 +13,7 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.model_io.pretrained_vectors import VECTOR_KEYS, vector_inputs
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training.early_stopping import ValidationCallback
 from tfm.pipeline.training.init_from import (
     check_adapter_fits,
@@ -38,7 +38,7 @@ KEYS_UNUSED_IN_VALIDATION = (
 
 NEWER_MODEL_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")
 """Keys of [model] that models of an earlier time lack, which are made as by the defaults."""
-METRIC_SETTINGS: Mapping[str, tuple[str, ...]] = {
+EVALUATION_KEYS_BY_METRIC: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("bleu", "bleu_paper"), ("bleu_tokenize", "lowercase")),
     **dict.fromkeys(("chrf", "chrf++", "exact_match", "cer", "per"), ("lowercase",)),
     **dict.fromkeys(("rouge1", "rouge2", "rougeL", "rougeLsum"), ("rouge_tokenize", "rouge_stemmer")),
@@ -92,7 +92,7 @@ def plan_model(
     }
     if pretrained is not None and keeps_image_statistics(pretrained, data, config.image_statistics):
         parts["image_statistics"] = config.image_statistics
-    abilities = ABILITIES[model.task]
+    abilities = TASK_SPECS[model.task]
     metrics = config.select_validation_scores(labels=abilities.labels is not None)
     if metrics and abilities.translates:
         parts["decoding"] = _validation_decoding(config, decoding)
@@ -120,7 +120,7 @@ def _keys_without_effect(model: ModelConfig) -> set[str]:
     later keys at their default, so that models of the time before them stay fresh.
     """
     later = {name for name in NEWER_MODEL_KEYS if getattr(model, name) == ModelConfig.model_fields[name].default}
-    return later | set(VECTOR_KEYS.values()) | (set() if ABILITIES[model.task].hides_spans else {"span_corruption"})
+    return later | set(VECTOR_KEYS.values()) | (set() if TASK_SPECS[model.task].hides_spans else {"span_corruption"})
 
 
 def _validation_decoding(config: TrainingConfig, decoding: DecodingConfig) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _validation_score_settings(
 
     Models of that time thus stay fresh, and a tokenizer that "auto" finds is as good as its name.
     """
-    used = {key for name in metrics for key in METRIC_SETTINGS.get(name, ())}
+    used = {key for name in metrics for key in EVALUATION_KEYS_BY_METRIC.get(name, ())}
     parts = evaluation.model_dump(mode="json", include=used)
     if parts.get("bleu_tokenize") == "auto":
         from tfm.data.dataset.directions import read_directions, rows_by_direction
@@ -170,7 +170,7 @@ def train(
     evaluation: EvaluationConfig,
     command: Sequence[str],
     reporter: Reporter,
-    heard: ValidationCallback = lambda validation, is_last: None,
+    on_validation: ValidationCallback = lambda validation, is_last: None,
 ) -> None:
     """Train a model on a dataset; the work in progress lies in `out`/training, the model in `out`/model.
 
@@ -187,7 +187,7 @@ def train(
         evaluation: the [evaluation] part.
         command: the command line, for the manifest.
         reporter: receives messages.
-        heard: called with the figures of each validation.
+        on_validation: called with the figures of each validation.
 
     Raises:
         Stopped: SIGTERM or Ctrl-C, after all is saved.
@@ -205,5 +205,13 @@ def train(
     from tfm.pipeline.training.session import train_and_publish
 
     train_and_publish(
-        stage_plan, config, model, decoding, evaluation, dataset, command=command, reporter=talk, heard=heard
+        stage_plan,
+        config,
+        model,
+        decoding,
+        evaluation,
+        dataset,
+        command=command,
+        reporter=talk,
+        on_validation=on_validation,
     )

@@ -16,7 +16,7 @@ from tfm.data.errors import escape_control_characters
 from tfm.data.images.row_images import RowImages
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish, read_artifact
-from tfm.pipeline.artifacts.compatibility import check_tokenizer
+from tfm.pipeline.artifacts.compatibility import check_same_tokenizer
 from tfm.pipeline.cluster.translation import Languages, cluster_translator, select_languages
 from tfm.pipeline.config import DecodingConfig, Device, EvalSplit
 from tfm.pipeline.inference.image_files import decode_images
@@ -30,7 +30,7 @@ from tfm.pipeline.inference.translation_records import (
     write_translations,
 )
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import scored_splits
+from tfm.pipeline.scoring.aligned_files import select_splits_to_score
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -57,7 +57,7 @@ def plan_tests(
         DataError: the model has another tokenizer.
     """
     network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
-    check_tokenizer(network, data)
+    check_same_tokenizer(network, data)
     made = _make_plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
     return made if scored == "tests" else replace(made, config={**made.config, "split": scored})
 
@@ -146,7 +146,7 @@ def translate_tests(
             loaded.check_reads_text("translate them without --cluster")
             remote = stack.enter_context(cluster_translator(cluster, plan, [plan.inputs["model"]], config, device))
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=plan.inputs["dataset"])
-        for name, split in scored_splits(data, scored).items():
+        for name, split in select_splits_to_score(data, scored).items():
             sources, references = split.texts()
             for number, column in enumerate((references, *split.further_references()), 1):
                 with open(

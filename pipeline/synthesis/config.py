@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.config import STRICT_CONFIG, DecodingConfig, as_tuple
 
-FILLER = "␢"
+DEFAULT_HIDDEN_WORD = "␢"
 """The word that stands for a hidden one, if a recipe does not say another: a sign for a blank, which no text has."""
 
 
@@ -19,14 +19,14 @@ class NoiseConfig(BaseModel):
     delete: float = Field(0.1, ge=0, lt=1, description="probability that a word is left out")
     fill: float = Field(0.1, ge=0, lt=1, description="probability that a filler replaces a word")
     window: int = Field(3, ge=0, le=100, description="how many places a word may move; 0: none")
-    filler: str = Field(FILLER, description="the word in place of one that is hidden")
+    filler: str = Field(DEFAULT_HIDDEN_WORD, description="the word in place of one that is hidden")
     seed: int = Field(1, ge=0, lt=2**32, description="seed of every draw")
 
     @model_validator(mode="after")
     def _check_values(self) -> "NoiseConfig":
         if len(self.filler.split()) != 1 or self.filler != self.filler.strip():
             raise ValueError(f"filler ({self.filler!r}) must be one word, without white space")
-        if not self.fill and self.filler != FILLER:
+        if not self.fill and self.filler != DEFAULT_HIDDEN_WORD:
             raise ValueError("filler has no effect with fill = 0: remove it")
         if not (self.delete or self.fill or self.window):
             raise ValueError("noise that hides, leaves out and moves no word is none: remove it")

@@ -74,7 +74,7 @@ def synthesize_pairs(
     next(found, None)  # at its end it warns of what the model could not read
 
 
-def score_limit(scores: NDArray[np.float64], percentile: float) -> float:
+def min_kept_score(scores: NDArray[np.float64], percentile: float) -> float:
     """The lowest score that stays if this share of all, in percent, is dropped, the worst first.
 
     Args:

@@ -91,7 +91,7 @@ class TaskSpec:
 
 _LABEL_METRICS: tuple[EvaluationMetric, ...] = ("accuracy", "macro_f1", "exact_match")
 
-ABILITIES: Mapping[str, TaskSpec] = {
+TASK_SPECS: Mapping[str, TaskSpec] = {
     "translation": TaskSpec(
         reads="source",
         figures=("bleu", "exact_match"),
@@ -145,19 +145,19 @@ ABILITIES: Mapping[str, TaskSpec] = {
 
 def select_tasks(can: Callable[[TaskSpec], object]) -> tuple[str, ...]:
     """The names of the tasks that can do something, in the order of the table."""
-    return tuple(name for name, abilities in ABILITIES.items() if can(abilities))
+    return tuple(name for name, abilities in TASK_SPECS.items() if can(abilities))
 
 
-def task_evaluation_config(task: str, asked: EvaluationConfig) -> EvaluationConfig:
+def task_evaluation_config(task: str, requested: EvaluationConfig) -> EvaluationConfig:
     """Return the evaluation of a model of this task, from the one that was asked for; the same for a task that is not
     known.
 
     A task that labels has the metrics for labels, where none were asked for; and a classifier's label is a whole line.
     """
     changes: dict[str, Any] = {}
-    abilities = ABILITIES.get(task)
-    if abilities is not None and abilities.labels == "label" and asked.labels == "auto":
+    abilities = TASK_SPECS.get(task)
+    if abilities is not None and abilities.labels == "label" and requested.labels == "auto":
         changes["labels"] = "line"
-    if abilities is not None and abilities.metrics is not None and "metrics" not in asked.model_fields_set:
+    if abilities is not None and abilities.metrics is not None and "metrics" not in requested.model_fields_set:
         changes["metrics"] = abilities.metrics
-    return asked.model_copy(update=changes)
+    return requested.model_copy(update=changes)

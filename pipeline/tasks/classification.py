@@ -10,9 +10,9 @@ from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import (
-    Counts,
+    EvaluationSums,
     Labels,
-    Loss,
+    LossSums,
     PairTask,
     TaskContext,
     best_labels,
@@ -35,12 +35,12 @@ class Classification(PairTask):
         """The task as a recipe has it."""
         return cls(make_criterion(context.config), context.image_tokens)
 
-    def loss(self, model: Any, batch: PairBatch) -> Loss:
+    def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """Return the loss of the labels, summed."""
         labels = _label_tensor(batch)
         return self.criterion.loss(model.output, lambda: Predictions(_hidden_states(model, batch), labels, len(labels)))
 
-    def evaluate(self, model: Any, batch: PairBatch) -> Counts:
+    def evaluate(self, model: Any, batch: PairBatch) -> EvaluationSums:
         """-log p and accuracy of the labels."""
         return count_correct_labels(model.output(_hidden_states(model, batch)), _label_tensor(batch))
 

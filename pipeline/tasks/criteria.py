@@ -9,7 +9,7 @@ from torch import Tensor
 from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.pipeline.tasks.losses import output_loss
 from tfm.pipeline.tasks.r_drop import two_pass_loss
-from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.training_config import TrainingConfig
 
 
@@ -33,7 +33,7 @@ PredictFunction = Callable[[], Predictions]
 class Criterion(Protocol):
     """Loss of predictions, summed, by an output layer."""
 
-    def loss(self, output: OutputLayer, predict: PredictFunction) -> Loss: ...
+    def loss(self, output: OutputLayer, predict: PredictFunction) -> LossSums: ...
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class CrossEntropy:
 
     smoothing: float
 
-    def loss(self, output: OutputLayer, predict: PredictFunction) -> Loss:
+    def loss(self, output: OutputLayer, predict: PredictFunction) -> LossSums:
         """Return the cross-entropy, summed over predictions."""
         found = predict()
         total, nll = output_loss(output, found.hidden, found.targets, smoothing=self.smoothing, row_mask=found.row_mask)
-        return Loss(total, nll, found.count)
+        return LossSums(total, nll, found.count)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class RDrop:
     smoothing: float
     alpha: float
 
-    def loss(self, output: OutputLayer, predict: PredictFunction) -> Loss:
+    def loss(self, output: OutputLayer, predict: PredictFunction) -> LossSums:
         """Return the loss, summed over predictions, each of which counts once; -log p is the mean of both passes."""
         first, second = predict(), predict()
         total, nll = two_pass_loss(
@@ -72,7 +72,7 @@ class RDrop:
             alpha=self.alpha,
             counts=first.row_mask,
         )
-        return Loss(total, nll, first.count)
+        return LossSums(total, nll, first.count)
 
 
 def make_criterion(config: TrainingConfig) -> Criterion:

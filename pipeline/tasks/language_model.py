@@ -18,7 +18,7 @@ from tfm.data.errors import DataError, format_count
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext
+from tfm.pipeline.tasks.task import EvaluationSums, LossSums, PairTask, Rows, TaskContext
 from tfm.pipeline.tasks.translation import count_correct_tokens, flat_rows, real_row_mask
 
 _WINDOW_RNG_STREAM = 3
@@ -42,7 +42,7 @@ class LanguageModel(PairTask):
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return make_text_batch(split.target, rows)
 
-    def loss(self, model: Any, batch: TextBatch) -> Loss:
+    def loss(self, model: Any, batch: TextBatch) -> LossSums:
         """Return the loss of the tokens, summed."""
         layout: AnyLayout = Layout.from_lengths(batch.lengths, batch.tokens_in.device)
         if self.flat_rows is not None:
@@ -50,7 +50,7 @@ class LanguageModel(PairTask):
             layout = FlatLayout(batch.lengths, device, self.flat_rows)
         return self.criterion.loss(model.output, lambda: self._predictions(model, batch, layout))
 
-    def evaluate(self, model: Any, batch: TextBatch) -> Counts:
+    def evaluate(self, model: Any, batch: TextBatch) -> EvaluationSums:
         """-log p and accuracy of the tokens, without smoothing."""
         layout = Layout.from_lengths(batch.lengths, batch.tokens_in.device)
         return count_correct_tokens(model.output(model.hidden_states(batch.tokens_in, layout)), batch.tokens_out)

@@ -24,7 +24,7 @@ from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax
 from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, pad_rows
 
 CHUNK_ROWS = 512
-BLOCK_ROWS = 64
+CPU_CACHE_LOGIT_ROWS = 64
 """Rows whose logits stay in a CPU's cache between two operations."""
 GPU_CHUNK_LOGITS = 1 << 26
 """Logits of a chunk on a GPU, which has memory, and to which every operation, and every sum of gradients, is dear."""
@@ -85,12 +85,12 @@ def _logit_gradients_by_blocks(logits: Tensor, targets: Tensor, smoothing: float
     """Do as `_logit_gradients`, a few rows at a time."""
     target_probs, memory = logits.new_empty(len(logits), 1, dtype=dtype), None
     if logits.dtype != dtype:
-        memory = logits.new_empty(BLOCK_ROWS, logits.shape[1], dtype=dtype)
-    for first in range(0, len(logits), BLOCK_ROWS):
-        low, wanted = logits[first : first + BLOCK_ROWS], targets[first : first + BLOCK_ROWS, None]
+        memory = logits.new_empty(CPU_CACHE_LOGIT_ROWS, logits.shape[1], dtype=dtype)
+    for first in range(0, len(logits), CPU_CACHE_LOGIT_ROWS):
+        low, wanted = logits[first : first + CPU_CACHE_LOGIT_ROWS], targets[first : first + CPU_CACHE_LOGIT_ROWS, None]
         z = low if memory is None else memory[: len(low)].copy_(low)
         p = torch.softmax(z, -1, out=z)
-        target_probs[first : first + BLOCK_ROWS] = p.gather(1, wanted)
+        target_probs[first : first + CPU_CACHE_LOGIT_ROWS] = p.gather(1, wanted)
         if smoothing:
             p.sub_(smoothing / logits.shape[1])
         p.scatter_(1, wanted, 0.0)
@@ -137,7 +137,7 @@ def output_loss(
         smoothing: eps.
         row_mask: (N,), 1 where a row counts, 0 where it is filler; None where all count.
     """
-    return LOSSES[type(output)](output, hidden, targets, smoothing, row_mask)
+    return LOSS_BY_OUTPUT_LAYER[type(output)](output, hidden, targets, smoothing, row_mask)
 
 
 def logits_factors(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -186,7 +186,7 @@ def _adaptive_loss(
     return total, nll
 
 
-LOSSES: dict[type[nn.Module], Callable[..., tuple[Tensor, Tensor]]] = {
+LOSS_BY_OUTPUT_LAYER: dict[type[nn.Module], Callable[..., tuple[Tensor, Tensor]]] = {
     Linear: _linear_loss,
     AdaptiveSoftmax: _adaptive_loss,
 }

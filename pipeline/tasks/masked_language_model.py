@@ -24,7 +24,7 @@ from tfm.data.batching.example_keys import (
 from tfm.data.dataset.split import Split
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, TaskContext, sum_counts
+from tfm.pipeline.tasks.task import EVALUATION_DRAWS, EvaluationSums, LossSums, PairTask, TaskContext, sum_counts
 from tfm.pipeline.tasks.translation import count_correct_tokens
 from tfm.tokenizer.sampled import Keys
 from tfm.tokenizer.special import PAD_ID, SPECIAL_TOKENS
@@ -56,7 +56,7 @@ class MaskedLanguageModel(PairTask):
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
         return split.source_lengths + 1, split.source_lengths + 1
 
-    def loss(self, model: Any, batch: PairBatch) -> Loss:
+    def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """The sum over the chosen tokens, which follow from (seed, step, row)."""
         keys = example_rng_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
         chosen = draw_masked_positions(batch.source_lengths.numpy(), keys)
@@ -67,7 +67,7 @@ class MaskedLanguageModel(PairTask):
 
         return self.criterion.loss(model.output, predict)
 
-    def evaluate(self, model: Any, batch: PairBatch) -> Counts:
+    def evaluate(self, model: Any, batch: PairBatch) -> EvaluationSums:
         """-log p and accuracy of all tokens; which of them are hidden together follows from their text."""
         lengths = batch.source_lengths.numpy()
         keys = text_rng_keys(batch.source.cpu().numpy(), lengths)
@@ -81,7 +81,7 @@ class MaskedLanguageModel(PairTask):
         )
 
 
-def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> Counts:
+def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> EvaluationSums:
     hidden, wanted = _masked_predictions(model, batch, chosen, keys)
     return count_correct_tokens(model.output(hidden), wanted)
 

@@ -22,6 +22,6 @@ TASKS: dict[str, Callable[[TaskContext], Task]] = {
 }
 
 
-def task_of(context: TaskContext) -> Task:
+def make_task(context: TaskContext) -> Task:
     """The task that a model learns."""
     return TASKS[context.model.task](context)

@@ -25,7 +25,7 @@ from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
 from tfm.pipeline.tasks.criteria import Criterion, make_criterion
-from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss, PairTask, Rows, TaskContext, sum_counts
+from tfm.pipeline.tasks.task import EVALUATION_DRAWS, EvaluationSums, LossSums, PairTask, Rows, TaskContext, sum_counts
 from tfm.pipeline.tasks.translation import Translation, flat_rows
 from tfm.tokenizer.sampled import Keys, hash_numbers
 from tfm.tokenizer.special import BOS_ID
@@ -64,22 +64,22 @@ class SpanCorruption(PairTask):
         return cls(context.model.span_corruption, context.target.sentinels, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
-        hidden, spans = num_noise_tokens(split.target_lengths, self.spans)
+        hidden, spans = num_noise_tokens_and_spans(split.target_lengths, self.spans)
         return split.target_lengths - hidden + spans + 1, hidden + spans + 1
 
     def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of hidden tokens of each text."""
-        return num_noise_tokens(split.target_lengths, self.spans)[0]
+        return num_noise_tokens_and_spans(split.target_lengths, self.spans)[0]
 
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return make_text_batch(split.target, rows)
 
-    def loss(self, model: Any, batch: TextBatch) -> Loss:
+    def loss(self, model: Any, batch: TextBatch) -> LossSums:
         """Return the loss of the targets, summed; the hidden spans of a text follow from (seed, step, row)."""
         keys = example_rng_keys(model.dropout_rng.update_key, batch.rows, batch.repeats)
         return self.writing.loss(model, self.corrupt(batch, keys))
 
-    def evaluate(self, model: Any, batch: TextBatch) -> Counts:
+    def evaluate(self, model: Any, batch: TextBatch) -> EvaluationSums:
         """-log p and accuracy of the targets of several draws, each of which follows from the text and its number."""
         keys = text_rng_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
         draws = (hash_numbers(keys, np.array([number])) for number in range(self.num_draws))
@@ -116,7 +116,7 @@ class SpanCorruption(PairTask):
         return PairBatch(source_ids, source_lengths, target_in, target_out, target_lengths, batch.rows)
 
 
-def num_noise_tokens(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints, Ints]:
+def num_noise_tokens_and_spans(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints, Ints]:
     """Return the number of hidden tokens of texts of these lengths (rows,), end tokens not counted, and the number of
     spans.
 
@@ -129,7 +129,7 @@ def num_noise_tokens(lengths: Ints, config: SpanCorruptionConfig) -> tuple[Ints,
 
 def num_spans(length: int, config: SpanCorruptionConfig) -> int:
     """Return the number of spans of the hidden tokens of a text of this length, its end token not counted."""
-    return int(num_noise_tokens(np.array([length]), config)[1][0])
+    return int(num_noise_tokens_and_spans(np.array([length]), config)[1][0])
 
 
 def split_into_source_and_target(
@@ -146,7 +146,7 @@ def split_into_source_and_target(
         The places of all sources end to end, those of all targets, and the lengths of each source and of each target
         (B,).
     """
-    hidden, spans = num_noise_tokens(lengths - 1, config)
+    hidden, spans = num_noise_tokens_and_spans(lengths - 1, config)
     # gaps and spans in turn, gap first and last: these two may be empty, and the last has the end token
     parts = np.repeat(np.arange(len(lengths)), 2 * spans + 1)
     part = np.arange(len(parts)) - np.searchsorted(parts, parts)

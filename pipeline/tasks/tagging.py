@@ -19,9 +19,9 @@ from tfm.model.config import ModelConfig
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import (
-    Counts,
+    EvaluationSums,
     Labels,
-    Loss,
+    LossSums,
     PairTask,
     TaskContext,
     best_label,
@@ -30,7 +30,7 @@ from tfm.pipeline.tasks.task import (
 )
 from tfm.tokenizer.special import EOS_ID
 
-REMAKE_ADVICE = 'make tokenizer and dataset again, with model.task = "tagging" in the recipe'
+REMAKE_FOR_TAGGING_ADVICE = 'make tokenizer and dataset again, with model.task = "tagging" in the recipe'
 
 
 class Tagging(PairTask):
@@ -55,14 +55,14 @@ class Tagging(PairTask):
         """The task as a recipe has it."""
         return cls(make_criterion(context.config), context.source.begins_word)
 
-    def loss(self, model: Any, batch: PairBatch) -> Loss:
+    def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """Return the loss of the tags, summed."""
         tags = _tag_tensor(batch)
         return self.criterion.loss(
             model.output, lambda: Predictions(self._hidden_states(model, batch), tags, len(tags))
         )
 
-    def evaluate(self, model: Any, batch: PairBatch) -> Counts:
+    def evaluate(self, model: Any, batch: PairBatch) -> EvaluationSums:
         """-log p and accuracy of the tags: a share of words."""
         return count_correct_labels(model.output(self._hidden_states(model, batch)), _tag_tensor(batch))
 
@@ -97,7 +97,7 @@ class Tagging(PairTask):
                 raise DataError(
                     f"{len(wrong)} {name} {have} not a tag for each word (the first: row {row}, {sizes}): tags stand "
                     "between spaces as the words do; "
-                    + ("mend these lines" if split.words is not None else REMAKE_ADVICE)
+                    + ("mend these lines" if split.words is not None else REMAKE_FOR_TAGGING_ADVICE)
                 )
         check_known_labels(data.valid)
 

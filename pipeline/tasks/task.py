@@ -31,7 +31,7 @@ EVALUATION_DRAWS = 7
 
 
 @dataclass(frozen=True)
-class Loss:
+class LossSums:
     """Sums over the predictions of a batch: the objective (differentiable), -log p, and their number."""
 
     sum: Tensor
@@ -40,7 +40,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Counts:
+class EvaluationSums:
     """Sums over the predictions of validation: -log p, the number of right predictions, and their number.
 
     unknown: labels beside those, of which training has none: they have no probability, and what is given is wrong.
@@ -51,8 +51,8 @@ class Counts:
     count: int
     unknown: int = 0
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
+    def __add__(self, other: "EvaluationSums") -> "EvaluationSums":
+        return EvaluationSums(
             self.nll + other.nll,
             self.correct + other.correct,
             self.count + other.count,
@@ -60,9 +60,9 @@ class Counts:
         )
 
 
-def sum_counts(counts: Sequence[Counts]) -> Counts:
+def sum_counts(counts: Sequence[EvaluationSums]) -> EvaluationSums:
     """The sums of all these, of which there is one at least."""
-    return reduce(Counts.__add__, counts)
+    return reduce(EvaluationSums.__add__, counts)
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ def best_labels(logits: Tensor, count: int) -> list[list[Labels]]:
     return [[Labels([label + len(SPECIAL_TOKENS)], p) for label, p in zip(*each, strict=True)] for each in pairs]
 
 
-def count_correct_labels(logits: Tensor, labels: Tensor) -> Counts:
+def count_correct_labels(logits: Tensor, labels: Tensor) -> EvaluationSums:
     """-log p and accuracy of labels (n,) under logits (n, V), by the labels that would be given."""
     known = (labels != UNK_ID).nonzero().squeeze(1)
     nll = F.cross_entropy(logits[known], labels[known], reduction="sum")
-    return Counts(nll, (best_label(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
+    return EvaluationSums(nll, (best_label(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
 
 
 def check_sources(data: Dataset, task: str) -> None:
@@ -131,7 +131,7 @@ class TaskContext:
 class GuidedLoss(Protocol):
     """A further loss of a network's pass over the pairs of a batch."""
 
-    def add_alignment_loss(self, model: Any, batch: PairBatch, compute: Callable[[], Loss]) -> Loss:
+    def add_alignment_loss(self, model: Any, batch: PairBatch, compute: Callable[[], LossSums]) -> LossSums:
         """Return the loss that `compute` returns, with the further one.
 
         Args:
@@ -165,8 +165,8 @@ class Task(Protocol):
     def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]: ...
     def check_data(self, data: Dataset, model: ModelConfig) -> None: ...
     def prepare_model(self, model: Any, data: Dataset) -> None: ...
-    def loss(self, model: Any, batch: Any) -> Loss: ...
-    def evaluate(self, model: Any, batch: Any) -> Counts: ...
+    def loss(self, model: Any, batch: Any) -> LossSums: ...
+    def evaluate(self, model: Any, batch: Any) -> EvaluationSums: ...
     def largest_batch(self, split: Split, budget: int) -> Rows: ...
     def num_tokens(self, split: Split, rows: Rows) -> int: ...
     def describe_batch(self, split: Split, rows: Rows) -> str: ...

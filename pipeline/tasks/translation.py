@@ -11,9 +11,9 @@ from tfm.data.dataset.split import Dataset
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import Counts, GuidedLoss, Loss, PairTask, TaskContext, check_sources
+from tfm.pipeline.tasks.task import EvaluationSums, GuidedLoss, LossSums, PairTask, TaskContext, check_sources
 
-TOKENS_MULTIPLE = 128
+FLAT_ROWS_MULTIPLE = 128
 
 
 class Translation(PairTask):
@@ -42,17 +42,17 @@ class Translation(PairTask):
         """The task as a recipe has it."""
         return cls(make_criterion(context.config), flat_rows(context), context.image_tokens, context.guide)
 
-    def loss(self, model: Any, batch: PairBatch) -> Loss:
+    def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """Return the loss of the target tokens, summed."""
         if self.flat_rows is not None:
             batch = batch.pad_to(self.flat_rows)
 
-        def compute() -> Loss:
+        def compute() -> LossSums:
             return self.criterion.loss(model.output, lambda: self._predictions(model, batch))
 
         return compute() if self.guide is None else self.guide.add_alignment_loss(model, batch, compute)
 
-    def evaluate(self, model: Any, batch: PairBatch) -> Counts:
+    def evaluate(self, model: Any, batch: PairBatch) -> EvaluationSums:
         """-log p and accuracy of the reference tokens, without smoothing."""
         return count_correct_tokens(model.output(_hidden_states(model, batch)), batch.target_out)
 
@@ -73,7 +73,7 @@ def flat_rows(context: TaskContext) -> int | None:
     return (
         None
         if context.config.layout == "padded"
-        else -(-(context.batch_tokens + 1) // TOKENS_MULTIPLE) * TOKENS_MULTIPLE
+        else -(-(context.batch_tokens + 1) // FLAT_ROWS_MULTIPLE) * FLAT_ROWS_MULTIPLE
     )
 
 
@@ -88,10 +88,10 @@ def real_row_mask(num_rows: int, num_tokens: int, like: Tensor) -> Tensor:
     return (torch.arange(num_rows) < num_tokens).to(like.device, like.dtype, non_blocking=True)
 
 
-def count_correct_tokens(logits: Tensor, targets: Tensor) -> Counts:
+def count_correct_tokens(logits: Tensor, targets: Tensor) -> EvaluationSums:
     """-log p and accuracy of targets (n,) under logits (n, V)."""
     nll = F.cross_entropy(logits, targets, reduction="sum")
-    return Counts(nll, (logits.argmax(-1) == targets).sum(), len(targets))
+    return EvaluationSums(nll, (logits.argmax(-1) == targets).sum(), len(targets))
 
 
 def _hidden_states(model: Any, batch: PairBatch, flat_rows: int | None = None) -> Tensor:

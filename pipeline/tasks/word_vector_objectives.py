@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tfm.data.batching.example_keys import rng_keys_to_uniform
 from tfm.pipeline.tasks.losses import CHUNK_ROWS, linear_cross_entropy
-from tfm.pipeline.tasks.task import EVALUATION_DRAWS, Counts, Loss
+from tfm.pipeline.tasks.task import EVALUATION_DRAWS, EvaluationSums, LossSums
 from tfm.pipeline.tasks.translation import count_correct_tokens
 from tfm.tokenizer.sampled import Keys, hash_numbers
 
@@ -22,13 +22,13 @@ MakeKeys = Callable[[], Keys]
 """Keys that are computed where they are needed: a GPU would have to be waited for."""
 
 
-class Objective(Protocol):
+class WordVectorObjective(Protocol):
     """Loss of the predictions of words. num_draws: the number of random draws that an evaluation sums up."""
 
     has_perplexity: bool
     num_draws: int
 
-    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> LossSums:
         """Return the loss, summed.
 
         Args:
@@ -38,7 +38,7 @@ class Objective(Protocol):
             keys: () -> (n,), the keys of the draws for each prediction.
         """
 
-    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> EvaluationSums:
         """Return the counts of an evaluation.
 
         Args:
@@ -57,7 +57,7 @@ class FullSoftmaxObjective:
     def __init__(self, label_smoothing: float) -> None:
         self.label_smoothing = label_smoothing
 
-    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> LossSums:
         """Return the label-smoothed cross-entropy, summed.
 
         Args:
@@ -70,9 +70,9 @@ class FullSoftmaxObjective:
         total, nll = linear_cross_entropy(
             hidden, output.weight, targets, smoothing=self.label_smoothing, compute_dtype=output.compute_dtype
         )
-        return Loss(total, nll, len(targets))
+        return LossSums(total, nll, len(targets))
 
-    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> EvaluationSums:
         """Return -log p, and how often the target is the likeliest word of all.
 
         Args:
@@ -85,7 +85,7 @@ class FullSoftmaxObjective:
         parts = zip(torch.split(hidden, CHUNK_ROWS), torch.split(targets, CHUNK_ROWS), strict=True)
         found = [count_correct_tokens(model.output(rows), words) for rows, words in parts]
         zero = hidden.new_zeros(())
-        return Counts(
+        return EvaluationSums(
             sum((each.nll for each in found), zero), sum((each.correct for each in found), zero), len(targets)
         )
 
@@ -98,7 +98,7 @@ class NegativeSamplingObjective:
     def __init__(self, negatives: int) -> None:
         self.negatives = negatives
 
-    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Loss:
+    def loss(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> LossSums:
         """Return -log s(v'_o . h) - sum_i log s(-v'_i . h), summed.
 
         Args:
@@ -108,9 +108,9 @@ class NegativeSamplingObjective:
             keys: () -> (n,), the keys of the draws for each prediction.
         """
         total = negative_sampling_losses(*self._noise_scores(model, hidden, targets, keys)).sum()
-        return Loss(total, total.detach(), len(targets))
+        return LossSums(total, total.detach(), len(targets))
 
-    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> Counts:
+    def counts(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> EvaluationSums:
         """Return the loss, and how often the target scores higher than each of its noise words.
 
         Args:
@@ -120,7 +120,7 @@ class NegativeSamplingObjective:
             keys: () -> (n,), the keys of the draws for each prediction.
         """
         true, false = self._noise_scores(model, hidden, targets, keys)
-        return Counts(negative_sampling_losses(true, false).sum(), (true > false.amax(1)).sum(), len(targets))
+        return EvaluationSums(negative_sampling_losses(true, false).sum(), (true > false.amax(1)).sum(), len(targets))
 
     def _noise_scores(self, model: Any, hidden: Tensor, targets: Tensor, keys: MakeKeys) -> tuple[Tensor, Tensor]:
         noise = draw_noise_words(model.frequencies, targets, self.negatives, keys()).to(targets.device)
@@ -129,11 +129,11 @@ class NegativeSamplingObjective:
         return true, torch.einsum("nd,nkd->nk", hidden, F.embedding(noise, weight))
 
 
-def negative_sampling_losses(true: Tensor, false: Tensor) -> Tensor:
+def negative_sampling_losses(target_scores: Tensor, noise_scores: Tensor) -> Tensor:
     """Return the losses (n,) from the scores of the right word (n,) and of its noise words (n, k): Mikolov et al.
     2013b, eq. 4, negated.
     """
-    return -F.logsigmoid(true) - F.logsigmoid(-false).sum(1)
+    return -F.logsigmoid(target_scores) - F.logsigmoid(-noise_scores).sum(1)
 
 
 def draw_noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) -> Tensor:

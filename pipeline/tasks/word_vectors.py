@@ -22,12 +22,12 @@ from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.word_vectors import neighbour_pairs
-from tfm.pipeline.tasks.task import Counts, Loss, PairTask, Rows, TaskContext, sum_counts
+from tfm.pipeline.tasks.task import EvaluationSums, LossSums, PairTask, Rows, TaskContext, sum_counts
 from tfm.pipeline.tasks.word_vector_objectives import (
     FullSoftmaxObjective,
     MakeKeys,
     NegativeSamplingObjective,
-    Objective,
+    WordVectorObjective,
 )
 from tfm.tokenizer.sampled import Keys, hash_numbers
 from tfm.tokenizer.special import SPECIAL_TOKENS
@@ -42,7 +42,7 @@ class WordVectorTask(PairTask):
 
     empty_message = "no text with two known words, and a word is learned from its neighbours"
 
-    def __init__(self, config: WordVectorsConfig, objective: Objective) -> None:
+    def __init__(self, config: WordVectorsConfig, objective: WordVectorObjective) -> None:
         self.config, self.objective = config, objective
         self.has_perplexity = objective.has_perplexity
         # windows that shrink have each width once, and with each of them other noise words
@@ -66,7 +66,7 @@ class WordVectorTask(PairTask):
         found = num_words(split)
         return found * (found > 1)
 
-    def loss(self, model: Any, batch: TextBatch) -> Loss:
+    def loss(self, model: Any, batch: TextBatch) -> LossSums:
         """The objective, summed over predictions; the draws for a text follow from (seed, step, row)."""
         keys, lengths = example_rng_keys(model.dropout_rng.update_key, batch.rows, batch.repeats), batch.lengths.numpy()
         kept = is_word(batch.tokens_out)
@@ -84,7 +84,7 @@ class WordVectorTask(PairTask):
             reach = torch.from_numpy(drawn_reach).to(reach.device, non_blocking=True)
         return self.objective.loss(model, *self._predictions(model, batch, kept, reach, keys))
 
-    def evaluate(self, model: Any, batch: TextBatch) -> Counts:
+    def evaluate(self, model: Any, batch: TextBatch) -> EvaluationSums:
         """Return the objective, and the number of right predictions, of texts read whole.
 
         Windows that shrink have each width once; noise words follow from the text and the number of the pass.

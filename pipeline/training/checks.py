@@ -35,7 +35,7 @@ def check_lora(lora: LoraConfig | None, model: ModelConfig) -> None:
         )
 
 
-def check_sources(image: ImageShape | None, vision: VisionConfig | None, config: TrainingConfig) -> int:
+def num_source_image_tokens(image: ImageShape | None, vision: VisionConfig | None, config: TrainingConfig) -> int:
     """Return the number of tokens that a model makes of an image of a dataset; 1 where both are of texts.
 
     Args:
@@ -105,7 +105,7 @@ def check_one_vocabulary(model: ModelConfig, *, shared: bool) -> None:
     )
 
 
-def check_characters(model: ModelConfig, source: Tokenizer, target: Tokenizer, *, flat: bool) -> None:
+def check_character_tokenizers(model: ModelConfig, source: Tokenizer, target: Tokenizer, *, flat: bool) -> None:
     """Raise RecipeError where a model reads characters and the source is not encoded so, or the other way round.
 
     Args:

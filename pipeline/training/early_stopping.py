@@ -11,7 +11,7 @@ from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.training_config import Metric
 
 
-class FurtherScore(BaseModel):
+class HypothesisScore(BaseModel):
     """A score of the model's hypotheses of the validation split, and its signature."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,7 +32,7 @@ class ValidationMetrics(BaseModel):
     accuracy: float
     bleu: float | None = None
     bleu_signature: str | None = None
-    scores: dict[str, FurtherScore] = Field(default_factory=dict)
+    scores: dict[str, HypothesisScore] = Field(default_factory=dict)
 
     def value(self, metric: str) -> float | None:
         """A figure by its name; None where there is none."""

@@ -31,7 +31,7 @@ from tfm.pipeline.tasks.task import Rows
 ALIGNMENT_BYTES = 64
 MIN_TOKENS_PER_WORKER = 384
 """A share of fewer tokens takes more time than it saves."""
-MAX_MODEL_WIDTH = 512
+MAX_WIDTH_FOR_WORKERS = 512
 """Layers of this width make products that threads share well."""
 HELPER_KILLED_MESSAGE = (
     "training: a process that computed a part of the gradient was killed; if memory ran out, lower data.batch_tokens. "
@@ -69,7 +69,7 @@ def workers_pay_off(model: ModelConfig, threads: int, update_tokens: int) -> boo
     return (
         threads > 1
         and of_enough_tokens
-        and model.width < MAX_MODEL_WIDTH
+        and model.width < MAX_WIDTH_FOR_WORKERS
         and model.architecture not in PREDICTION_RULES
     )
 

@@ -22,8 +22,8 @@ from tfm.pipeline.artifacts.compatibility import (
     both_have_images,
     check_image_shape,
     check_image_size,
-    check_source_tokenizer,
-    check_tokenizer,
+    check_same_source_tokenizer,
+    check_same_tokenizer,
 )
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
@@ -31,9 +31,9 @@ from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.training_config import LoraConfig
 from tfm.tokenizer.growth.extension import is_extension
 
-RECIPE_KEYS = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
+KEYS_NOT_INHERITED = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
 """Keys of [model] that are no shape: they are the recipe's, or have their default."""
-TASK_KEYS = ("block", "pooling", "head_transform", "word_vectors", "span_corruption")
+KEYS_OF_OWN_TASK = ("block", "pooling", "head_transform", "word_vectors", "span_corruption")
 """Keys of which a model of another task tells nothing."""
 
 
@@ -60,10 +60,10 @@ def config_from_pretrained(pretrained: Manifest, model: ModelConfig) -> ModelCon
         raise RecipeError(
             f"{pretrained.path} learned {given.task}: set model.task, to that or to what it is to learn now"
         )
-    own = {*RECIPE_KEYS, *(TASK_KEYS if given.task != model.task else ())}
+    own = {*KEYS_NOT_INHERITED, *(KEYS_OF_OWN_TASK if given.task != model.task else ())}
     if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
         given, own = encoder_config(given), {*own, "decoder", "tie"}
-    may_differ = {*own, *TASK_KEYS, *(() if given.positions == "learned" else ("max_length",))}
+    may_differ = {*own, *KEYS_OF_OWN_TASK, *(() if given.positions == "learned" else ("max_length",))}
     there = dict(flatten_keys(given.model_dump()))
     for key, value in flatten_keys(model.model_dump(exclude_unset=True)):
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
@@ -125,11 +125,11 @@ def check_pretrained_fits(
         return
     try:
         if whole:
-            check_tokenizer(pretrained, dataset)
+            check_same_tokenizer(pretrained, dataset)
         else:
-            check_source_tokenizer(pretrained, dataset)
+            check_same_source_tokenizer(pretrained, dataset)
     except DataError:
-        if not has_extended_vocab(pretrained, dataset, whole=whole):
+        if not has_extended_vocab(pretrained, dataset, both_sides=whole):
             raise
         if given.has_adaptive_tails:
             raise RecipeError(
@@ -163,18 +163,18 @@ def keeps_image_statistics(pretrained: Manifest, dataset: Manifest, setting: str
     return has_images and setting == "model"
 
 
-def has_extended_vocab(pretrained: Manifest, dataset: Manifest, *, whole: bool) -> bool:
+def has_extended_vocab(pretrained: Manifest, dataset: Manifest, *, both_sides: bool) -> bool:
     """Return whether a dataset's tokenizers are those of a model, at least one of them with more pieces.
 
     Args:
         pretrained: the manifest of the model.
         dataset: the manifest of the dataset.
-        whole: whether both sides count; else the source alone.
+        both_sides: whether both sides count; else the source alone.
     """
     before, after = load_tokenizer_pair(pretrained.folder), load_tokenizer_pair(dataset.folder / TOKENIZER_FOLDER)
-    if whole and len({*before}) != len({*after}):
+    if both_sides and len({*before}) != len({*after}):
         return False
-    sides = [*zip(before, after, strict=True)][: 2 if whole else 1]
+    sides = [*zip(before, after, strict=True)][: 2 if both_sides else 1]
     return all(is_extension(new, old) or new.document == old.document for old, new in sides)
 
 

@@ -12,7 +12,7 @@ from tfm.data.errors import DataError, format_share
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import split_adapters
 from tfm.model.word_vectors import embedding_table
-from tfm.pipeline.model_io.loaded_model import LoadedModel, check_shapes_match, load_model, remove_ties
+from tfm.pipeline.model_io.loaded_model import LoadedModel, check_shapes_match, drop_shared_tensors, load_model
 from tfm.pipeline.model_io.pretrained_vectors import read_wanted_vectors, vector_paths
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
@@ -25,7 +25,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 ENCODER_MODULES = ("embedding", "encoder", "encoder_norm")
 
 
-def initialize(state: TrainState, task: Task, context: TaskContext, data: Dataset, reporter: Reporter) -> None:
+def initialize_for_task(state: TrainState, task: Task, context: TaskContext, data: Dataset, reporter: Reporter) -> None:
     """Set the initial weights of a new training that the task or pretrained word vectors give.
 
     Args:
@@ -44,7 +44,7 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
         table = embedding_table(state.model, side)
         assert isinstance(table, nn.Embedding)  # adaptive inputs are refused when the recipe is read
         num_found = load_word_vectors(
-            table, tokenizer, read_wanted_vectors(place, side, table.embedding_dim, word_pieces(tokenizer))
+            table, tokenizer, read_wanted_vectors(place, side, table.embedding_dim, piece_spellings(tokenizer))
         )
         if not num_found:
             raise DataError(f"has a vector for no piece of the {side}: is it of another language or case?", file=place)
@@ -53,7 +53,7 @@ def initialize(state: TrainState, task: Task, context: TaskContext, data: Datase
         start = format_share(num_found, num_pieces, f"{side} piece", "starts", "start")
         reporter.line(f"training: {start} from {place}{kept}")
     if state.ema is not None:
-        state.ema.load(remove_ties(state.model.state_dict()))
+        state.ema.load(drop_shared_tensors(state.model.state_dict()))
 
 
 def load_pretrained(
@@ -70,7 +70,7 @@ def load_pretrained(
         reporter: receives messages.
     """
     loaded, (own, adapters) = load_model(pretrained, "cpu"), split_adapters(state.model.state_dict())
-    body, theirs = remove_ties(own), remove_ties(loaded.model.state_dict())
+    body, theirs = drop_shared_tensors(own), drop_shared_tensors(loaded.model.state_dict())
     whole = loads_all_weights(loaded.config, model)
     if not whole:
         body, theirs = encoder_weights(body), encoder_weights(theirs)
@@ -91,7 +91,7 @@ def load_pretrained(
         share = f"{trained:,} weights of adapters are trained, {100 * trained / count:.1f} % of the {count:,} that stay"
         reporter.line(f"training: {share}")
     if state.ema is not None:
-        state.ema.load(remove_ties(state.model.state_dict()))
+        state.ema.load(drop_shared_tensors(state.model.state_dict()))
 
 
 def resize_embeddings(
@@ -142,7 +142,7 @@ def encoder_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: weight for name, weight in named.items() if name.partition(".")[0] in ENCODER_MODULES}
 
 
-def word_pieces(tokenizer: Tokenizer) -> set[str]:
+def piece_spellings(tokenizer: Tokenizer) -> set[str]:
     """Return the spellings of a vocabulary's pieces, without the space before a word."""
     return {tokenizer.surface(number).strip() for number in range(len(SPECIAL_TOKENS), tokenizer.vocab_size)}
 

@@ -18,10 +18,10 @@ from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_or_skip
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
 from tfm.pipeline.training.timetable import Timetable
-from tfm.pipeline.training.update import Gradients, PendingUpdate, Update
+from tfm.pipeline.training.update import Gradients, PendingUpdate, UpdateSums
 from tfm.pipeline.training_config import TrainingConfig
 
-MAX_NON_FINITE = 5
+MAX_NON_FINITE_UPDATES = 5
 ASYNC_DEVICES = ("cuda",)
 """Devices that compute while the program goes on: the result of an update is read while they compute the next."""
 PROGRESS_INTERVAL_SECONDS = 0.5
@@ -106,7 +106,7 @@ class Trainer:
             step_or_skip(self.state.optimizer, gradient.should_skip())
         progress.step += 1
         self._pending = PendingUpdate(gradient, group, rate, progress.step, progress.epoch + 1, progress.batch + 1, bar)
-        self.advance(len(group))
+        self.advance_in_epoch(len(group))
         if not self._reads_later:
             self.finish_pending_update()
 
@@ -115,7 +115,7 @@ class Trainer:
         begun, self._pending = self._pending, None
         if begun is None:
             return
-        update = begun.gradient.read()
+        update = begun.gradient.wait_for_update_sums()
         if update.is_finite:
             self.apply_update(begun)
         else:
@@ -138,7 +138,7 @@ class Trainer:
             self._epoch = epoch, self.batches(epoch)
         return self._epoch[1]
 
-    def advance(self, num_batches: int) -> None:
+    def advance_in_epoch(self, num_batches: int) -> None:
         """Move on in the epoch, or to the next."""
         progress, last = self.state.progress, len(self.epoch_batches())
         progress.batch += num_batches
@@ -167,14 +167,14 @@ class Trainer:
         if not self.gradients.can_skip:
             raise ComputationFailed(f"loss is not finite at {pending.in_words()}; {recovery_hint(self.checkpoints)}")
         progress.not_finite += 1
-        if progress.not_finite >= MAX_NON_FINITE:
+        if progress.not_finite >= MAX_NON_FINITE_UPDATES:
             found = (
                 f"loss or gradient was not finite {progress.not_finite} times in a row, last at {pending.in_words()}"
             )
             raise ComputationFailed(f"{found}; {recovery_hint(self.checkpoints)}")
         self.reporter.warn(f"loss or gradient is not finite at {pending.in_words()}: update skipped")
 
-    def log_update(self, update: Update, pending: PendingUpdate, seconds: float) -> None:
+    def log_update(self, update: UpdateSums, pending: PendingUpdate, seconds: float) -> None:
         """Add an update to the sums, and write a line when one is due.
 
         Args:
@@ -193,7 +193,7 @@ class Trainer:
             self.log_line({**where, **line.means(), **rest})
             progress.line = RunningSums()
 
-    def progress_message(self, update: Update, pending: PendingUpdate, seconds: float) -> str:
+    def progress_message(self, update: UpdateSums, pending: PendingUpdate, seconds: float) -> str:
         """Return the text beside the progress bar, at most twice a second; else an empty one.
 
         Args:
@@ -231,7 +231,7 @@ class Trainer:
         """
         progress = self.state.progress
         if progress.saved[-1:] == [progress.step] and not (
-            self._timetable.is_checkpoint_step() or self._timetable.is_over()
+            self._timetable.is_checkpoint_step() or self._timetable.has_reached_limit()
         ):
             progress.saved.pop()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from tfm.data.safe_files import read_log
-from tfm.pipeline.artifacts.files import add_path_to_errors, raise_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import add_path_to_errors, convert_to_cannot_write, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
 from tfm.pipeline.reports.training_curves import draw_curves
 
@@ -37,18 +37,18 @@ class MetricsLog:
         self.run = file.parent.parent
         self.lines: list[Figures] = []
 
-    def truncate(self, *, step: int, validated: int) -> None:
+    def truncate(self, *, step: int, last_validation_step: int) -> None:
         """Cut the file back to training up to `step` and validations up to `validated`: later ones come again."""
         self.lines = []
         if self.file.exists():
             for text in read_log(self.file):
                 try:
                     line = json.loads(text)
-                    if line["step"] <= {"train": step, "valid": validated}[line["event"]]:
+                    if line["step"] <= {"train": step, "valid": last_validation_step}[line["event"]]:
                         self.lines.append(line)
                 except (ValueError, KeyError, TypeError, RecursionError):
                     continue  # the rest of a line that a crash cut
-        with raise_cannot_write(self.file.parent):
+        with convert_to_cannot_write(self.file.parent):
             make_folder_below(self.run, self.file.parent)
             write_text_atomically(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines), root=self.run)
 

@@ -19,8 +19,8 @@ from tfm.data.images.preparation import read_image_transform
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import merge_adapters, merge_saved_adapters, split_adapters
-from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_output_place, lock, publish, read_artifact
-from tfm.pipeline.artifacts.files import raise_cannot_write, write_bytes_atomically
+from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_output_place, lock_folder, publish, read_artifact
+from tfm.pipeline.artifacts.files import convert_to_cannot_write, write_bytes_atomically
 from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, make_folder_below, remove_path_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
@@ -31,7 +31,7 @@ from tfm.pipeline.runtime.distributed import World, init_world
 from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
-from tfm.pipeline.training.assembly.assemble import assemble
+from tfm.pipeline.training.assembly.assemble import assemble_trainer
 from tfm.pipeline.training.assembly.parts import Session, training_folder
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import find_resume_step
@@ -57,7 +57,7 @@ def train_and_publish(
     *,
     command: Sequence[str],
     reporter: Reporter,
-    heard: ValidationCallback = lambda validation, is_last: None,
+    on_validation: ValidationCallback = lambda validation, is_last: None,
 ) -> None:
     """Train, from the newest checkpoint where there is one, and publish the model.
 
@@ -70,7 +70,7 @@ def train_and_publish(
         dataset: the folder of the dataset.
         command: the command line, for the manifest.
         reporter: receives messages.
-        heard: called with each validation, and whether it is the last.
+        on_validation: called with each validation, and whether it is the last.
 
     Raises:
         CannotWrite: anything in the folder of the training is a link or special file; raised before any work.
@@ -78,9 +78,9 @@ def train_and_publish(
     with init_world(resolve_device(config.device)) as world, ExitStack() as held:
         world.run_on_rank_zero(lambda: check_tree_has_no_symlinks(training_folder(plan)))
         data = read_artifact(dataset, lambda _: read_data(dataset), must_match=plan.inputs["dataset"])
-        session = Session(plan, config, model, decoding, evaluation, data, reporter, world, heard)
+        session = Session(plan, config, model, decoding, evaluation, data, reporter, world, on_validation)
         checkpoints = Checkpoints(session.folder / "checkpoints")
-        world.run_on_rank_zero(lambda: held.enter_context(lock(session.folder)))
+        world.run_on_rank_zero(lambda: held.enter_context(lock_folder(session.folder)))
         world.run_on_rank_zero(lambda: check_output_place(plan))
         step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, plan, config, reporter))
         session = replace(session, data=normalize_like_pretrained(session))
@@ -90,11 +90,11 @@ def train_and_publish(
             lambda: "the model and its optimiser do not fit in memory; make the model smaller ([model])"
         ):
             found = None if step is None else world.run_on_every_rank(partial(checkpoints.read, step))
-            trainer = assemble(session, checkpoints, found)
+            trainer = assemble_trainer(session, checkpoints, found)
         held.enter_context(close_trackers_on_failure(trainer.log))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
-            catch_stop_signals(echo=echo, talk=world.is_main_process) as stop,
+            catch_stop_signals(echo=echo, acknowledges=world.is_main_process) as stop,
             start_gradient_workers(trainer.gradients, trainer.state.progress.settings.num_helpers) as helpers,
         ):
             trainer.stop, trainer.gradients.helpers = stop, helpers
@@ -159,7 +159,7 @@ def save_tokenizer(session: Session, dataset: Path) -> None:
             elif wanted != there:
                 write_bytes_atomically(kept / name, wanted, root=session.run_folder)
 
-    with raise_cannot_write(session.folder):
+    with convert_to_cannot_write(session.folder):
         make_folder_below(session.run_folder, kept)
     read_artifact(dataset, copy, must_match=session.todo.inputs["dataset"])
 

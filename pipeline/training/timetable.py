@@ -14,7 +14,7 @@ class Timetable:
     config: TrainingConfig
     state: TrainState
 
-    def is_over(self) -> bool:
+    def has_reached_limit(self) -> bool:
         """Return whether all steps or epochs are done."""
         progress, config = self.state.progress, self.config
         return (config.max_steps is not None and progress.step >= config.max_steps) or (
@@ -24,14 +24,16 @@ class Timetable:
     def is_finished(self) -> bool:
         """Return whether all is done, or nothing becomes better any more."""
         stopping = self.config.early_stopping
-        return self.is_over() or is_patience_exhausted(
+        return self.has_reached_limit() or is_patience_exhausted(
             self.state.progress.validations, stopping.metric, stopping.patience
         )
 
     def should_validate(self) -> bool:
         """Return whether the clock says so (or this is the end), and it has not been done."""
         progress = self.state.progress
-        return progress.step not in (0, progress.last_validated_step) and (self.is_validation_step() or self.is_over())
+        return progress.step not in (0, progress.last_validated_step) and (
+            self.is_validation_step() or self.has_reached_limit()
+        )
 
     def is_validation_step(self) -> bool:
         """Return whether the clock has a validation after this update, wherever the training ends."""

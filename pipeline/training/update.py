@@ -33,7 +33,7 @@ from tfm.pipeline.training_config import TrainingConfig
 
 
 @dataclass(frozen=True)
-class Update:
+class UpdateSums:
     """Sums over the predictions of an update's batches (target tokens, or the units that the task counts instead).
 
     norm: the gradient's before clipping; None where there was a step for each prediction.
@@ -86,14 +86,14 @@ class PendingGradient:
         loss, _, _, _, failures, norm = self.sums.unbind()
         return (~(loss.isfinite() & norm.isfinite()) | (failures > 0)).float()
 
-    def read(self) -> Update:
+    def wait_for_update_sums(self) -> UpdateSums:
         """Return the result, read by all processes together. Raises ComputationFailed where one of them failed."""
         loss, nll, tokens, stops, failures, *norm = self.read_sums()
         if failures:
             raise ComputationFailed(
                 next(each for each in self.world.all_gather_object(self.problem) if each is not None)
             )
-        return Update(loss, nll, int(tokens), norm[0] if norm else None, stops > 0)
+        return UpdateSums(loss, nll, int(tokens), norm[0] if norm else None, stops > 0)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Gradients:
         self.parameters: list[nn.Parameter] = [p for p in self.model.parameters() if p.requires_grad]
         self.is_sharded = is_sharded(self.model)
 
-    def compute(self, group: Sequence[Rows], step: int, *, stop: bool) -> Update:
+    def compute(self, group: Sequence[Rows], step: int, *, stop: bool) -> UpdateSums:
         """Compute a gradient as `begin` does, and return the result.
 
         Args:
@@ -152,7 +152,7 @@ class Gradients:
             step: number of the update.
             stop: whether this process wishes to stop.
         """
-        return self.start_gradient(group, step, stop=stop).read()
+        return self.start_gradient(group, step, stop=stop).wait_for_update_sums()
 
     def start_gradient(self, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         """Compute the clipped gradient of an update.

@@ -18,17 +18,17 @@ from optuna.storages.journal import BaseJournalBackend
 
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import open_regular_file
-from tfm.pipeline.artifacts.files import raise_cannot_write
+from tfm.pipeline.artifacts.files import convert_to_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_file_below
 from tfm.pipeline.errors import DataError, TfmError
 
-MAX_BYTES = 2**30
+MAX_JOURNAL_BYTES = 2**30
 MAX_LINE_BYTES = 4 * 2**20
 MAX_TRIALS = 100_000
 MAX_STUDIES = 100
 NUM_OPERATIONS = 11
 CREATE_STUDY_OPERATION, CREATE_TRIAL_OPERATION = 0, 4
-REMEDY = "move that folder away, or remove what is wrong there"
+DAMAGED_JOURNAL_REMEDY = "move that folder away, or remove what is wrong there"
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def hold_lock(file: Path) -> Iterator[float]:
     """Hold the lock on a file in this process alone while the body runs; others wait. A killed worker leaves none
     behind. Yields the seconds that this process waited.
     """
-    with raise_cannot_write(file.parent):
+    with convert_to_cannot_write(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = open_file_below(file.parent, file, "a")
     with stream:
@@ -61,8 +61,10 @@ class JournalFile(BaseJournalBackend):
         except (FileNotFoundError, NotADirectoryError):  # whoever writes makes it, or says why not
             return
         with stream:
-            if (size := os.fstat(stream.fileno()).st_size) > MAX_BYTES:
-                raise DataError(f"has {size:,} bytes, and tfm reads {MAX_BYTES:,}; {REMEDY}", file=self.file)
+            if (size := os.fstat(stream.fileno()).st_size) > MAX_JOURNAL_BYTES:
+                raise DataError(
+                    f"has {size:,} bytes, and tfm reads {MAX_JOURNAL_BYTES:,}; {DAMAGED_JOURNAL_REMEDY}", file=self.file
+                )
             stream.seek(self._offset)
             while line := stream.readline(MAX_LINE_BYTES):
                 if not line.endswith(b"\n"):
@@ -98,13 +100,13 @@ class JournalFile(BaseJournalBackend):
 
     def line_error(self, problem: str) -> DataError:
         """The error about the line that was read last."""
-        return DataError(f"{problem}; {REMEDY}", file=self.file, line=self.line)
+        return DataError(f"{problem}; {DAMAGED_JOURNAL_REMEDY}", file=self.file, line=self.line)
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write operations behind the last whole line: the writer of a line without its end died, or had no room."""
         text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in logs)
         with hold_lock(self.file.with_name(".trials.lock")):
-            with raise_cannot_write(self.file.parent), open_file_below(self.file.parent, self.file, "ab"):
+            with convert_to_cannot_write(self.file.parent), open_file_below(self.file.parent, self.file, "ab"):
                 pass  # now it is there
             with open_file_below(self.file.parent, self.file, "r+b") as stream:
                 _cut_torn_line(stream)

@@ -11,12 +11,12 @@ from optuna.trial import FrozenTrial, TrialState
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import Trials
-from tfm.pipeline.tuning.trial_records import DUPLICATE_OF, WAITING_STATUS, attributes_of, describe_wait
+from tfm.pipeline.tuning.trial_records import DUPLICATE_OF_ATTR, WAITING_STATUS, describe_wait, read_trial_attributes
 
 SIGNIFICANCE_LEVEL = 0.05
 MAX_SQUARABLE_FIGURE = 1e100
 """Figures up to this can be squared and summed."""
-OPEN_STATES = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
+UNFINISHED_STATE_NAMES = {TrialState.RUNNING: "running", TrialState.WAITING: "waiting"}
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Results:
 
 def summarize_trials(trials: Trials) -> Results:
     """The results so far."""
-    found = tuple(map(_trial_result, trials.all()))
+    found = tuple(map(_trial_result, trials.all_trials()))
     by_number = {each.number: each for each in found}
     ranked = tuple(by_number[each.number] for each in trials.finished_trials())
     metric = trials.config.metric
@@ -92,13 +92,15 @@ def summarize_trials(trials: Trials) -> Results:
 
 
 def _trial_result(trial: FrozenTrial) -> TrialResult:
-    attributes = attributes_of(trial)
+    attributes = read_trial_attributes(trial)
     awaited = None if trial.state.is_finished() else attributes.waits_for
     validations = tuple(trial.intermediate_values[step] for step in sorted(trial.intermediate_values))
     return TrialResult(
         number=trial.number,
         configuration=attributes.configuration or {},
-        ended=WAITING_STATUS if awaited is not None else OPEN_STATES.get(trial.state) or attributes.ended or "failed",
+        ended=WAITING_STATUS
+        if awaited is not None
+        else UNFINISHED_STATE_NAMES.get(trial.state) or attributes.ended or "failed",
         reason=attributes.reason if awaited is None else describe_wait(awaited),
         value=trial.value if trial.state == TrialState.COMPLETE else None,
         values=tuple(attributes.values),
@@ -135,19 +137,19 @@ def equally_good_trials(ranked: Sequence[TrialResult], metric: str, folds: int |
         *(
             each
             for each in comparable_trials(ranked)
-            if _p_value(best.values, each.values, metric, folds) >= SIGNIFICANCE_LEVEL
+            if _not_worse_p_value(best.values, each.values, metric, folds) >= SIGNIFICANCE_LEVEL
         ),
     ]
 
 
-def _p_value(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:
+def _not_worse_p_value(best: Sequence[float], other: Sequence[float], metric: str, folds: int | None) -> float:
     """Return p of the other trial not being worse than the best; the unit of the figures makes no difference to it."""
     largest = max(map(abs, (*best, *other)))
     if largest > MAX_SQUARABLE_FIGURE:  # the perplexity of a training that diverges
         best, other = ([each / largest for each in values] for values in (best, other))
     if folds is None:
-        return worse_p_value(best, other, metric)
-    return worse_on_folds_p_value(fold_means(best, folds), fold_means(other, folds), metric)
+        return welch_not_worse_p_value(best, other, metric)
+    return paired_not_worse_p_value(fold_means(best, folds), fold_means(other, folds), metric)
 
 
 def fold_means(values: Sequence[float], folds: int) -> list[float]:
@@ -156,7 +158,7 @@ def fold_means(values: Sequence[float], folds: int) -> list[float]:
     return [math.fsum(values[start : start + repeats]) / repeats for start in range(0, len(values), repeats)]
 
 
-def worse_on_folds_p_value(best: Sequence[float], other: Sequence[float], metric: str) -> float:
+def paired_not_worse_p_value(best: Sequence[float], other: Sequence[float], metric: str) -> float:
     """Return p of the other's mean not being worse than the best's, by a one-sided t-test on their differences in each
     fold.
 
@@ -180,7 +182,7 @@ def worse_on_folds_p_value(best: Sequence[float], other: Sequence[float], metric
     return float(t.sf(mean / math.sqrt(squared * (1 / k + 1 / (k - 1))), k - 1))
 
 
-def worse_p_value(best: Sequence[float], other: Sequence[float], metric: str) -> float:
+def welch_not_worse_p_value(best: Sequence[float], other: Sequence[float], metric: str) -> float:
     """Return p of the other's mean not being worse than the best's, by Welch's one-sided t-test; 0 or 1 without
     spread.
 
@@ -205,7 +207,7 @@ def _parameter_importances(trials: Trials) -> dict[str, float]:
     Each key is on the scale on which it is drawn. The result is empty where there are fewer than four trained trials,
     or all have one figure.
     """
-    done = [each for each in trials.finished_trials() if DUPLICATE_OF not in each.user_attrs]
+    done = [each for each in trials.finished_trials() if DUPLICATE_OF_ATTR not in each.user_attrs]
     if len(done) < 4 or len({each.value for each in done}) < 2:
         return {}
     import optuna

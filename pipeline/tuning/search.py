@@ -12,7 +12,7 @@ from typing import Any
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
-from tfm.pipeline.artifacts.files import raise_cannot_write
+from tfm.pipeline.artifacts.files import convert_to_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, remove_path_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
@@ -91,7 +91,7 @@ def open_search(
     check_method(config, parameters)
     if config.folds is not None and recipe.data.fold is not None:
         raise RecipeError(f"{file}: search.folds = {config.folds} sets data.fold, which {base} has too: remove one")
-    _refuse_run(root / config.name)
+    _check_folder_has_no_run(root / config.name)
     if create and config.folds is not None:
         _check_folds(recipe, config)
     about = {
@@ -116,7 +116,7 @@ def _check_folds(recipe: Recipe, config: SearchConfig) -> None:
         raise DataError(problem)
 
 
-def _refuse_run(folder: Path) -> None:
+def _check_folder_has_no_run(folder: Path) -> None:
     """Raise CannotWrite where a folder holds a run, beside whose artifacts a search would lie."""
     made = [each.makes for each in chain.STAGES_BY_NAME.values() if (folder / each.makes).exists()]
     if made and not (folder / "trials").exists():
@@ -182,7 +182,9 @@ def describe_mean(config: SearchConfig) -> str:
     return f", the mean of {of}" if of else ""
 
 
-def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, again: bool = False) -> list[Path]:
+def train_best(
+    search: Search, command: Sequence[str], reporter: Reporter, *, allow_rescoring: bool = False
+) -> list[Path]:
     """Make the best trial a whole run, NAME-final, beside the search, and score its tests; return the folders of the
     runs: with several seeds a configuration, NAME-final-SEED for each, whose tests are one look.
 
@@ -190,7 +192,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
         search: the search.
         command: the command line, for the manifests.
         reporter: receives messages.
-        again: whether tests may be scored that were scored by --final before.
+        allow_rescoring: whether tests may be scored that were scored by --final before.
 
     Raises:
         DataError: no trial is finished.
@@ -214,7 +216,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
         suffix = each.name.removeprefix(recipe.name)  # the seed, where there are several
         if search.config.folds is None:  # else trained on all folds
             _copy_trial(made.with_name(f"{made.name}{suffix}"), root / each.name)
-    if not again:
+    if not allow_rescoring:
         _check_tests_before_training(recipes, root, command, reporter)
     for each in recipes:
         chain.run_chain(each, root=root, command=command, reporter=reporter)
@@ -222,7 +224,7 @@ def train_best(search: Search, command: Sequence[str], reporter: Reporter, *, ag
     score_tests_once(
         targets,
         reason=reason,
-        again=again,
+        again=allow_rescoring,
         named=recipe.evaluation,
         command=command,
         reporter=reporter,
@@ -267,7 +269,7 @@ def _copy_trial(trial: Path, target: Path) -> None:
         return
     draft = target.with_name(f".{target.name}.draft")
     check_tree_has_no_symlinks(trial)
-    with raise_cannot_write(target):
+    with convert_to_cannot_write(target):
         remove_path_below(draft.parent, draft)
         shutil.copytree(trial, draft)
         draft.rename(target)

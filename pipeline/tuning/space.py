@@ -108,7 +108,7 @@ def make_parameters(space: Mapping[str, ParameterConfig]) -> tuple[Parameter, ..
     return tuple(found.values())
 
 
-def sort_for_drawing(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+def sort_keys_in_draw_order(parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
     """The keys by name, each after those of its condition: draws in this order do not depend on that of a file."""
     rest, found = sorted(parameters, key=lambda each: each.key), dict[str, Parameter]()
     while rest:

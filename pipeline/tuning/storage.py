@@ -10,11 +10,11 @@ from urllib.parse import unquote
 from optuna.storages import BaseStorage, RDBStorage
 
 from tfm.pipeline.errors import DataError, RecipeError, TfmError
-from tfm.pipeline.tuning.journal import REMEDY, Journal
+from tfm.pipeline.tuning.journal import DAMAGED_JOURNAL_REMEDY, Journal
 
 MAX_ATTEMPTS = 50
 SECONDS_BETWEEN_ATTEMPTS = 0.2
-RACE_MESSAGES = ("already exists", "is locked", "duplicate", "unique constraint", "no such table")
+TABLE_CREATION_RACE_MESSAGES = ("already exists", "is locked", "duplicate", "unique constraint", "no such table")
 """The words, in small letters, in which databases refuse one of several workers that make the tables at one time."""
 
 
@@ -45,7 +45,7 @@ def _open_database(url: str) -> RDBStorage:
         try:
             return RDBStorage(url)
         except Exception as error:
-            if not any(each in str(error).lower() for each in RACE_MESSAGES):
+            if not any(each in str(error).lower() for each in TABLE_CREATION_RACE_MESSAGES):
                 raise
         time.sleep(SECONDS_BETWEEN_ATTEMPTS)
     return RDBStorage(url)
@@ -88,4 +88,6 @@ def raise_storage_errors(source: str) -> Iterator[None]:
         raise
     except Exception as error:  # Optuna checks nothing that it reads, and SQLAlchemy has its own
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        raise DataError(f"{kind}{str(error).partition(chr(10))[0]:.500}; {REMEDY}", file=source) from None
+        raise DataError(
+            f"{kind}{str(error).partition(chr(10))[0]:.500}; {DAMAGED_JOURNAL_REMEDY}", file=source
+        ) from None

@@ -17,8 +17,8 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tfm.data.errors import format_count
-from tfm.pipeline.artifacts.files import raise_cannot_write
-from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock
+from tfm.pipeline.artifacts.files import convert_to_cannot_write
+from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below
 from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
@@ -27,7 +27,7 @@ from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.samplers.registry import PRUNERS, make_sampler
 from tfm.pipeline.tuning.space import Configuration, Parameter
 from tfm.pipeline.tuning.storage import raise_storage_errors
-from tfm.pipeline.tuning.trial_records import CONFIGURATION_ATTR, DUPLICATE_OF, attributes_of, check_trials
+from tfm.pipeline.tuning.trial_records import CONFIGURATION_ATTR, DUPLICATE_OF_ATTR, check_trials, read_trial_attributes
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -69,7 +69,7 @@ class Trials:
         """The folder of a trial."""
         return self.folder / "trials" / f"{number:04}"
 
-    def all(self) -> list[FrozenTrial]:
+    def all_trials(self) -> list[FrozenTrial]:
         """Every trial so far, in order. Raises DataError where one of them is none of this search."""
         with raise_storage_errors(self.source):
             trials = self.study.get_trials(deepcopy=False)
@@ -78,15 +78,17 @@ class Trials:
 
     def finished_trials(self) -> list[FrozenTrial]:
         """The trials with a figure of validation, the best first; of equals one that was trained, then the earlier."""
-        done = [each for each in self.all() if each.state == TrialState.COMPLETE]
+        done = [each for each in self.all_trials() if each.state == TrialState.COMPLETE]
         sign = 1 if self.config.metric in LOWER_IS_BETTER else -1
-        return sorted(done, key=lambda each: (sign * (each.value or 0.0), DUPLICATE_OF in each.user_attrs, each.number))
+        return sorted(
+            done, key=lambda each: (sign * (each.value or 0.0), DUPLICATE_OF_ATTR in each.user_attrs, each.number)
+        )
 
     def stop_reason(self) -> str | None:
         """Return the limit that the search has reached, in words; None where more trials are to begin."""
-        trials, config = self.all(), self.config
+        trials, config = self.all_trials(), self.config
         begun = [each for each in trials if each.state != TrialState.WAITING]
-        attributes = [attributes_of(each) for each in trials]
+        attributes = [read_trial_attributes(each) for each in trials]
         seconds, updates = sum(each.seconds for each in attributes), sum(each.updates for each in attributes)
         if config.trials is not None and len(begun) >= config.trials:
             lowered = "" if len(begun) == config.trials else f" (search.trials is {config.trials:,})"
@@ -97,14 +99,14 @@ class Trials:
             return f"{format_count(config.updates, 'update')}"
         if config.method == "grid":
             return "every configuration" if len(begun) == len(trials) else None
-        idle = [each for each in begun if each.state.is_finished() or attributes_of(each).waits_for is not None]
+        idle = [each for each in begun if each.state.is_finished() or read_trial_attributes(each).waits_for is not None]
         last = idle[-MAX_IDLE_TRIALS:]
-        if len(last) == MAX_IDLE_TRIALS and not any(attributes_of(each).updates for each in last):
+        if len(last) == MAX_IDLE_TRIALS and not any(read_trial_attributes(each).updates for each in last):
             return f"{MAX_IDLE_TRIALS} trials in a row without an update"
         return None
 
     @contextmanager
-    def claim(self) -> Iterator[ClaimedTrial | None]:
+    def claim_trial(self) -> Iterator[ClaimedTrial | None]:
         """Yield a trial for this worker: one that another left unfinished, or else a new one; None where there is
         none.
 
@@ -119,7 +121,7 @@ class Trials:
         """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
         been lowered. One whose configuration a worker runs under another number is left for when that has ended.
         """
-        trials = self.all()
+        trials = self.all_trials()
         running = [each for each in trials if each.state == TrialState.RUNNING]
         with ExitStack() as free:
             able = [each for each in running if self._is_free(each.number, free)]
@@ -154,7 +156,9 @@ class Trials:
             configuration: its values of the keys that vary.
         """
         with hold_lock(self.folder / ".claim.lock"), ExitStack() as free:
-            twins = [each for each in self.all()[:number] if each.user_attrs.get(CONFIGURATION_ATTR) == configuration]
+            twins = [
+                each for each in self.all_trials()[:number] if each.user_attrs.get(CONFIGURATION_ATTR) == configuration
+            ]
             running = [each for each in twins if each.state == TrialState.RUNNING and self._is_visible(each.number)]
             return next((each for each in running if not self._is_free(each.number, free)), None)
 
@@ -175,9 +179,9 @@ class Trials:
     def _claim_new_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:
             return None
-        with raise_cannot_write(self.folder):
+        with convert_to_cannot_write(self.folder):
             make_folder_below(self.folder, self.folder / "trials")
-        self._reset_samplers(len(self.all()))
+        self._reset_samplers(len(self.all_trials()))
         trial = self.study.ask()
         place = self.trial_folder(trial.number)
         check_no_symlinks(self.folder, place)
@@ -191,7 +195,7 @@ class Trials:
 def _try_lock(path: Path, stack: ExitStack) -> bool:
     """Return whether this process has the lock of a folder now, until the stack ends."""
     try:
-        stack.enter_context(lock(path))
+        stack.enter_context(lock_folder(path))
     except FolderLockedError:
         return False
     return True
@@ -209,7 +213,7 @@ def find_duplicate(trials: Trials, number: int, configuration: Configuration) ->
     """
     able = (
         each
-        for each in trials.all()
+        for each in trials.all_trials()
         if each.number != number
         and (each.state == TrialState.COMPLETE or (each.state == TrialState.FAIL and "ended" in each.user_attrs))
     )

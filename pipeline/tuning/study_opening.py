@@ -15,18 +15,18 @@ from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.journal import REMEDY, hold_lock
-from tfm.pipeline.tuning.space import Configuration, Parameter, list_configurations, sort_for_drawing
+from tfm.pipeline.tuning.journal import DAMAGED_JOURNAL_REMEDY, hold_lock
+from tfm.pipeline.tuning.space import Configuration, Parameter, list_configurations, sort_keys_in_draw_order
 from tfm.pipeline.tuning.storage import hide_password, open_storage, raise_storage_errors
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
 
-NEW_TRIAL = object()
+NO_SEARCH_DESCRIPTION = object()
 """In its place, of a study that does not say it yet."""
 
 
 def open_trials(
     config: SearchConfig,
-    about: Mapping[str, Any],
+    search_settings: Mapping[str, Any],
     parameters: tuple[Parameter, ...],
     folder: Path,
     url: str | None,
@@ -37,7 +37,7 @@ def open_trials(
 
     Args:
         config: the search.
-        about: all settings that define the search.
+        search_settings: all settings that define the search.
         parameters: its space; a new study draws its keys by name, whatever their order.
         folder: where its runs lie.
         url: the database of the trials; None: a journal in the folder.
@@ -52,18 +52,20 @@ def open_trials(
     with raise_storage_errors(source):
         storage = open_storage(folder, url, create=create)
         study = None if storage is None else _find_study(storage, config, url)
-        before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NEW_TRIAL)
-    said, parameters = json.loads(json.dumps(about)), sort_for_drawing(parameters)
+        before = None if study is None else study.user_attrs.get(SEARCH_ATTR, NO_SEARCH_DESCRIPTION)
+    said, parameters = json.loads(json.dumps(search_settings)), sort_keys_in_draw_order(parameters)
     if isinstance(said.get("space"), dict):
         said["space"] = {each.key: said["space"][each.key] for each in parameters}
-    if storage is None or (not create and (study is None or before is NEW_TRIAL)):
+    if storage is None or (not create and (study is None or before is NO_SEARCH_DESCRIPTION)):
         empty = optuna.create_study(direction=_study_direction(config))  # in memory
         return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
-    if study is None or before is NEW_TRIAL:
+    if study is None or before is NO_SEARCH_DESCRIPTION:
         with hold_lock(folder / ".claim.lock"), raise_storage_errors(source):
             study, before = _open_or_create(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
-        raise DataError(f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {REMEDY}", file=source)
+        raise DataError(
+            f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {DAMAGED_JOURNAL_REMEDY}", file=source
+        )
     changed = sorted(setting_differences(before, said))
     if not changed and study.directions != [_study_direction(config)]:
         changed = ["direction"]
@@ -76,7 +78,7 @@ def open_trials(
         )
     parameters = _order_parameters(before.get("space"), parameters)
     trials = Trials(config, parameters, folder, study, shares_folder=url is None, source=source)
-    trials.all()
+    trials.all_trials()
     return trials
 
 

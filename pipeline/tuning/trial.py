@@ -15,7 +15,7 @@ from optuna.trial import TrialState
 
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.artifacts.files import raise_cannot_write
+from tfm.pipeline.artifacts.files import convert_to_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, remove_path_below
 from tfm.pipeline.errors import ComputationFailed, DataError, RecipeError
 from tfm.pipeline.recipes.chain import SHARED_STAGES, RunPaths, run_stage, stages_of_recipe
@@ -25,16 +25,16 @@ from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_stage
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
-from tfm.pipeline.tuning.checks.inputs import check_base_recipe, check_inputs, varies_inputs
+from tfm.pipeline.tuning.checks.inputs import check_base_recipe_unchanged, check_inputs, varies_inputs
 from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, find_duplicate
 from tfm.pipeline.tuning.trial_progress import TrialLog, TrialProgress, TrialPruned
 from tfm.pipeline.tuning.trial_records import (
     CONFIGURATION_ATTR,
-    DUPLICATE_OF,
+    DUPLICATE_OF_ATTR,
     WAITING_STATUS,
-    WAITS_FOR,
+    WAITS_FOR_ATTR,
     describe_wait,
 )
 
@@ -81,13 +81,13 @@ def run_trial(
     configuration = suggest_configuration(trials.parameters, claimed.trial)
     claimed.trial.set_user_attr(CONFIGURATION_ATTR, configuration)
     if (twin := trials.find_running_twin(claimed.number, configuration)) is not None:
-        claimed.trial.set_user_attr(WAITS_FOR, twin.number)
+        claimed.trial.set_user_attr(WAITS_FOR_ATTR, twin.number)
         return TrialOutcome(WAITING_STATUS, describe_wait(twin.number), None)
-    if WAITS_FOR in claimed.earlier:
-        claimed.trial.set_user_attr(WAITS_FOR, None)
+    if WAITS_FOR_ATTR in claimed.earlier:
+        claimed.trial.set_user_attr(WAITS_FOR_ATTR, None)
     earlier = find_duplicate(trials, claimed.number, configuration)
     if earlier is not None:
-        claimed.trial.set_user_attr(DUPLICATE_OF, earlier.number)
+        claimed.trial.set_user_attr(DUPLICATE_OF_ATTR, earlier.number)
         ended = str(earlier.user_attrs.get("ended") or FINISHED_STATUS)
         outcome = TrialOutcome(ended, f"the same configuration as trial {earlier.number}", earlier.value)
     else:
@@ -134,7 +134,7 @@ def _run_configuration(
 ) -> TrialOutcome:
     """Train the configuration on each fold with each seed."""
     if SEARCH_ATTR in trials.study.user_attrs:
-        check_base_recipe(trials, base, sets)
+        check_base_recipe_unchanged(trials, base, sets)
     try:
         recipe = make_trial_recipe(trials, base, sets, configuration, claimed.folder.name)
     except RecipeError as error:
@@ -157,7 +157,7 @@ def _run_configuration(
         try:
             value, signature = _train_trial(trials, one, account, command, log)
             values.append(value)
-            signatures[one.name] = signature_definition(signature)
+            signatures[one.name] = signature_without_text_counts(signature)
         except TrialPruned:
             return TrialOutcome(
                 PRUNED_STATUS, f"behind the others after {format_count(account.updates, 'update')}", None
@@ -178,7 +178,7 @@ def _run_configuration(
     return TrialOutcome(FINISHED_STATUS, "", math.fsum(values) / len(values))
 
 
-def signature_definition(signature: str) -> str:
+def signature_without_text_counts(signature: str) -> str:
     """A signature without what it counts of the texts of a fold."""
     return "|".join(part for part in signature.split("|") if part.partition(":")[0] not in TEXT_SIGNATURE_PARTS)
 
@@ -206,7 +206,7 @@ def _prepare_dataset(
     """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
     root = trials.folder / "trials"
     place = RunPaths(run_folder(recipe, root))
-    with raise_cannot_write(place.folder):
+    with convert_to_cannot_write(place.folder):
         make_folder_below(trials.folder, place.folder)
     for stage in (each for each in stages_of_recipe(recipe) if each in SHARED_STAGES):
         with hold_lock(trials.folder / ".share.lock") as waited:
@@ -238,7 +238,7 @@ def _train_trial(
             evaluation=recipe.evaluation,
             command=command,
             reporter=log,
-            heard=account.on_validation,
+            on_validation=account.on_validation,
         )
     except BaseException:
         account.record_cost(log.updates)
@@ -269,8 +269,8 @@ BULKY_FOLDERS = ("tokenizer", "dataset", "model", "training/checkpoints", "train
 def prune_artifacts(trials: Trials) -> None:
     """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
     with hold_lock(trials.folder / ".share.lock"):
-        trained = [each.number for each in trials.finished_trials() if DUPLICATE_OF not in each.user_attrs]
-        for each in trials.all():
+        trained = [each.number for each in trials.finished_trials() if DUPLICATE_OF_ATTR not in each.user_attrs]
+        for each in trials.all_trials():
             if each.state.is_finished() and each.number not in trained[: trials.config.keep]:
                 place = trials.trial_folder(each.number)
                 for folder in (place, *place.parent.glob(f"{place.name}-*")):

@@ -28,7 +28,7 @@ class TrialProgress:
         self._seconds = float(claimed.earlier.get("seconds", 0.0))
         self._updates: dict[str, int] = dict(claimed.earlier.get("updates_of", {}))
         self._validated: list[int] = list(claimed.earlier.get("validated", []))
-        self._reported = set(trials.all()[claimed.number].intermediate_values)
+        self._reported = set(trials.all_trials()[claimed.number].intermediate_values)
         self._is_behind = bool(claimed.earlier.get(PRUNE_ATTR))
         self._clock = time.monotonic()
         self._run, self._is_first = "", True
@@ -60,19 +60,19 @@ class TrialProgress:
         """Leave out seconds in which this worker waited for another one: they are no work of this trial."""
         self._clock += seconds
 
-    def on_validation(self, found: Validation, is_last: bool) -> None:
+    def on_validation(self, validation: Validation, is_last: bool) -> None:
         """Write a validation down. Raises TrialPruned where the first run falls behind other trials, and is not done.
 
         Trials are compared by the number of their validations, which are of one age also where batches differ. After a
         kill a validation may be heard again.
         """
-        self.record_cost(found.step)
+        self.record_cost(validation.step)
         if not self._is_first:
             return
-        if found.step not in self._validated:
-            self._validated.append(found.step)
+        if validation.step not in self._validated:
+            self._validated.append(validation.step)
             self._trial.set_user_attr("validated", self._validated)
-        place, value = self._validated.index(found.step) + 1, found.value(self._metric)
+        place, value = self._validated.index(validation.step) + 1, validation.value(self._metric)
         if value is None or not math.isfinite(value):
             return
         if place not in self._reported:

@@ -13,13 +13,13 @@ from tfm.pipeline.tuning.space import Configuration, Parameter
 
 CONFIGURATION_ATTR = "configuration"
 """The attribute of a trial that has all its settings, written when all are drawn."""
-DUPLICATE_OF = "same_as"
+DUPLICATE_OF_ATTR = "same_as"
 """The attribute of a trial that says which earlier one had its configuration, so that it was not trained again."""
-WAITS_FOR = "waits_for"
+WAITS_FOR_ATTR = "waits_for"
 """The attribute of a trial that says which other one has its configuration and is run, so that it ends after that."""
 WAITING_STATUS = "waiting"
 """The status of a trial whose configuration another worker runs under an earlier number: it ends after that one."""
-OPTUNA_ATTRIBUTES = ("fixed_params", "constraints", "completed_rung_")
+OPTUNA_ATTRIBUTE_PREFIXES = ("fixed_params", "constraints", "completed_rung_")
 """Attributes of Optuna's own that its samplers and pruners read, by how they begin."""
 MAX_STEP = 10**6
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
@@ -48,7 +48,7 @@ class TrialAttributes(BaseModel):
     behind: bool = False
 
 
-def attributes_of(trial: FrozenTrial) -> TrialAttributes:
+def read_trial_attributes(trial: FrozenTrial) -> TrialAttributes:
     """The attributes of a trial. Raises ValueError, naming the attribute and its value, if one is none of tfm's."""
     try:
         return TrialAttributes.model_validate(trial.user_attrs)
@@ -86,7 +86,7 @@ def check_trials(trials: Sequence[FrozenTrial], parameters: Sequence[Parameter],
 
 
 def _check_attributes(trial: FrozenTrial, parameters: Sequence[Parameter], num_runs: int) -> None:
-    known = attributes_of(trial)
+    known = read_trial_attributes(trial)
     if len(known.values) not in (0, num_runs):
         raise ValueError(f"values: has {format_count(len(known.values), 'figure')}; its trainings are {num_runs:,}")
     if known.configuration is not None and (problem := configuration_problem(known.configuration, parameters)):
@@ -127,7 +127,7 @@ def _check_parameters(trial: FrozenTrial, parameters: Sequence[Parameter]) -> No
         if not known[key].is_drawn_value(value):
             raise ValueError(f"parameter {key}: {value!r:.60} is not in its space")
     for key, value in trial.system_attrs.items():
-        if key.startswith(OPTUNA_ATTRIBUTES) and not _is_optuna_attribute(key, value, known):
+        if key.startswith(OPTUNA_ATTRIBUTE_PREFIXES) and not _is_optuna_attribute(key, value, known):
             raise ValueError(f"{key:.80}: {value!r:.60} is nothing that Optuna keeps there in a search")
 
 

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from tfm.pipeline.artifacts.files import raise_cannot_write
+from tfm.pipeline.artifacts.files import convert_to_cannot_write
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
 from tfm.pipeline.cluster.processes import choose_resources, max_processes, run_jobs
-from tfm.pipeline.cluster.session import connect
+from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.errors import Stopped, TfmError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import Reporter
@@ -44,11 +44,11 @@ class WorkerJob:
 
 def run_worker(job: WorkerJob) -> None:
     """Run trials until no more are to begin. Raises Stopped when asked to stop; the trial is gone on with later."""
-    done = sum(each.state.is_finished() for each in job.trials.all())
+    done = sum(each.state.is_finished() for each in job.trials.all_trials())
     total = num_remaining_trials(job.trials.config.trials, done)
     with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
         while True:
-            with job.trials.claim() as claimed:
+            with job.trials.claim_trial() as claimed:
                 if claimed is None:
                     prune_artifacts(job.trials)  # whoever ended the last trial may have been killed before it did so
                     job.reporter.line(f"the search is over: {job.trials.stop_reason()}")
@@ -67,7 +67,7 @@ def num_remaining_trials(limit: int | None, done: int) -> int | None:
 
 def _run_trial(job: WorkerJob, claimed: ClaimedTrial) -> TrialOutcome:
     place = claimed.folder
-    with raise_cannot_write(place):
+    with convert_to_cannot_write(place):
         make_folder_below(job.trials.folder, place)
         with open_file_below(job.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
             return run_trial(job.trials, claimed, job.base, job.sets, command=job.command, log=TrialLog(log))
@@ -81,7 +81,7 @@ def describe_outcome(trials: Trials, claimed: ClaimedTrial, outcome: TrialOutcom
         claimed: the trial.
         outcome: its end.
     """
-    found = next(each for each in trials.all() if each.number == claimed.number)
+    found = next(each for each in trials.all_trials() if each.number == claimed.number)
     settings = describe_configuration(found.user_attrs.get("configuration", {}))
     figure = "" if outcome.value is None else f" {trials.config.metric} {outcome.value:.4f}"
     best = trials.finished_trials()[:1]
@@ -99,14 +99,14 @@ def describe_configuration(configuration: Configuration) -> str:
 def describe_best_trial(trials: Trials) -> str:
     """Return as text the best figure so far and the number of running trials."""
     done = trials.finished_trials()
-    running = sum(each.state.name == "RUNNING" for each in trials.all())
+    running = sum(each.state.name == "RUNNING" for each in trials.all_trials())
     best = f"best {trials.config.metric} {done[0].value:.4f} (trial {done[0].number})" if done else "none finished"
     return f"{best}, {running} running"
 
 
 def is_over(trials: Trials) -> bool:
     """Whether every trial has ended and none is to begin: then there is no work for further processes."""
-    return all(each.state.is_finished() for each in trials.all()) and trials.stop_reason() is not None
+    return all(each.state.is_finished() for each in trials.all_trials()) and trials.stop_reason() is not None
 
 
 def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> None:
@@ -145,13 +145,13 @@ def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> N
 @contextmanager
 def watch_trials(job: WorkerJob) -> Iterator[Callable[[], None]]:
     """Open the bar of a search, and yield a function that moves it to the trials which others have finished."""
-    done = sum(each.state.is_finished() for each in job.trials.all())
+    done = sum(each.state.is_finished() for each in job.trials.all_trials())
     total = num_remaining_trials(job.trials.config.trials, done)
     with job.reporter.bar(PROGRESS_LABEL, total, "trials", done=done) as bar:
 
         def show() -> None:
             nonlocal done
-            now = sum(each.state.is_finished() for each in job.trials.all())
+            now = sum(each.state.is_finished() for each in job.trials.all_trials())
             if now > done:
                 bar.advance(now - done, describe_best_trial(job.trials))
                 done = now
@@ -238,7 +238,7 @@ def run_workers_on_cluster(job: WorkerJob, place: SearchArguments, address: str,
         run_worker(job)
         return
     device = load_recipe(job.base, job.sets).training.device
-    with connect(address) as cluster:
+    with connect_to_cluster(address) as cluster:
         needed = choose_resources(cluster, device)
         number = num_workers or max(1, max_processes(cluster, needed))
         work = partial(_run_search_worker, place, job.command)

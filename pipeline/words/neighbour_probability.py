@@ -12,7 +12,7 @@ import torch
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.neighbours import WordVectors
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def neighbour_probability(loaded: LoadedModel, center: str, outside: str) -> Nei
         DataError: the model has no u and v.
         RecipeError: a word has no vector.
     """
-    if not ABILITIES[loaded.config.task].within_window:
+    if not TASK_SPECS[loaded.config.task].within_window:
         raise DataError(
             f"was trained for {loaded.config.task}: P(o | c) is of skip-gram and CBOW, whose words have two vectors",
             file=loaded.folder,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.user import Stages, tfm
 from tests.tiny_artifact import as_link
-from tfm.pipeline.artifacts.folder_lock import lock
+from tfm.pipeline.artifacts.folder_lock import lock_folder
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_what_was_made_from_something_else_and_who_writes_are_said(run: Path, co
     pair = (corpora / "test.de", corpora / "test.en")
     words = ("--kind", "char", "--out", run / "tokenizer")
     assert tfm("tokenize", *pair, *words).code == 0
-    with lock(run / "training"):
+    with lock_folder(run / "training"):
         shown = tfm("inspect", run)
     assert shown.code == 0
     assert "whole, but made from another tokenizer than is here" in rows(shown.out)["dataset"]

@@ -226,7 +226,13 @@ def test_inspect_finds_a_changed_file(stages: Stages, corpora: Path, tmp_path: P
 
 def test_init_from_another_model(stages: Stages, tmp_path: Path) -> None:
     words = commands_of(Path(), stages.folder)["train"]
-    words = (*words[: words.index("--out")], "--out", tmp_path / "second", "--init-from", stages.folder / "model")
+    words = (
+        *words[: words.index("--out")],
+        "--out",
+        tmp_path / "second",
+        "--init-from",
+        stages.folder / "model",
+    )
     result = tfm(*words, "--set", "training.schedule.warmup_steps=2", "--max-steps", "2")
     assert result.code == 0, result.err
     assert "init_from" in json.loads(tfm("inspect", tmp_path / "second" / "model", "--json").out)["inputs"]

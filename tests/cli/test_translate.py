@@ -9,7 +9,7 @@ import torch
 from tests.cli.user import TINY, Stages, tfm
 from tests.damage import listing
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.artifacts.folder_lock import lock
+from tfm.pipeline.artifacts.folder_lock import lock_folder
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.unfinished_model import load_checkpoint
@@ -65,7 +65,7 @@ def test_every_checkpoint_translates_as_what_is_published_of_it(stages: Stages, 
     assert all(each.code == 0 for each in found.values()), found
     assert found[published[0]].out == tfm("translate", stages.folder, *words).out
     before = listing(stages.folder)
-    with lock(stages.folder / "training"):  # a training goes on
+    with lock_folder(stages.folder / "training"):  # a training goes on
         assert tfm("translate", stages.folder, *words, "--step", "last").out == found[steps[-1]].out
     assert listing(stages.folder) == before
     absent = tfm("translate", stages.folder, *words, "--step", "7")

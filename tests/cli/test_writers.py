@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import start, tfm, write_corpora
-from tfm.pipeline.artifacts.folder_lock import lock
+from tfm.pipeline.artifacts.folder_lock import lock_folder
 
 pytestmark = pytest.mark.promise("writers")
 
@@ -32,7 +32,7 @@ def test_a_command_whose_place_another_process_writes_names_it_and_works_once_th
         base / "d",
     )
     for words, out in ((tokenize, base / "tokenizer"), (preprocess, base / "d")):
-        with lock(out):
+        with lock_folder(out):
             result = tfm(*words)
             assert result.code == 73
             assert result.out == ""

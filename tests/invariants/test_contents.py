@@ -238,7 +238,7 @@ def test_word_vectors_a_wordnet_and_the_files_of_commands_are_their_contents(tmp
 
     def fingerprints() -> list[str]:
         model = ModelConfig.model_construct(source_vectors=str(place / "vectors.txt"), target_vectors=None)
-        inputs = [*vector_inputs(model).values(), *external.inputs_of([metric]).values()]
+        inputs = [*vector_inputs(model).values(), *external.external_metric_inputs([metric]).values()]
         return [*(each.fingerprint for each in inputs), wordnet_fingerprint(place / "wordnet")]
 
     before = fingerprints()

@@ -162,14 +162,14 @@ def test_files_in_the_words_of_a_command_and_in_its_folders(tmp_path: Path) -> N
     os.mkfifo(place / "folder" / "pipe")
     command = (sys.executable, str(place / "word"), f"--file={place}/option", str(place / "folder"), f"m={place}/model")
     metric = ExternalMetric(name="mine", command=(*command, "--none=", "=", "a\udcff=b", "no/such"))
-    found = [external.inputs_of([metric])]
+    found = [external.external_metric_inputs([metric])]
     signatures = {external.external_signature(metric, [["a"]])}
     for name in ("word", "option", "folder/below/file", "model/file"):
         twin = tmp_path / f"twin {len(found)}"
         (twin / name).parent.mkdir(parents=True)
         shutil.copy2(other / name, twin / name)
         replace(place, twin)
-        found.append(external.inputs_of([metric]))
+        found.append(external.external_metric_inputs([metric]))
         signatures.add(external.external_signature(metric, [["a"]]))
         (changed,) = [key for key in found[-1] if found[-1][key].fingerprint != found[-2][key].fingerprint]
         assert changed == f"external mine: {place / name}"
@@ -181,4 +181,4 @@ def test_a_folder_of_too_many_files_is_none_of_the_inputs(tmp_path: Path, monkey
     metric = ExternalMetric(name="mine", command=("cat", str(tmp_path)))
     for number in range(4):
         (tmp_path / f"{number}.txt").write_text("a", "utf-8")
-        assert len(external.inputs_of([metric])) == (number + 1 if number < 3 else 0)
+        assert len(external.external_metric_inputs([metric])) == (number + 1 if number < 3 else 0)

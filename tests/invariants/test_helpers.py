@@ -31,12 +31,12 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
 from tfm.pipeline.tasks.span_corruption import SpanCorruption
-from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.tasks.word_vector_objectives import NegativeSamplingObjective
 from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.helpers import (
-    MAX_MODEL_WIDTH,
+    MAX_WIDTH_FOR_WORKERS,
     MIN_TOKENS_PER_WORKER,
     parallel_training_unsupported_reason,
     shard_batches,
@@ -176,7 +176,7 @@ class FailsIn(Translation):
         super().__init__(CrossEntropy(0.1))
         self.where, self.error, self.here = where, error, os.getpid()
 
-    def loss(self, model: Any, batch: Any) -> Loss:
+    def loss(self, model: Any, batch: Any) -> LossSums:
         if (os.getpid() == self.here) == (self.where == "leader"):
             raise self.error
         return super().loss(model, batch)
@@ -318,7 +318,7 @@ def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
         (16, 2, 2 * MIN_TOKENS_PER_WORKER - 1, False),
         (16, 8, 8 * MIN_TOKENS_PER_WORKER, True),
         (16, 1, 10**6, False),
-        (MAX_MODEL_WIDTH, 2, 10**6, False),
+        (MAX_WIDTH_FOR_WORKERS, 2, 10**6, False),
     ],
 )
 def test_processes_are_chosen_where_they_are_faster(width: int, threads: int, tokens: int, found: bool) -> None:

@@ -20,7 +20,7 @@ from tests.peak_memory import peak_of
 from tests.quick import NUM_THIRDS, third, thirds
 from tests.tiny_artifact import rewritten, signed
 from tfm.data.safe_files import MAX_BYTES
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _seal_document
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _document_sha256
 
 pytestmark = pytest.mark.promise("hostile")
 SECONDS = 20.0
@@ -196,7 +196,7 @@ def resealed(folder: Path, **changes: object) -> None:
         document["files"] = {
             name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in contents.items()
         }
-    (folder / "state.json").write_text(json.dumps(document | {"sha256": _seal_document(document)}), "utf-8")
+    (folder / "state.json").write_text(json.dumps(document | {"sha256": _document_sha256(document)}), "utf-8")
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def searched(folder: Path, url: str | None = None) -> Trials:
     """A search with trials that are finished, pruned, running."""
     trials = opened(folder, url)
     for number, state in enumerate((TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)):
-        with trials.claim() as mine:
+        with trials.claim_trial() as mine:
             assert mine is not None
             mine.trial.set_user_attr("configuration", suggest_configuration(trials.parameters, mine.trial))
             spent = {"updates_of": {"0000": 30}, "updates": 30, "seconds": 1.5, "validated": [10, 20]}
@@ -69,7 +69,7 @@ def used(trials: Trials, *, with_page: bool = False) -> None:
     if with_page:  # its pictures take a second
         search_page(trials.config, trials.parameters, found)
     trials.stop_reason()
-    with trials.claim() as mine:
+    with trials.claim_trial() as mine:
         if mine is not None:
             suggest_configuration(trials.parameters, mine.trial)
             mine.trial.report(0.7, 9)
@@ -147,7 +147,7 @@ def test_a_configuration_that_is_none_of_the_search(tmp_path: Path, configuratio
         opened(tmp_path / "s")
     assert "trials.journal: trial 2: " in str(caught.value)
     with pytest.raises(DataError, match=said):
-        trials.all()
+        trials.all_trials()
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_figures_of_other_trainings_or_beyond_their_squares(tmp_path: Path) -> N
     trials = searched(tmp_path / "s")
     other = replace(trials, config=trials.config.model_copy(update={"folds": 5}))
     with pytest.raises(DataError, match=r"trial 0: values: has 1 figure; its trainings are 5"):
-        other.all()
+        other.all_trials()
     best, far = (
         replace(summarize_trials(trials).trials[0], values=(value, 2e307, 9e306, 8e307, 1e307))
         for value in (1e307, 1.7e308)
@@ -265,7 +265,7 @@ def test_a_link_that_comes_while_it_runs_is_not_followed(tmp_path: Path) -> None
     (tmp_path / "s" / "trials.journal").rename(tmp_path / "elsewhere")
     (tmp_path / "s" / "trials.journal").symlink_to(tmp_path / "elsewhere")
     before = (tmp_path / "elsewhere").read_bytes()
-    with pytest.raises(CannotWrite, match="is a link"), trials.claim():
+    with pytest.raises(CannotWrite, match="is a link"), trials.claim_trial():
         pass
     with pytest.raises(CannotWrite, match="is a link"):
         trials.study.set_user_attr("x", 1)

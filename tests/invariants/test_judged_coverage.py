@@ -16,8 +16,8 @@ from tfm.pipeline.judging.statistics.differences import welch_interval
 from tfm.pipeline.judging.statistics.minimums import (
     MIN_DIFFERENCES,
     MIN_ERROR_SEGMENTS,
-    MIN_OTHER_VALUES,
     MIN_SEGMENTS,
+    MIN_VALUES_OFF_MODE,
 )
 from tfm.pipeline.judging.statistics.preferences import Preference, bradley_terry_strengths
 from tfm.pipeline.judging.statistics.ratings import Judgment, estimate_mean
@@ -163,7 +163,7 @@ def test_intervals_by_draws_hold_the_figure_of_many_panels(kind: str) -> None:
     "panel",
     [
         paired_panel(0.2, 0.5, MARKS, BEST[0.7][::-1]),
-        paired_panel((MIN_OTHER_VALUES - 6) / MIN_DIFFERENCES, 1.0, MARKS, BEST[0.5][::-1]),
+        paired_panel((MIN_VALUES_OFF_MODE - 6) / MIN_DIFFERENCES, 1.0, MARKS, BEST[0.5][::-1]),
         strength_panel(50),
         mean_panel(MARKS, np.array([0, 0, 0, 0.03, 0.97]), MIN_SEGMENTS),
     ],

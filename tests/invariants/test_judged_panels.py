@@ -15,7 +15,7 @@ from tfm.pipeline.judging.campaign import CampaignKind
 from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, analyze_answers
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
-from tfm.pipeline.judging.metric_correlation import add_correlations, references_of
+from tfm.pipeline.judging.metric_correlation import add_correlations, campaign_references
 from tfm.pipeline.judging.statistics.careless import JudgeStats, judge_verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
@@ -100,7 +100,7 @@ def check(folder: Path, kind: CampaignKind, judges: list[str], segments: int, ea
     found = findings(folder, kind, judges, segments, each, seed)
     check_ranks(found)
     config = EvaluationConfig(metrics=("chrf", "rouge1", "exact_match"))
-    found = add_correlations(found, references_of(found.campaign), config)
+    found = add_correlations(found, campaign_references(found.campaign), config)
     json.dumps(found.as_json(), allow_nan=False)
     assert all(row for table in tables_of_findings(found) for row in table.rows)
     for scale in found.scales:

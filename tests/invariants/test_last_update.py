@@ -24,7 +24,7 @@ from tfm.pipeline.training.assembly.num_updates import last_step
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Progress
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.schedules import SCHEDULES, TOTAL_STEPS_SCHEDULES, ScheduleContext
-from tfm.pipeline.training.update import Update
+from tfm.pipeline.training.update import UpdateSums
 from tfm.pipeline.training_config import ScheduleConfig, TrainingConfig
 
 SETTINGS = ExecutionSettings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)
@@ -60,7 +60,9 @@ class Instantly:
 
     def start_gradient(self, group: Any, step: int, *, stop: bool) -> Any:
         assert len(group)
-        return SimpleNamespace(read=lambda: Update(loss=1.0, nll=1.0, tokens=1, norm=1.0, stop=False))
+        return SimpleNamespace(
+            wait_for_update_sums=lambda: UpdateSums(loss=1.0, nll=1.0, tokens=1, norm=1.0, stop=False)
+        )
 
 
 def trained(config: TrainingConfig, task: PairTask, split: Split, budget: int, size: int) -> tuple[int, list[float]]:

@@ -20,7 +20,7 @@ from tests.tiny_model import tiny_model
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.model.config import SUPPORTED_TASKS, Architecture, StackConfig
 from tfm.pipeline.attention_page.head_statistics import measure_heads
-from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import teacher_forcing
 from tfm.pipeline.decoding.decode import decode
@@ -31,7 +31,7 @@ from tfm.pipeline.scoring import alternatives
 from tfm.pipeline.scoring.alternative_files import AlternativeKind, AlternativeSet, parse_item
 from tfm.pipeline.scoring.likelihood_scores import score_likelihood
 from tfm.pipeline.scoring.validation import Validator
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.training_config import TrainingConfig
@@ -150,7 +150,7 @@ def test_in_fp32_only_rounding_sees_batches_and_lines(name: str) -> None:
     assert_rounds_like(nll.float(), alone.expand(len(splits)).float(), torch.full((len(splits),), exact[0]).double())
 
 
-BY_PROBABILITY = [name for name in CASES if not ABILITIES[CASES[name]["task"]].gives_hypotheses]
+BY_PROBABILITY = [name for name in CASES if not TASK_SPECS[CASES[name]["task"]].gives_hypotheses]
 
 
 @pytest.mark.parametrize("name", BY_PROBABILITY)
@@ -224,8 +224,8 @@ def test_alternatives_do_not_see_each_other(name: str, kind: AlternativeKind, mo
 def test_recorded_attention_does_not_see_other_sentences(tmp_path: Path) -> None:
     loaded = made("encoder_only masked_language_model")[0]
     lines = [line for line in LINES if line]
-    given = [attend(loaded, line, None, DecodingConfig()) for line in lines]
-    turned = [attend(loaded, line, None, DecodingConfig()) for line in lines[::-1]][::-1]
+    given = [trace_text(loaded, line, None, DecodingConfig()) for line in lines]
+    turned = [trace_text(loaded, line, None, DecodingConfig()) for line in lines[::-1]][::-1]
     for one, other in zip(given, turned, strict=True):
         for weights, again in zip(one.attentions, other.attentions, strict=True):
             assert_same(weights.weights, again.weights)

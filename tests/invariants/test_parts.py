@@ -23,7 +23,7 @@ from tfm.model.config import (
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.model_io.loaded_model import remove_ties, shapes_of
+from tfm.pipeline.model_io.loaded_model import drop_shared_tensors, model_weight_shapes
 
 V = 30
 RELATIVE = ("rotary", "alibi", "shaw", "transformer_xl")
@@ -278,5 +278,5 @@ def test_with_anything_else_it_does(part: str) -> None:
 @pytest.mark.few(46)
 def test_the_shapes_of_a_model_are_those_of_what_is_saved(part: str, architecture: str) -> None:
     config, model = configured(architecture, **PARTS[part]), network(architecture, **PARTS[part])
-    found = shapes_of(config, source_vocab=V, target_vocab=V)
-    assert found == {name: tuple(weight.shape) for name, weight in remove_ties(model.state_dict()).items()}
+    found = model_weight_shapes(config, source_vocab=V, target_vocab=V)
+    assert found == {name: tuple(weight.shape) for name, weight in drop_shared_tensors(model.state_dict()).items()}

@@ -13,7 +13,7 @@ from tests.tiny_training import run, training
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import DataError, Stopped
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import loop
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
@@ -94,7 +94,7 @@ def _bits(tensors: dict[str, torch.Tensor]) -> dict[str, bytes]:
 def _watch(patch: pytest.MonkeyPatch, heard: Heard, spoil: Any, stop_at: int) -> None:
     real_loss, real_update, numbers = Translation.loss, Trainer.update, iter(range(1, 1000))
 
-    def loss(self: Translation, model: Any, batch: Any) -> Loss:
+    def loss(self: Translation, model: Any, batch: Any) -> LossSums:
         found = real_loss(self, model, batch)
         return found if spoil is None else spoil(next(numbers), found)
 
@@ -116,11 +116,11 @@ def ways(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ways
 def spoiled(numbers: tuple[int, ...], where: str) -> Any:
     """Losses of which some, or their gradients, are not finite."""
 
-    def spoil(number: int, found: Loss) -> Loss:
+    def spoil(number: int, found: LossSums) -> LossSums:
         if number not in numbers:
             return found
         if where == "loss":
-            return Loss(found.sum * INFINITE, found.nll, found.count)
+            return LossSums(found.sum * INFINITE, found.nll, found.count)
         found.sum.register_hook(lambda gradient: gradient * INFINITE)
         return found
 
@@ -163,7 +163,7 @@ def test_training_ends_where_nothing_is_finite_any_more(ways: Ways) -> None:
 def test_memory_that_runs_out(ways: Ways) -> None:
     """All that went before is logged, and the same command goes on."""
 
-    def spoil(number: int, found: Loss) -> Loss:
+    def spoil(number: int, found: LossSums) -> LossSums:
         if number == 19:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return found

@@ -18,7 +18,7 @@ from tests.tiny_training import run, training
 from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.runtime.progress import Bar, NullReporter
 from tfm.pipeline.scoring.validation import Validator
-from tfm.pipeline.tasks.task import Counts
+from tfm.pipeline.tasks.task import EvaluationSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.checkpoints import train_state
 from tfm.pipeline.training_config import TrainingConfig
@@ -150,7 +150,7 @@ def test_stopped_while_validating_leaves_at_once_and_is_the_same(
     config, expected = straight
     real, calls = Translation.evaluate, 0
 
-    def evaluate(*given: Any) -> Counts:
+    def evaluate(*given: Any) -> EvaluationSums:
         nonlocal calls
         calls += 1
         os.kill(os.getpid(), signal.SIGTERM)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tiny_wordnet import write_wordnet
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, score_texts
 
 HYPOTHESES = [
     "A car ran fast",
@@ -27,12 +27,12 @@ REFERENCES = [
     "the dog",
     "the cat",
 ]
-OF_ALL_TEXTS: Any = tuple(name for name in METRICS if name != "entity_f1")
+OF_ALL_TEXTS: Any = tuple(name for name in METRIC_FUNCTIONS if name != "entity_f1")
 """Entity F1 is of tags alone: see below."""
 BASE = EvaluationConfig(metrics=OF_ALL_TEXTS, bleu_tokenize="13a", rouge_tokenize="unicode", labels="word")
 ALWAYS_ZERO = {"bleu_paper"}
 """Metrics that are not smoothed: no four words of these texts are right."""
-ROUGE = {name for name in METRICS if name.startswith("rouge")}
+ROUGE = {name for name in METRIC_FUNCTIONS if name.startswith("rouge")}
 OTHER_SETTINGS: dict[str, tuple[object, set[str]]] = {
     "lowercase": (True, {"bleu", "bleu_paper", "chrf", "chrf++", "exact_match", "wer", "cer", "per"}),
     "words": ("line", {"wer"}),

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.api.model import Model
-from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.phrases import forbidden_pieces, forced_pieces
 from tfm.pipeline.decoding.constraints.spellings import is_word_character
@@ -52,7 +52,7 @@ def test_what_is_to_be_written_is_written_or_refused(kind):
         "a prefix": lambda text: (
             next(translate_lines(loaded, ["a dog"], SHORT, reporter=NullReporter(), prefixes=[text]))[0].text
         ),
-        "the target": lambda text: attend(loaded, "a dog", text, SHORT).target,
+        "the target": lambda text: trace_text(loaded, "a dog", text, SHORT).target,
         "the prompt": lambda text: writer.prompt_text(text) + writer.texts(text)[0].text,
     }
     for text in ("the sea", UNKNOWN):

@@ -17,7 +17,7 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring import validation
 from tfm.pipeline.tasks import task
-from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.assembly import starting_point as first_state
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
@@ -119,7 +119,7 @@ def test_what_was_learnt_before_can_be_published_and_gone_on_from(
 
     def loss(self: Translation, model: Any, batch: Any) -> Any:
         found = real(self, model, batch)
-        return Loss(found.sum * float("inf"), found.nll, found.count) if next(calls) > 11 else found
+        return LossSums(found.sum * float("inf"), found.nll, found.count) if next(calls) > 11 else found
 
     config = training(max_steps=40, validation={"every_steps": 5, "bleu": False})
     with monkeypatch.context() as patch:

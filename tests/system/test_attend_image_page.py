@@ -8,11 +8,11 @@ import pytest
 from tests.browser import Browser
 from tfm.pipeline.attention_page.attended import (
     AttendedImage,
+    AttendedToken,
     AttentionAxes,
     AttentionKind,
     AttentionTrace,
     LayerAttention,
-    Token,
 )
 from tfm.pipeline.attention_page.page import render_page
 
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.slow
 NAME = "<b>कुत्ता</b>.png"
 WORDS = ("␣a", "␣dog", "</s>")
 PIXELS = np.random.default_rng(1).integers(0, 256, (3, 6, 3), np.uint8)  # 2 x 3 places of 2 x 2, the lower cut off
-CELLS = tuple(Token(f"row {row}, column {column}", False) for row in (1, 2) for column in (1, 2, 3))
+CELLS = tuple(AttendedToken(f"row {row}, column {column}", False) for row in (1, 2) for column in (1, 2, 3))
 
 
 def reading() -> AttentionTrace:
     draw = np.random.default_rng(2)
-    words = tuple(Token(text, False) for text in WORDS)
+    words = tuple(AttendedToken(text, False) for text in WORDS)
     axes: dict[AttentionKind, AttentionAxes] = {
         "encoder": AttentionAxes(CELLS, CELLS, ("",) * 6, ("queries", "keys")),
         "decoder": AttentionAxes(words, words, ("then says x",) * 3),

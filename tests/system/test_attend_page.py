@@ -7,7 +7,13 @@ import pytest
 
 from tests.browser import Browser
 from tfm.pipeline.api.attention import Attention as InNotebook
-from tfm.pipeline.attention_page.attended import AttentionAxes, AttentionKind, AttentionTrace, LayerAttention, Token
+from tfm.pipeline.attention_page.attended import (
+    AttendedToken,
+    AttentionAxes,
+    AttentionKind,
+    AttentionTrace,
+    LayerAttention,
+)
 from tfm.pipeline.attention_page.head_statistics import HeadMeasures, HeadReport
 from tfm.pipeline.attention_page.page import render_page
 from tfm.pipeline.attention_page.picture import AttentionView
@@ -28,7 +34,7 @@ def shares(seed: int, heads: int, queries: int, keys: int) -> np.ndarray:
 
 
 def reading() -> AttentionTrace:
-    source, target = (tuple(Token(text, False) for text in texts) for texts in (SOURCE, TARGET))
+    source, target = (tuple(AttendedToken(text, False) for text in texts) for texts in (SOURCE, TARGET))
     axes: dict[AttentionKind, AttentionAxes] = {
         "encoder": AttentionAxes(source, source, ("",) * 5),
         "decoder": AttentionAxes(target, target, ("then says x",) * 4),

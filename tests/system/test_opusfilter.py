@@ -93,7 +93,7 @@ def test_scores_and_decisions_are_the_same(both: tuple[list[tuple[str, str]], di
     (made,) = make_rules(CleanConfig.model_validate(off | {rule: config}), HeldOutKeys.from_pairs(()))
     sources, targets = zip(*pairs, strict=True)
     found = Measurer([made], everything=True)(PairChunk(0, True, sources, targets)).columns
-    scores = np.stack([found[column] for column in made.columns], 1)
+    scores = np.stack([found[column] for column in made.score_names], 1)
     expected = np.array([np.ravel(each) for each in theirs[name]["scores"]], np.float64)
     if rule == "length":
         expected = np.sort(expected, 1)

@@ -45,19 +45,19 @@ def score(
     from tfm.pipeline.judging.findings import analyze_answers
     from tfm.pipeline.judging.findings_tables import tables_of_findings
     from tfm.pipeline.judging.metric_correlation import (
-        METRICS,
+        CORRELATED_METRICS,
         add_correlations,
+        campaign_references,
+        judged_texts,
         read_references,
-        references_of,
-        texts_of,
     )
     from tfm.pipeline.judging.recorded_metrics import read_recorded_metrics
 
     asked = read_campaign(campaign)
-    references = references_of(asked) if reference is None else read_references(asked, reference)
-    config = EvaluationConfig(metrics=METRICS, wordnet=None if wordnet is None else str(wordnet))
+    references = campaign_references(asked) if reference is None else read_references(asked, reference)
+    config = EvaluationConfig(metrics=CORRELATED_METRICS, wordnet=None if wordnet is None else str(wordnet))
     found = analyze_answers(asked, read_answers(asked, files, partial=True), without or ())
-    noted, notes = read_recorded_metrics(run or (), texts_of(found))
+    noted, notes = read_recorded_metrics(run or (), judged_texts(found))
     reporter, num = make_reporter(), len(noted) + (len(config.metrics) if references else 0)
     with reporter.bar("metrics beside the judges", num, "metrics") if num else nullcontext() as bar:
         on_done = (lambda metric: bar.advance(1, metric)) if bar else (lambda metric: None)

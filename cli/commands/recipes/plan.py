@@ -43,7 +43,7 @@ def plan(
         reject_flags({"--pairs": pairs}, "this machine measures updates of the run's own dataset: give --on")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.planning.devices import parse_devices
-    from tfm.pipeline.planning.measurement import measure
+    from tfm.pipeline.planning.measurement import measure_short_training
     from tfm.pipeline.planning.run_plan import assume_corpus_and_vocabularies, count_corpus_and_vocabularies, make_plan
     from tfm.pipeline.recipes.recipe import load_recipe
 
@@ -54,7 +54,7 @@ def plan(
         corpus, *vocabularies = assume_corpus_and_vocabularies(resolved, pairs, tokens, number)
     else:
         corpus, *vocabularies = count_corpus_and_vocabularies(resolved, number)
-    measured = measure(recipe, sets or ()) if devices is None else None
+    measured = measure_short_training(recipe, sets or ()) if devices is None else None
     made = make_plan(resolved, corpus, (vocabularies[0], vocabularies[1]), devices, measured, price=price)
     if as_json:
         print_json(made.as_json(), indent=1)

@@ -92,7 +92,7 @@ def search(
     if not report and not final:
         job = WorkerJob(found.trials, found.base, found.sets, command_line(), reporter)
         if found.config.method == "grid":
-            reporter.line(f"grid: {format_count(len(found.trials.all()), 'configuration')}")
+            reporter.line(f"grid: {format_count(len(found.trials.all_trials()), 'configuration')}")
         if cluster is not None:
             run_workers_on_cluster(job, SearchArguments(file, sets or (), storage, folds), cluster, workers)
         elif workers is not None and workers > 1:
@@ -102,7 +102,7 @@ def search(
         else:
             run_worker(job)
     if final:
-        train_best(found, command_line(), reporter, again=again)
+        train_best(found, command_line(), reporter, allow_rescoring=again)
     results = publish_results(found, command_line(), reporter)
     if as_json:
         print_json(results.as_json(), indent=1)

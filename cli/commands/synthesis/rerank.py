@@ -120,11 +120,11 @@ def _tune(
     import numpy as np
 
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_parent_folder
+    from tfm.pipeline.artifacts.files import check_file_is_writable
     from tfm.pipeline.errors import DataError, format_count
     from tfm.pipeline.reranking.weights import FEATURE_NAMES, choose_best, tune_weights
 
-    check_parent_folder(out)
+    check_file_is_writable(out)
     reporter, features, found = make_reporter(), [], list(lists)
     if not found:
         raise DataError("there is no list of translations to tune weights on")

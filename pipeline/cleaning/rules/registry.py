@@ -14,31 +14,31 @@ from tfm.pipeline.cleaning.recipe_check import TWO_SIDED_RULES
 from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
 from tfm.pipeline.cleaning.rules.corpora.near_duplicates import choose_lsh_bands, make_near_duplicate_keys
-from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, count_shared_sides
-from tfm.pipeline.cleaning.rules.pairs.copies import measure_copies
+from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, mark_shared_pairs
+from tfm.pipeline.cleaning.rules.pairs.copies import measure_side_similarity
 from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup
-from tfm.pipeline.cleaning.rules.pairs.numbers import measure_numbers
+from tfm.pipeline.cleaning.rules.pairs.numbers import measure_digit_similarity
 from tfm.pipeline.cleaning.rules.pairs.punctuation import measure_punctuation
 from tfm.pipeline.cleaning.rules.pairs.ratio import measure_ratio
 from tfm.pipeline.cleaning.rules.texts.controls import count_controls, remove_controls
-from tfm.pipeline.cleaning.rules.texts.empty import count_filled_sides
+from tfm.pipeline.cleaning.rules.texts.empty import mark_pairs_with_words
 from tfm.pipeline.cleaning.rules.texts.language import make_language_measure
 from tfm.pipeline.cleaning.rules.texts.length import measure_lengths
 from tfm.pipeline.cleaning.rules.texts.letters import measure_letters
 from tfm.pipeline.cleaning.rules.texts.repair import make_repair
 from tfm.pipeline.cleaning.rules.texts.script import measure_script
-from tfm.pipeline.cleaning.text_batch import PairBatch
+from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 CleaningRuleKind = Literal["transform", "score", "expensive_score", "dedup_keys", "model_score"]
-MEASURES: dict[str, Callable[[PairBatch, Any], NDArray[Any]]] = {
+MEASURE_BY_RULE: dict[str, Callable[[TextPairBatch, Any], NDArray[Any]]] = {
     "controls": count_controls,
-    "empty": count_filled_sides,
+    "empty": mark_pairs_with_words,
     "length": measure_lengths,
     "ratio": measure_ratio,
-    "copies": measure_copies,
+    "copies": measure_side_similarity,
     "letters": measure_letters,
     "script": measure_script,
-    "numbers": measure_numbers,
+    "numbers": measure_digit_similarity,
     "markup": measure_markup,
     "punctuation": measure_punctuation,
     "boilerplate": boilerplate_keys,
@@ -47,7 +47,7 @@ MEASURES: dict[str, Callable[[PairBatch, Any], NDArray[Any]]] = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class CleaningRule:
     """A rule as it is used.
 
     Args:
@@ -68,11 +68,11 @@ class Rule:
     num_keys: int = 0
     compares_sides: bool = False
     change: Callable[[Sequence[str]], Sequence[str]] | None = None
-    measure: Callable[[PairBatch], NDArray[Any]] | None = None
+    measure: Callable[[TextPairBatch], NDArray[Any]] | None = None
     config: Any = None
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def score_names(self) -> tuple[str, ...]:
         """The names of its scores: RULE, or RULE.SCORE of several."""
         if self.kind == "transform":
             return (self.name,)
@@ -90,7 +90,7 @@ class Rule:
         return failed
 
 
-def make_rules(config: CleanConfig, held_out: HeldOutKeys) -> list[Rule]:
+def make_rules(config: CleanConfig, held_out: HeldOutKeys) -> list[CleaningRule]:
     """Return the rules of a recipe, in order.
 
     Args:
@@ -103,8 +103,8 @@ def make_rules(config: CleanConfig, held_out: HeldOutKeys) -> list[Rule]:
     return [_make_rule(name, each, held_out) for name, each in config.rules.items()]
 
 
-def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> Rule:
-    made = partial(Rule, name, limits=config.limits, compares_sides=name in TWO_SIDED_RULES, config=config)
+def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> CleaningRule:
+    made = partial(CleaningRule, name, limits=config.limits, compares_sides=name in TWO_SIDED_RULES, config=config)
     if isinstance(config, ExternalScorer) or name == "cross_entropy":
         return made(kind="model_score")
     if name == "repair":
@@ -114,14 +114,16 @@ def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> Rule:
     if name == "language":
         return made(kind="expensive_score", measure=make_language_measure(config))
     if name == "overlap":
-        return made(kind="score", measure=partial(count_shared_sides, config=config, held_out=held_out))
+        return made(kind="score", measure=partial(mark_shared_pairs, config=config, held_out=held_out))
     if name == "near_duplicates":
         bands = choose_lsh_bands(config.likeness)[0]
         return made(kind="dedup_keys", num_keys=bands, measure=make_near_duplicate_keys(config))
     num_keys = {"duplicates": 1, "boilerplate": 2}.get(name, 0)
     kind: CleaningRuleKind = "dedup_keys" if num_keys else "score"
-    return made(kind=kind, num_keys=num_keys, measure=partial(_measure_with, MEASURES[name], config))
+    return made(kind=kind, num_keys=num_keys, measure=partial(_measure_with, MEASURE_BY_RULE[name], config))
 
 
-def _measure_with(measure: Callable[[PairBatch, Any], NDArray[Any]], config: Any, pairs: PairBatch) -> NDArray[Any]:
+def _measure_with(
+    measure: Callable[[TextPairBatch, Any], NDArray[Any]], config: Any, pairs: TextPairBatch
+) -> NDArray[Any]:
     return measure(pairs, config)

@@ -1,6 +1,6 @@
 """Differences between systems: a figure of each by length of the source, by order of n-grams and by label.
 
-All figures are in 0..100. A column is a system; `merge_columns` makes one of the several runs of a system.
+All figures are in 0..100. A column is a system; `average_columns` makes one of the several runs of a system.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -50,7 +50,7 @@ class Breakdown:
     rows: Sequence[BreakdownRow]
 
 
-def merge_columns(breakdown: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
+def average_columns(breakdown: Breakdown, groups: Sequence[Sequence[int]]) -> Breakdown:
     """A column for each group of columns: the mean of those that have a value."""
 
     def mean_of_present(values: Sequence[float | None]) -> float | None:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, BreakdownRow
 from tfm.pipeline.comparison.differences.changed_sentences import SentenceChange, SentenceChanges, TextSpan
-from tfm.pipeline.comparison.differences.overview import Differences
-from tfm.pipeline.page_frame import escape_html, text_as_html
+from tfm.pipeline.comparison.differences.overview import SystemDifferences
+from tfm.pipeline.page_frame import escape_corpus_text, escape_html
 
 MIN_BAR_SCALE = 1.0
 """The difference, in points, for which half a bar stands at least: noise shall not look large."""
@@ -13,7 +13,7 @@ EMPTY_CELL = "–"
 NUMBER_CLASS_ATTRIBUTE = ' class="number"'
 
 
-def test_set_section(differences: Differences) -> list[str]:
+def test_set_section(differences: SystemDifferences) -> list[str]:
     """The section of a test set: its tables, and its sentences that changed most."""
     title = "Where they differ" if len(differences.columns) > 1 else "In detail"
     parts = [f"<h2>{title}: {bidi_isolate(differences.test)}</h2>", html_list(differences.notes)]
@@ -78,7 +78,7 @@ def _difference_bar(apart: float | None, scale: float) -> str:
     return f'<td><div class="track"><div class="{side}" style="width: {50 * abs(apart) / scale:.1f}%"></div></div></td>'
 
 
-def _changes_section(differences: Differences, name: str, changed: SentenceChanges) -> list[str]:
+def _changes_section(differences: SystemDifferences, name: str, changed: SentenceChanges) -> list[str]:
     """The numbers of segments that are better and worse, and the segments that changed most."""
     base = differences.columns[0]
     parts = [
@@ -94,10 +94,10 @@ def _changes_section(differences: Differences, name: str, changed: SentenceChang
 
 def _sentence_html(change: SentenceChange, base: str, name: str, by: str) -> str:
     """One segment as both have it; a language that runs from right to left reads from its own side (dir=auto)."""
-    entries = [] if change.source is None else [("source", text_as_html(change.source))]
+    entries = [] if change.source is None else [("source", escape_corpus_text(change.source))]
     entries.append((bidi_isolate(base), _highlight_spans(change.before, "del")))
     entries.append((bidi_isolate(name), _highlight_spans(change.after, "ins")))
-    entries += [("reference", text_as_html(text)) for text in change.references]
+    entries += [("reference", escape_corpus_text(text)) for text in change.references]
     inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
     before, after = change.scores
     told = f"line {change.line:,}, {by} {before:.1f} → {after:.1f} ({change.gain:+.1f})"
@@ -105,7 +105,7 @@ def _sentence_html(change: SentenceChange, base: str, name: str, by: str) -> str
 
 
 def _highlight_spans(stretches: Sequence[TextSpan], tag: str) -> str:
-    texts = ((text_as_html(each.text), each.differs) for each in stretches)
+    texts = ((escape_corpus_text(each.text), each.differs) for each in stretches)
     return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
 
 

@@ -9,11 +9,11 @@ from tfm.data.scripts import has_spaceless_script
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.comparison.differences.breakdowns import (
     Breakdown,
+    average_columns,
     breakdown_by_label,
     breakdown_by_ngram_order,
     breakdown_by_source_length,
     largest_differences,
-    merge_columns,
 )
 from tfm.pipeline.comparison.differences.changed_sentences import SentenceChanges, find_sentence_changes
 from tfm.pipeline.comparison.differences.word_frequency import (
@@ -45,7 +45,7 @@ FIRST_RUNS_MESSAGE = "sentences are those of the first run of each system"
 
 
 @dataclass(frozen=True)
-class Differences:
+class SystemDifferences:
     """Differences on one test set.
 
     Args:
@@ -75,7 +75,7 @@ class TrainingWords:
 
 def find_differences(
     rows: Mapping[str, Sequence[System]], baseline: RunSummary, reporter: Reporter
-) -> list[Differences]:
+) -> list[SystemDifferences]:
     """Find the differences on each test set of the baseline, the main one first.
 
     Figures are means over the runs of a system, which are scored as the first run of the baseline was. Runs that were
@@ -125,7 +125,7 @@ def _compare_on_test(
     training: TrainingWords | None,
     notes: Sequence[str],
     reporter: Reporter,
-) -> Differences:
+) -> SystemDifferences:
     base, config, told = baseline.tests[test], baseline.evaluation, list(notes)
     kept: dict[str, list[Segments]] = {}
     for name, systems in rows.items():
@@ -138,19 +138,19 @@ def _compare_on_test(
                 kept.setdefault(name, []).append(theirs)
     texts = [each for runs in kept.values() for each in runs]
     groups = [range(*ends) for ends in pairwise(accumulate(map(len, kept.values()), initial=0))]
-    tables = [merge_columns(each, groups) for each in _breakdowns(texts, config, told, test, reporter)]
+    tables = [average_columns(each, groups) for each in _breakdowns(texts, config, told, test, reporter)]
     long = [each for each in tables if len(each.rows) > MAX_ROWS]
     told += [f"{each.title}: the {MAX_ROWS} of {len(each.rows):,} rows in which systems differ most" for each in long]
     tables = [largest_differences(each, MAX_ROWS) if each in long else each for each in tables]
     words = [] if training is None else breakdown_by_training_frequency(texts, training.counts, training.split)
-    words = [merge_columns(each, groups) for each in words]
+    words = [average_columns(each, groups) for each in words]
     told += [FIRST_RUNS_MESSAGE] if any(len(runs) > 1 for runs in kept.values()) else []
     others = {name: runs[0] for name, runs in list(kept.items())[1:]}
     changed: dict[str, SentenceChanges] = {}
     for name, each in others.items():
         with reporter.bar(f"comparing sentences of {test}", len(base.hypotheses), "segments") as bar:
             changed[name] = find_sentence_changes(base, each, config, MAX_SENTENCES, bar.advance)
-    return Differences(test, list(kept), tables, words, changed, told)
+    return SystemDifferences(test, list(kept), tables, words, changed, told)
 
 
 def _breakdowns(

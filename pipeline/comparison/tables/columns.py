@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.runs import Comparison, is_lower_better
 from tfm.pipeline.comparison.seeds import ComparisonRow
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import metric_label
-from tfm.pipeline.scoring.metrics.registry import METRICS
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGIT_METRICS
 from tfm.pipeline.scoring.summaries import SUMMARY_METRICS
 from tfm.pipeline.significance.holm import format_p_value
@@ -152,7 +152,7 @@ def make_number_formatter(comparison: Comparison, metric: str, sign: str = "") -
         A function from a number to text.
     """
     values = [abs(value) for row in comparison.rows for value in row.values(f"test.{metric}")]
-    is_large = metric in METRICS or max(values, default=0) >= MAX_DECIMAL_VALUE
+    is_large = metric in METRIC_FUNCTIONS or max(values, default=0) >= MAX_DECIMAL_VALUE
     digits = 2 if is_large and metric not in FOUR_DIGIT_METRICS else 4
 
     def format_number(value: float) -> str:

@@ -185,11 +185,11 @@ class ForcedPhrases:
         device = pieces.device
         phrases, lengths = self.phrases.to(device), self.lengths.to(device)
         history, read = pieces[..., : int(num_pieces.max())], num_pieces.to(device)
-        hits = self._count_hits(history, read, phrases, lengths)
+        hits = self._phrase_start_mask(history, read, phrases, lengths)
         unmet = ~hits.any(3)
         place = (read.unsqueeze(1) - lengths).clamp(min=0)[:, None, :, None].expand(*hits.shape[:3], 1)
         just_met = hits.gather(3, place).squeeze(3) & (hits.sum(3) == 1) & (lengths > 0).unsqueeze(1)
-        depths = self._match_depths(history, read, phrases, lengths).masked_fill(~unmet, 0)
+        depths = self._matched_prefix_lengths(history, read, phrases, lengths).masked_fill(~unmet, 0)
         lacking = (lengths.unsqueeze(1) * unmet).sum(2)
         following = phrases.unsqueeze(1).expand(*depths.shape, -1).gather(3, depths.unsqueeze(3)).squeeze(3)
         following = following.where(unmet, PAD_ID)
@@ -199,7 +199,7 @@ class ForcedPhrases:
         return ConstraintProgress(lacking, lacking - depths.amax(2), following, nearest, just_met.any(2))
 
     @staticmethod
-    def _count_hits(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
+    def _phrase_start_mask(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
         """Return a mask (B, Q, C, T + 1) of the pieces at which each phrase begins."""
         width = phrases.shape[2]
         windows = F.pad(history, (0, width), value=NO_MATCH).unfold(2, width, 1).unsqueeze(2)
@@ -209,7 +209,7 @@ class ForcedPhrases:
         return ((windows == wanted) | (wanted == WILDCARD)).all(-1) & there.unsqueeze(1)
 
     @staticmethod
-    def _match_depths(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
+    def _matched_prefix_lengths(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
         """Return (B, Q, C) the number of first pieces of each phrase, not all, that are the last of a hypothesis."""
         width = phrases.shape[2]
         padded = F.pad(history, (width, 0), value=NO_MATCH)

@@ -22,7 +22,7 @@ from tfm.pipeline.decoding.constraints.spellings import canonical_piece_ids, pie
 from tfm.tokenizer.special import BOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
-PREFIX_LETTER = "a"
+PRECEDING_LETTER = "a"
 CLOSING_CATEGORIES = {"Po", "Pe", "Pf"}
 """Categories of Unicode: punctuation that stands right after a word, such as . , ! ? ) and \u3002"""
 _SPACELESS_PATTERN = regex.compile(SPACELESS_LETTERS, flags=regex.V1)
@@ -147,7 +147,7 @@ def follows_letter(phrase: str) -> bool:
 
 def _encode_phrase(tokenizer: Tokenizer, phrase: str, *, space: str = " ") -> tuple[Pieces, Pieces]:
     """The pieces of a phrase after a word and a space (or none), and at the beginning of a text."""
-    alone, before, inside = tokenizer.encode_batch([phrase, PREFIX_LETTER, f"{PREFIX_LETTER}{space}{phrase}"])
+    alone, before, inside = tokenizer.encode_batch([phrase, PRECEDING_LETTER, f"{PRECEDING_LETTER}{space}{phrase}"])
     if not alone:
         raise DataError(f"the phrase {_quote_phrase(phrase)} has no pieces: remove it")
     rest = inside[len(before) :] if inside[: len(before)] == before else []

@@ -44,7 +44,7 @@ def banked_continuations(
     values, parents, tokens = _bank_candidates(log_probs, forced, num_pieces, pieces, sums, beam)
     needed = _count_unmet_constraints(forced, num_pieces, pieces, parents, tokens)
     live, ends = values > NEG_INF, tokens == EOS_ID
-    finished = live & ends & (_bank_places(live, needed) < beam)
+    finished = live & ends & (_rank_within_bank(live, needed) < beam)
     stays = round_robin(live & ~ends, needed, beam)
     order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
@@ -108,13 +108,13 @@ def round_robin(live: Tensor, needed: Tensor, beam: int) -> Tensor:
     Returns:
         (B, Q), true for the selected ones.
     """
-    turns = _bank_places(live, needed) * (int(needed.max()) + 1) + needed
+    turns = _rank_within_bank(live, needed) * (int(needed.max()) + 1) + needed
     turns = turns.masked_fill(~live, torch.iinfo(turns.dtype).max)
     first = turns.sort(dim=1, stable=True).indices[:, :beam]
     return torch.zeros_like(live).scatter_(1, first, True) & live
 
 
-def _bank_places(live: Tensor, needed: Tensor) -> Tensor:
+def _rank_within_bank(live: Tensor, needed: Tensor) -> Tensor:
     """Return (B, Q) the number of candidates of its bank that are better than each."""
     better = torch.ones(live.shape[1], live.shape[1], dtype=torch.bool, device=live.device).tril(-1)
     return ((needed.unsqueeze(2) == needed.unsqueeze(1)) & live.unsqueeze(1) & better).sum(2)

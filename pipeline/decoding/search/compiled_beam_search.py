@@ -43,7 +43,7 @@ def search_by_parts(
     state = network.start_beam(config.beam, config.n_best, longest)
     while not network.extend_beam(memory, state, SPECIAL_IDS, (shortest, longest), norms, STEPS_PER_CALL):
         yield None
-    found = [_hypothesis(state, end, norms) for end in range(state.progress[1])]
+    found = [_backtrack_hypothesis(state, end, norms) for end in range(state.progress[1])]
     yield best_first(found, config.n_best)
 
 
@@ -54,7 +54,7 @@ def search_at_once(network: CompiledTransformer, source: Sequence[int], config: 
     return found
 
 
-def _hypothesis(state: Any, end: int, norms: Any) -> Hypothesis:
+def _backtrack_hypothesis(state: Any, end: int, norms: Any) -> Hypothesis:
     """The finished hypothesis of this number: its pieces are read from the last to the first."""
     step, row, log_prob = int(state.end_steps[end]), int(state.end_parents[end]), float(state.end_sums[end])
     pieces = []

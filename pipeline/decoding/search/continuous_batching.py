@@ -106,7 +106,7 @@ class BatchSlots(Generic[StateT]):
 
     def fill(self, width: int) -> Tensor | None:
         """Give free slots, of `width` rows each, to waiting sentences, if enough are free. Returns which slots."""
-        if self._is_last() or 8 * self._num_free < len(self):
+        if self._is_queue_empty() or 8 * self._num_free < len(self):
             return None
         sentences, state = self._encode_group(self._num_free, width)
         new = (self.sentences < 0).nonzero().squeeze(1)[: len(sentences)]
@@ -125,7 +125,7 @@ class BatchSlots(Generic[StateT]):
         if not self._num_free:
             return None
         taken = (self.sentences >= 0).nonzero().squeeze(1)
-        unwanted = self._is_last() and 8 * self._num_free >= len(self)
+        unwanted = self._is_queue_empty() and 8 * self._num_free >= len(self)
         if not unwanted and not self._exceeds_max_length():
             return None
         self._num_free = 0
@@ -139,7 +139,7 @@ class BatchSlots(Generic[StateT]):
         """Return whether a free slot has read all that the model can read."""
         return bool((self._num_read[self.sentences < 0] >= self._stepper.max_length).any())
 
-    def _is_last(self) -> bool:
+    def _is_queue_empty(self) -> bool:
         """Return whether no sentence waits."""
         return not self._waiting and self._read is None
 

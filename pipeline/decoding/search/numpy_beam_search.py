@@ -57,7 +57,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
     memory, cache = network.encode(source), network.empty_cache()
     for num_pieces in count():
         log_probs, cache = network.step(beams.tokens[0], memory, cache)
-        forbid_early_end(log_probs, num_pieces, (min(config.min_length, longest), longest))
+        apply_length_limits(log_probs, num_pieces, (min(config.min_length, longest), longest))
         values, parents, tokens = best_candidates(log_probs, beams.sums[0], 2 * beam)
         divisors = norms[[num_pieces + 1]]
         ends = eos_mask(values, tokens)
@@ -76,7 +76,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
     raise AssertionError  # a hypothesis of the most pieces can but end
 
 
-def forbid_early_end(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:
+def apply_length_limits(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:
     """Give -inf, in place, to every piece that may not come next.
 
     Args:

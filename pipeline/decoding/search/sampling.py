@@ -18,10 +18,10 @@ from torch import Tensor
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.greedy import exact_dtype
 from tfm.pipeline.decoding.search.numpy_sampling import uniform_numbers
-from tfm.pipeline.decoding.search.top_k import largest_values
+from tfm.pipeline.decoding.search.top_k import largest_value_indices
 
 
-class Sampling:
+class TokenSampler:
     """Sampler of the next piece of each sentence. `keys`: one a sentence, see `sampling_key`."""
 
     def __init__(self, config: DecodingConfig, keys: Sequence[int]) -> None:
@@ -55,7 +55,7 @@ def draw_tokens(
     """
     tokens, vocab = None, log_probs.shape[1]
     if top_k is not None or top_p is not None:
-        tokens = largest_values(log_probs, min(top_k or vocab, vocab))
+        tokens = largest_value_indices(log_probs, min(top_k or vocab, vocab))
         order = log_probs.gather(1, tokens).sort(dim=1, descending=True, stable=True).indices
         tokens = tokens.gather(1, order)
         log_probs = log_probs.gather(1, tokens)

@@ -87,7 +87,7 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidate
     if vocab % BLOCK_COLUMNS:
         maxima = torch.cat([maxima, log_probs_BWV[..., whole * BLOCK_COLUMNS :].amax(-1, keepdim=True)], -1)
     num_blocks = maxima.size(-1)
-    blocks = largest_values((maxima + sums_BW.unsqueeze(-1)).flatten(1), k)
+    blocks = largest_value_indices((maxima + sums_BW.unsqueeze(-1)).flatten(1), k)
 
     beams = blocks // num_blocks
     tokens = (blocks % num_blocks * BLOCK_COLUMNS).unsqueeze(-1) + torch.arange(BLOCK_COLUMNS, device=blocks.device)
@@ -95,7 +95,7 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidate
     values = log_probs_BWV.flatten(1).gather(1, flat).view(tokens.shape) + sums_BW.gather(1, beams).unsqueeze(-1)
     values = values.masked_fill(tokens >= vocab, float("-inf")).flatten(1)
 
-    chosen = largest_values(values, k)
+    chosen = largest_value_indices(values, k)
     best, order = values.gather(1, chosen).sort(dim=-1, descending=True, stable=True)
     flat = flat.gather(1, chosen.gather(1, order))
     missing = k - best.size(1)
@@ -103,7 +103,7 @@ def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidate
     return best, flat // vocab, flat % vocab
 
 
-def largest_values(values: Tensor, k: int) -> Tensor:
+def largest_value_indices(values: Tensor, k: int) -> Tensor:
     """Return the indices of the k largest values of each row, ascending (B, k or all); among equals those with the
     lowest index.
     """

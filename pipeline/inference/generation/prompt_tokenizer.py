@@ -6,7 +6,7 @@ from pathlib import Path
 from tfm.model.config import ModelConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import EOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -34,7 +34,7 @@ class PromptTokenizer:
         folder: Path,
         continue_past_line_end: bool | None,
     ) -> None:
-        if not ABILITIES[config.task].generates:
+        if not TASK_SPECS[config.task].generates:
             raise DataError(f"was trained for {config.task}, and is not a language model", file=folder)
         self.tokenizer = tokenizer
         self.continue_past_line_end = (

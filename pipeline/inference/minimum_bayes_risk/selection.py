@@ -56,12 +56,12 @@ def choose_by_utility(candidates: Sequence[Translation], config: DecodingConfig)
     if config.mbr_pruning is None:
         means = {number: float(utility(number, references).mean()) for number in range(len(texts))}
     else:
-        means = pruned_means(utility, len(texts), references, config.mbr_pruning, config.seed)
+        means = surviving_expected_utilities(utility, len(texts), references, config.mbr_pruning, config.seed)
     best = sorted(means, key=lambda number: (-means[number], number))[: config.n_best]
     return [replace(found[texts[number]], score=means[number]) for number in best]
 
 
-def pruned_means(
+def surviving_expected_utilities(
     utility: PairUtility, num_texts: int, references: Sequence[int], confidence: float, seed: int
 ) -> dict[int, float]:
     """Return the expected utility of the texts that survive (Cheng and Vlachos 2023, algorithm 1).

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfm.pipeline.judging.campaign import SCALES, CampaignKind
+from tfm.pipeline.judging.campaign import SCALE_RANGES, CampaignKind
 
 SCALE_STEPS: Mapping[str, Sequence[str]] = {
     "adequacy": (
@@ -79,8 +79,8 @@ _TABLE_INSTRUCTIONS: Mapping[CampaignKind, str] = {
 }
 
 
-def instructions_text(kind: CampaignKind) -> str:
+def table_instructions(kind: CampaignKind) -> str:
     """The instructions for those who fill in a table."""
-    scales = [f"{name} {step}" for name in SCALES[kind] for step in SCALE_STEPS[name]]
+    scales = [f"{name} {step}" for name in SCALE_RANGES[kind] for step in SCALE_STEPS[name]]
     after = "Change nothing else, and save the table as CSV in UTF-8."
     return "".join(f"{line}\n" for line in (*INSTRUCTIONS[kind], *scales, _TABLE_INSTRUCTIONS[kind], after))

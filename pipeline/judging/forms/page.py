@@ -5,7 +5,7 @@ It holds sources, texts and labels, but neither systems nor which items are chec
 
 from html import escape
 
-from tfm.pipeline.judging.campaign import SCALES, Campaign, Judge
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, Judge
 from tfm.pipeline.judging.forms.controls_script import CONTROLS_SCRIPT
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, KEYBOARD_HELP, SCALE_STEPS
 from tfm.pipeline.judging.forms.marking_script import MARKING_SCRIPT
@@ -76,7 +76,7 @@ def judge_page(campaign: Campaign, judge: Judge) -> str:
         "campaign": campaign.fingerprint,
         "judge": judge.name,
         "kind": campaign.kind,
-        "scales": {name: [*ends, *SCALE_STEPS[name]] for name, ends in SCALES[campaign.kind].items()},
+        "scales": {name: [*ends, *SCALE_STEPS[name]] for name, ends in SCALE_RANGES[campaign.kind].items()},
         "items": [_blind_item(campaign, name) for name in judge.items],
     }
     told = "".join(f"<li>{escape(each)}</li>" for each in INSTRUCTIONS[campaign.kind])

@@ -16,7 +16,7 @@ from typing import Any
 from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
 from tfm.pipeline.judging.answers import TIE_ANSWER, Answer, check_names, parse_answer, quote_value
-from tfm.pipeline.judging.campaign import SCALES, Campaign, CampaignKind, Item
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignKind, Item
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, SCALE_STEPS
 
 RESET_EVENT = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
@@ -41,8 +41,8 @@ def format_pearmut(campaign: Campaign) -> str:
 
 
 def _campaign_info(campaign: Campaign) -> dict[str, object]:
-    scales = SCALES[campaign.kind] or {BEST_QUESTION: (0, 1)}
-    told = [*INSTRUCTIONS[campaign.kind], *([] if SCALES[campaign.kind] else [PREFERENCE_INSTRUCTION])]
+    scales = SCALE_RANGES[campaign.kind] or {BEST_QUESTION: (0, 1)}
+    told = [*INSTRUCTIONS[campaign.kind], *([] if SCALE_RANGES[campaign.kind] else [PREFERENCE_INSTRUCTION])]
     told += [f"{name}: {step}" for name in scales for step in SCALE_STEPS.get(name, ())]
     info: dict[str, object] = {
         "assignment": "task-based",

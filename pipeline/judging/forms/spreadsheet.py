@@ -13,8 +13,8 @@ MISSING_TEXT_MARK = "[missing]"
 FORMULA_START_PATTERN = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
 INNER_FORMULA_PATTERN = re.compile(r"(?<=[;\t\r\n])(?=['\"]*[=+\-@＝＋－＠])")
 """Places at which a spreadsheet whose separator is not the comma would begin a cell, inside of quotation marks too."""
-GUARD_APOSTROPHE = re.compile(r"(?:^|(?<=[;\t\r\n]))'")
-DECIMAL_NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]*)?")
+GUARD_APOSTROPHE_PATTERN = re.compile(r"(?:^|(?<=[;\t\r\n]))'")
+DECIMAL_NUMBER_PATTERN = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]*)?")
 ANSWER_COLUMNS: Mapping[CampaignKind, Sequence[str]] = {
     "likert": ("adequacy (1 to 5)", "fluency (1 to 5)"),
     "esa": (
@@ -56,7 +56,7 @@ def escape_formula(text: str) -> str:
     return f"'{text}" if FORMULA_START_PATTERN.match(text) else text
 
 
-def read_table(campaign: Campaign, text: str) -> Iterator[Answer]:
+def parse_filled_spreadsheet(campaign: Campaign, text: str) -> Iterator[Answer]:
     """The answers in a table that a judge filled in; items without any are left out.
 
     Columns are separated by commas, semicolons or tabs, as spreadsheets of different languages write them. Raises
@@ -98,7 +98,7 @@ def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> Item:
     return item
 
 
-def _read_rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_rows(text: str, answer_columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Each row with its line, by the names of the columns, white space around cells and names removed."""
     text = text.removeprefix("\ufeff")
     head = re.split("[\r\n]", text, maxsplit=1)[0]
@@ -107,7 +107,7 @@ def _read_rows(text: str, asked: Sequence[str]) -> Iterator[tuple[int, dict[str,
     before = csv.field_size_limit(MAX_BYTES)  # by default 131,072 characters, fewer than a text may have
     try:
         names = [_normalize_column(name) for name in next(reader, [])]
-        for name in ("campaign", "judge", "item", "label", *asked):
+        for name in ("campaign", "judge", "item", "label", *answer_columns):
             if names.count(name) != 1:
                 problem = f"no column {name}" if name not in names else f"{names.count(name)} columns {name}"
                 raise ValueError(f"line 1: {problem}; is it a table that tfm judge make wrote for this campaign?")
@@ -131,7 +131,7 @@ def _answer_content(kind: CampaignKind, item: Item, labels: Mapping[str, Mapping
     """The content of the rows of an item, in the form of the page's file."""
     if kind in ("pairwise", "best"):
         name = "preferred" if kind == "pairwise" else "best"
-        chosen = [label for label, row in labels.items() if _has_cross(label, row[name])]
+        chosen = [label for label, row in labels.items() if _parse_cross(label, row[name])]
         if kind == "best":
             return {"best": chosen}
         return {"preferred": "tie" if len(chosen) > 1 else chosen[0]}
@@ -144,7 +144,7 @@ def _answer_content(kind: CampaignKind, item: Item, labels: Mapping[str, Mapping
     return found
 
 
-def _has_cross(label: str, cell: str) -> bool:
+def _parse_cross(label: str, cell: str) -> bool:
     if cell.lower() not in ("", "x", "×", "✓", "1"):
         raise ValueError(f"{label}: {quote_value(cell)} is no x")
     return bool(cell)
@@ -156,7 +156,7 @@ def _parse_numbers(label: str, row: Mapping[str, str], names: Sequence[str]) -> 
         cell = row[name]
         if not cell:
             raise ValueError(f"{label}: {name} is missing")
-        if not DECIMAL_NUMBER.fullmatch(cell):
+        if not DECIMAL_NUMBER_PATTERN.fullmatch(cell):
             raise ValueError(f"{label}: {name}: {quote_value(cell)} is no number")
         found[name] = float(cell.replace(",", "."))
     return found
@@ -172,7 +172,7 @@ def _parse_marked_spans(label: str, row: Mapping[str, str], text: str) -> list[d
                 start = end = len(text)
             else:
                 # a cell copied whole may have our apostrophes
-                words = words if words in text else GUARD_APOSTROPHE.sub("", words)
+                words = words if words in text else GUARD_APOSTROPHE_PATTERN.sub("", words)
                 start = text.find(words, taken.get(words, 0))
                 end = taken[words] = start + len(words)
             if start < 0:

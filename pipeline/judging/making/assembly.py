@@ -19,11 +19,11 @@ from tfm.pipeline.judging.campaign import (
 )
 from tfm.pipeline.judging.making.attention_checks import corrupt_text
 from tfm.pipeline.judging.making.design import Assignment, balanced_assignment, full_assignment, interleave_items
-from tfm.pipeline.judging.making.texts import segments_of
+from tfm.pipeline.judging.making.texts import judged_test_set
 from tfm.pipeline.scoring.metrics.references import drop_blank_references
 
 SYSTEM_LABELS = "ABCDEFGHI"
-MAX_DONOR_TEXTS = 50  # texts whose words an attention check may take
+MAX_REPLACEMENT_TEXTS = 50  # texts whose words an attention check may take
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class CampaignSpec:
             raise RecipeError(f"--judges {self.num_judges}: a campaign has at most {MAX_JUDGES:,}")
         if len(systems) > MAX_SYSTEMS:
             raise RecipeError(f"{len(systems)} systems: a campaign has at most {MAX_SYSTEMS}")
-        test = segments_of(systems[0])
+        test = judged_test_set(systems[0])
         if self.kind in ("pairwise", "best") and len(systems) < 2:
             raise RecipeError(f"--kind {self.kind}: a preference needs two systems or more")
         if self.kind == "best" and len(systems) > len(SYSTEM_LABELS):
@@ -73,23 +73,23 @@ class CampaignSpec:
 def make_campaign(spec: CampaignSpec, systems: Sequence[System]) -> Campaign:
     """The campaign of some systems, each with the one test set to judge: a pure function of `spec` and the texts."""
     spec.check_systems(systems)
-    test = segments_of(systems[0])
+    test = judged_test_set(systems[0])
     # each part has a generator of its own: more judges, or more checks, do not change which segments are drawn
     lines = _seeded_random(spec, "segments").sample(range(len(test.hypotheses)), spec.num_segments)
     texts = _ItemBuilder(systems, lines)
     asked = [
         list(_make_judge_items(spec, texts, rounds, _seeded_random(spec, f"judge {number}")))
-        for number, rounds in enumerate(_draw_rounds(spec, len(systems)))
+        for number, rounds in enumerate(_draw_judge_assignments(spec, len(systems)))
     ]
-    names = _judge_names(sum(map(len, asked)))
+    names = _iterate_item_ids(sum(map(len, asked)))
     items, judges = [], []
     for number, drafts in enumerate(asked, 1):
-        own = _number_items(drafts, names)
+        own = _assign_item_ids(drafts, names)
         items += own
-        shown = tuple(item.id for item in own if not _is_tie(spec.kind, item))
+        shown = tuple(item.id for item in own if not _has_identical_texts(spec.kind, item))
         if not shown:
             raise DataError(f"all texts of the segments drawn from {test.name} are the same: nothing can be preferred")
-        ties = tuple(item.id for item in own if _is_tie(spec.kind, item))
+        ties = tuple(item.id for item in own if _has_identical_texts(spec.kind, item))
         judges.append(Judge(name=f"judge-{number}", items=shown, ties=ties))
     return Campaign(
         kind=spec.kind,
@@ -102,7 +102,7 @@ def make_campaign(spec: CampaignSpec, systems: Sequence[System]) -> Campaign:
     )
 
 
-def _draw_rounds(spec: CampaignSpec, num_systems: int) -> list[list[list[Assignment]]]:
+def _draw_judge_assignments(spec: CampaignSpec, num_systems: int) -> list[list[list[Assignment]]]:
     """The items of each judge, in rounds that have every segment once."""
     draw, size = _seeded_random(spec, "shares"), (num_systems, spec.num_segments)
     if spec.judges_per_text is None:
@@ -117,12 +117,12 @@ class _ItemBuilder:
 
     def __init__(self, systems: Sequence[System], lines: Sequence[int]) -> None:
         self.systems, self.lines = systems, lines
-        self.test = segments_of(systems[0])
+        self.test = judged_test_set(systems[0])
         self.sources = self.test.sources or ()
         drawn = {*lines}
         self.spare = [line for line in range(len(self.test.hypotheses)) if line not in drawn]
 
-    def label_texts(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
+    def make_item_without_id(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
         """An item that has no id yet, its texts (system, text) labelled in this order."""
         labelled = (
             ShownText(label=SYSTEM_LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown)
@@ -141,16 +141,20 @@ class _ItemBuilder:
         """The item of a judge for a segment, its texts in random order."""
         line = self.lines[assignment.segment]
         systems = [self.systems[number] for number in rng.sample(assignment.systems, len(assignment.systems))]
-        return self.label_texts(line, [(system.name, segments_of(system).hypotheses[line]) for system in systems])
+        return self.make_item_without_id(
+            line, [(system.name, judged_test_set(system).hypotheses[line]) for system in systems]
+        )
 
-    def make_check(self, kind: CampaignKind, line: int, rng: Random) -> Item | None:
+    def make_attention_check(self, kind: CampaignKind, line: int, rng: Random) -> Item | None:
         """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
 
         None where this segment's text cannot be spoiled.
         """
-        column = self.test.references[0] if self.test.references else segments_of(rng.choice(self.systems)).hypotheses
+        column = (
+            self.test.references[0] if self.test.references else judged_test_set(rng.choice(self.systems)).hypotheses
+        )
         whole, others = column[line], [text for text in column if text.split() and text != column[line]]
-        others = rng.sample(others, min(MAX_DONOR_TEXTS, len(others)))
+        others = rng.sample(others, min(MAX_REPLACEMENT_TEXTS, len(others)))
         num_spoiled = {"pairwise": 1, "best": len(self.systems) - 1}.get(kind, 1)
         bad = [corrupt_text(whole, others, rng) for _ in range(num_spoiled)] if whole.split() else [None]
         texts = [text for text in bad if text is not None]
@@ -158,7 +162,7 @@ class _ItemBuilder:
             return None
         shown = rng.sample([*texts, whole], len(texts) + 1) if kind in ("pairwise", "best") else texts
         damaged = tuple(SYSTEM_LABELS[place] for place, text in enumerate(shown) if text != whole)
-        return self.label_texts(line, [(None, text) for text in shown], check=AttentionCheck(damaged=damaged))
+        return self.make_item_without_id(line, [(None, text) for text in shown], check=AttentionCheck(damaged=damaged))
 
 
 def _make_judge_items(
@@ -169,9 +173,9 @@ def _make_judge_items(
     """
     order = rng.sample(range(spec.num_segments), spec.num_segments)
     all_items = [texts.make_item(one_round[segment], rng) for one_round in rounds for segment in order]
-    firsts = [item for item in all_items if not _is_tie(spec.kind, item)]
+    firsts = [item for item in all_items if not _has_identical_texts(spec.kind, item)]
     repeats = min(round(spec.repeat_share * len(firsts)), len(firsts) // 2)
-    checks = _make_checks(spec, texts, round(spec.attention_check_share * len(firsts)), rng)
+    checks = _make_attention_checks(spec, texts, round(spec.attention_check_share * len(firsts)), rng)
     repeated_places: dict[int, int] = {}
     for place, (kind, number) in enumerate(interleave_items(len(firsts), repeats, len(checks), rng)):
         if kind == "first":
@@ -179,18 +183,18 @@ def _make_judge_items(
             yield firsts[number]
         elif kind == "repeat":
             again = [(each.system, each.text) for each in reversed(firsts[number].shown)]
-            yield texts.label_texts(firsts[number].line - 1, again, repeat_of=str(repeated_places[number]))
+            yield texts.make_item_without_id(firsts[number].line - 1, again, repeat_of=str(repeated_places[number]))
         else:
             yield checks[number]
-    yield from (item for item in all_items if _is_tie(spec.kind, item))
+    yield from (item for item in all_items if _has_identical_texts(spec.kind, item))
 
 
-def _make_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: int, rng: Random) -> list[Item]:
+def _make_attention_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: int, rng: Random) -> list[Item]:
     """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
     found: list[Item] = []
     lines = [*rng.sample(texts.spare, len(texts.spare)), *rng.sample(texts.lines, len(texts.lines))]
     for line in lines if num_checks else ():
-        item = texts.make_check(spec.kind, line, rng)
+        item = texts.make_attention_check(spec.kind, line, rng)
         found += [] if item is None else [item]
         if len(found) == num_checks:
             return found
@@ -199,7 +203,7 @@ def _make_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: int, rng: 
     return found
 
 
-def _is_tie(kind: CampaignKind, item: Item) -> bool:
+def _has_identical_texts(kind: CampaignKind, item: Item) -> bool:
     """Whether a preference has nothing to choose between."""
     return kind in ("pairwise", "best") and len({each.text for each in item.shown}) == 1
 
@@ -208,12 +212,12 @@ def _seeded_random(spec: CampaignSpec, part: str) -> Random:
     return Random(f"{spec.seed} {part}")
 
 
-def _judge_names(num_items: int) -> Iterator[str]:
+def _iterate_item_ids(num_items: int) -> Iterator[str]:
     width = max(4, len(str(num_items)))
     return (f"i{each:0{width}d}" for each in count(1))
 
 
-def _number_items(drafts: Sequence[Item], names: Iterator[str]) -> list[Item]:
+def _assign_item_ids(drafts: Sequence[Item], names: Iterator[str]) -> list[Item]:
     """The items of one judge with ids, in the order shown, so that an id says no more than the place."""
     ids = [name for _, name in zip(drafts, names, strict=False)]
     return [

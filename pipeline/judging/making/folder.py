@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import raise_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import convert_to_cannot_write, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.judging.campaign import CAMPAIGN_FILE, Campaign, read_campaign, write_campaign
-from tfm.pipeline.judging.forms.instructions import instructions_text
+from tfm.pipeline.judging.forms.instructions import table_instructions
 from tfm.pipeline.judging.forms.page import judge_page
 from tfm.pipeline.judging.forms.pearmut import format_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet
@@ -20,25 +20,25 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
     where one of the files was changed since it was made, as a table is that a judge has filled in, and if one is a link
     or special file: then none is written.
     """
-    with raise_cannot_write(folder):
+    with convert_to_cannot_write(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    files = [(folder / name, text) for name, text in judge_forms(campaign)]
+    files = [(folder / name, text) for name, text in judge_files_by_name(campaign)]
     check_no_symlinks(folder, folder / CAMPAIGN_FILE, *(file for file, _ in files))
     _refuse_other_campaign(campaign, folder)
     for file, text in files:
         _refuse_changed_file(file, text.encode())
-    with raise_cannot_write(folder):
+    with convert_to_cannot_write(folder):
         write_campaign(campaign, folder / CAMPAIGN_FILE)
         for file, text in files:
             write_text_atomically(file, text)
 
 
-def judge_forms(campaign: Campaign) -> Iterator[tuple[str, str]]:
+def judge_files_by_name(campaign: Campaign) -> Iterator[tuple[str, str]]:
     """The files that judges may get, by name: none of it says which system wrote a text."""
     for judge in campaign.judges:
         yield f"{judge.name}.html", judge_page(campaign, judge)
         yield f"{judge.name}.csv", make_spreadsheet(campaign, judge)
-    yield "instructions.txt", instructions_text(campaign.kind)
+    yield "instructions.txt", table_instructions(campaign.kind)
     yield "pearmut.json", format_pearmut(campaign)
 
 

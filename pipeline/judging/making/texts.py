@@ -47,14 +47,14 @@ def read_systems(
     return found
 
 
-def segments_of(system: System) -> Segments:
+def judged_test_set(system: System) -> Segments:
     """The one test set that a system was read with."""
     return next(iter(system.tests.values()))
 
 
 def image_source_warning(system: System) -> str | None:
     """The warning that judges of captions see the names of images alone; None where sources are texts."""
-    if not segments_of(system).sources_are_names:
+    if not judged_test_set(system).sources_are_names:
         return None
     return "the sources are images, and judges are shown their names alone: send the images along"
 
@@ -105,6 +105,6 @@ def _read_files(files: Mapping[str, Path], source: Path, references: Sequence[Pa
 
 def _check_same_texts(systems: Sequence[System]) -> None:
     for system in systems[1:]:
-        why = text_mismatch(segments_of(systems[0]), segments_of(system))
+        why = text_mismatch(judged_test_set(systems[0]), judged_test_set(system))
         if why is not None:
             raise DataError(f"{system.name} cannot be judged beside {systems[0].name}: {why}")

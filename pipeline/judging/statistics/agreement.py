@@ -18,27 +18,27 @@ import numpy.typing as npt
 from tfm.pipeline.judging.statistics.minimums import TOO_AGREED_REASON, TOO_ALIKE_REASON, differ_from_mode
 from tfm.pipeline.judging.statistics.ratings import Estimate, JudgedUnit, Judgment, estimate_interval
 
-Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
 """The level of measurement of values: names, ranks, or numbers whose differences count."""
 Array: TypeAlias = npt.NDArray[np.float64]
-_MIN_DIVISOR = 1e-12  # of a sum of squares: the rounding of values that do not vary
+_MIN_SUM_OF_SQUARES = 1e-12  # of a sum of squares: the rounding of values that do not vary
 
 
 @dataclass(frozen=True)
-class Alpha:
+class KrippendorffAlpha:
     """Krippendorff's alpha over the units that two judges or more have; None where it is not defined."""
 
     value: float | None
     low: float | None
     high: float | None
-    level: Level
+    level: MeasurementLevel
     num_units: int
     num_values: int
     no_interval_reason: str | None = None
 
 
 @dataclass(frozen=True)
-class Kappa:
+class CohenKappa:
     """Cohen's kappa of two judges over the units that both have; None where it is not defined."""
 
     judges: tuple[str, str]
@@ -57,7 +57,7 @@ def values_by_judge(judgments: Sequence[Judgment]) -> dict[str, dict[JudgedUnit,
     return table
 
 
-def estimate_alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
+def estimate_alpha(judgments: Sequence[Judgment], level: MeasurementLevel) -> KrippendorffAlpha:
     """Krippendorff's alpha = 1 − observed / expected disagreement (2011), by the library `krippendorff`.
 
     Not defined where no unit has two judges, or where all values are equal. Intervals, whose many values would take the
@@ -68,10 +68,12 @@ def estimate_alpha(judgments: Sequence[Judgment], level: Level) -> Alpha:
         units.setdefault((each.segment, each.system), []).append(each.value)
     pairable = {unit: values for unit, values in units.items() if len(values) > 1}
     values = list(pairable.values())
-    again = partial(alpha_of_draws, units=values, level=level)
+    again = partial(bootstrap_alphas, units=values, level=level)
     found = estimate_interval(_krippendorff_alpha(values, level), list(pairable), again, _disagreement_masks(values))
     num_values = sum(map(len, values))
-    return Alpha(found.value, found.low, found.high, level, len(values), num_values, found.no_interval_reason)
+    return KrippendorffAlpha(
+        found.value, found.low, found.high, level, len(values), num_values, found.no_interval_reason
+    )
 
 
 def _disagreement_masks(units: Sequence[Sequence[float]]) -> dict[str, list[list[bool]]]:
@@ -82,7 +84,7 @@ def _disagreement_masks(units: Sequence[Sequence[float]]) -> dict[str, list[list
     return {TOO_ALIKE_REASON: [varied], TOO_AGREED_REASON: [[len(set(values)) > 1 for values in units]]}
 
 
-def _krippendorff_alpha(units: Sequence[Sequence[float]], level: Level) -> float | None:
+def _krippendorff_alpha(units: Sequence[Sequence[float]], level: MeasurementLevel) -> float | None:
     domain = sorted({value for values in units for value in values})
     if len(domain) < 2:
         return None
@@ -103,14 +105,14 @@ def _interval_alpha(units: Sequence[Sequence[float]]) -> float:
     return 1 - (num - 1) / (num * whole) * within
 
 
-def alpha_of_draws(counts: Array, units: Sequence[Sequence[float]], level: Level) -> Array:
+def bootstrap_alphas(counts: Array, units: Sequence[Sequence[float]], level: MeasurementLevel) -> Array:
     """Alpha (D,) of draws that hold each of U units, all of two values or more, as often as `counts` (D, U) says.
 
     nan: not defined. With n_uc values c in unit u of m_u, n_c in all and n of them all:
     1 − (n − 1) Σ_u Σ_ck δ_ck n_uc n_uk / (m_u − 1) / Σ_ck δ_ck n_c n_k.
     """
     if level == "interval":
-        return _interval_alpha_of_draws(counts, units)
+        return _bootstrap_interval_alphas(counts, units)
     domain = sorted({value for values in units for value in values})
     table = np.array([[list(values).count(each) for each in domain] for values in units], dtype=np.float64)
     pairs = table[:, :, None] * table[:, None, :] / (table.sum(1) - 1)[:, None, None]
@@ -125,21 +127,21 @@ def alpha_of_draws(counts: Array, units: Sequence[Sequence[float]], level: Level
     return 1 - _safe_divide((totals.sum(1) - 1) * (delta * together).sum((1, 2)), expected)
 
 
-def _interval_alpha_of_draws(counts: Array, units: Sequence[Sequence[float]]) -> Array:
+def _bootstrap_interval_alphas(counts: Array, units: Sequence[Sequence[float]]) -> Array:
     """As `_interval_alpha`, of draws."""
     middle = float(np.mean([value for values in units for value in values]))
     rows = [np.asarray(values, dtype=np.float64) - middle for values in units]
     per_unit = [(x.size, x.sum(), x @ x, ((x - x.mean()) ** 2).sum() * x.size / (x.size - 1)) for x in rows]
     num, sums, squares, within = (counts @ np.array(per_unit)).T
     whole = squares - sums**2 / num
-    return 1 - _safe_divide((num - 1) * within, num * np.where(whole > _MIN_DIVISOR * squares, whole, 0))
+    return 1 - _safe_divide((num - 1) * within, num * np.where(whole > _MIN_SUM_OF_SQUARES * squares, whole, 0))
 
 
 def _safe_divide(above: Array, below: Array) -> Array:
     return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
 
 
-def cohen_kappa(first: Sequence[float], second: Sequence[float], level: Level) -> float | None:
+def cohen_kappa(first: Sequence[float], second: Sequence[float], level: MeasurementLevel) -> float | None:
     """Cohen's kappa = 1 − observed / expected disagreement of two judges on the same units (1960, 1968).
 
     Two values disagree by 1 if they differ (nominal), else by their squared difference (quadratic weights). Expected:
@@ -154,11 +156,11 @@ def cohen_kappa(first: Sequence[float], second: Sequence[float], level: Level) -
     return None if expected == 0 else 1 - float(_squared_disagreement(x - y, level).mean()) / expected
 
 
-def _squared_disagreement(differences: npt.NDArray[np.float64], level: Level) -> npt.NDArray[np.float64]:
+def _squared_disagreement(differences: npt.NDArray[np.float64], level: MeasurementLevel) -> npt.NDArray[np.float64]:
     return (differences != 0).astype(np.float64) if level == "nominal" else differences**2
 
 
-def kappa_of_draws(counts: Array, first: Sequence[float], second: Sequence[float], level: Level) -> Array:
+def bootstrap_kappas(counts: Array, first: Sequence[float], second: Sequence[float], level: MeasurementLevel) -> Array:
     """Cohen's kappa (D,) of draws that hold each of U units as often as `counts` (D, U) says; nan: not defined."""
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     num = np.maximum(counts.sum(1), 1)
@@ -169,40 +171,40 @@ def kappa_of_draws(counts: Array, first: Sequence[float], second: Sequence[float
     else:  # E (x − y)² of independent x and y
         x, y = x - x.mean(), y - x.mean()
         expected = (counts @ x**2 + counts @ y**2) / num - 2 * (counts @ x / num) * (counts @ y / num)
-    return 1 - _safe_divide(observed, np.where(expected > _MIN_DIVISOR * (x @ x + y @ y), expected, 0))
+    return 1 - _safe_divide(observed, np.where(expected > _MIN_SUM_OF_SQUARES * (x @ x + y @ y), expected, 0))
 
 
-def pairwise_kappas(judgments: Sequence[Judgment], level: Level) -> tuple[list[Kappa], Estimate]:
+def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> tuple[list[CohenKappa], Estimate]:
     """Cohen's kappa of every two judges that have a unit in common, and the mean of those that are defined."""
     table = values_by_judge(judgments)
     units = list(dict.fromkeys(unit for given in table.values() for unit in given))
     place = {unit: i for i, unit in enumerate(units)}
-    found: list[Kappa] = []
+    found: list[CohenKappa] = []
     of_draws: list[Callable[[Array], Array]] = []
     for one, other in combinations(table, 2):
         both = [unit for unit in table[one] if unit in table[other]]
         if both:
             first, second = [table[one][unit] for unit in both], [table[other][unit] for unit in both]
-            again = partial(kappa_of_draws, first=first, second=second, level=level)
+            again = partial(bootstrap_kappas, first=first, second=second, level=level)
             value, differing = (
                 cohen_kappa(first, second, level),
                 _disagreement_masks(list(zip(first, second, strict=True))),
             )
             each = estimate_interval(value, both, again, differing)
-            found.append(Kappa((one, other), each.value, each.low, each.high, len(both), each.no_interval_reason))
-            of_draws.append(partial(_statistic_of_columns, [place[unit] for unit in both], again))
+            found.append(CohenKappa((one, other), each.value, each.low, each.high, len(both), each.no_interval_reason))
+            of_draws.append(partial(_bootstrap_unit_subset, [place[unit] for unit in both], again))
     values = [each.value for each in found if each.value is not None]
     mean = fmean(values) if values else None
     differing = _disagreement_masks([[given[unit] for given in table.values() if unit in given] for unit in units])
     return found, estimate_interval(
-        mean, units, lambda counts: _mean_of_defined([each(counts) for each in of_draws]), differing
+        mean, units, lambda counts: _nan_mean([each(counts) for each in of_draws]), differing
     )
 
 
-def _statistic_of_columns(columns: Sequence[int], of_draws: Callable[[Array], Array], counts: Array) -> Array:
+def _bootstrap_unit_subset(columns: Sequence[int], of_draws: Callable[[Array], Array], counts: Array) -> Array:
     return of_draws(counts[:, columns])
 
 
-def _mean_of_defined(values: Sequence[Array]) -> Array:
+def _nan_mean(values: Sequence[Array]) -> Array:
     defined = ~np.isnan(values)
     return _safe_divide(np.where(defined, values, 0).sum(0), defined.sum(0).astype(np.float64))

@@ -19,11 +19,11 @@ MIN_FAILED_CHECKS, MIN_FAILED_SHARE = 2, 1 / 3
 SIGNIFICANCE_LEVEL = 0.01
 """...who repeats their answers less often than the others, with a p below this divided by the number of judges (so that
 of a hundred panels of equal judges one has somebody named);"""
-MIN_UNITS = 10
+MIN_CORRELATED_UNITS = 10
 """...whose correlation with the others is less than half the median of all, and below it at the same level;"""
-MIN_ANSWERS = 10
+MIN_SAME_ANSWERS = 10
 """...who gave one and the same answer to so many items."""
-MIN_TIME_SHARE = 1 / 3
+MIN_MEDIAN_TIME_RATIO = 1 / 3
 """...who took less than this share of the median judge's time for an item."""
 
 
@@ -48,7 +48,7 @@ class JudgeStats:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CarelessnessVerdict:
     """A judge's conduct in figures, and why they seem careless; no reason is no suspicion.
 
     correlation: Pearson's r with the mean of the other judges over `num_units` units; None where it is not defined.
@@ -60,19 +60,19 @@ class Verdict:
     reasons: list[str] = field(default_factory=list)
 
 
-def judge_verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> list[Verdict]:
+def judge_verdicts(stats_of_judges: Sequence[JudgeStats], judgments: Sequence[Judgment]) -> list[CarelessnessVerdict]:
     """A verdict on each judge, in the order given; `judgments` are what the judges are compared by.
 
     Correlations come last, the lowest first, and no longer with a judge who was named: careless answers among the
     others would lower everyone's.
     """
     reasons: dict[str, list[str]] = {}
-    for each in conducts:
+    for each in stats_of_judges:
         found = (
             _checks_reason(each),
-            _repeats_reason(each, conducts),
+            _repeats_reason(each, stats_of_judges),
             _same_answer_reason(each),
-            _time_reason(each, conducts),
+            _time_reason(each, stats_of_judges),
         )
         reasons[each.judge] = [reason for reason in found if reason]
     table = values_by_judge(
@@ -83,9 +83,9 @@ def judge_verdicts(conducts: Sequence[JudgeStats], judgments: Sequence[Judgment]
         reasons[judge].append(reason)
     trusted = {judge: values for judge, values in table.items() if not reasons.get(judge)}
     told = []
-    for each in conducts:
+    for each in stats_of_judges:
         own, others = pair_with_others(table.get(each.judge, {}), trusted, each.judge)
-        told.append(Verdict(each, pearson(own, others), len(own), reasons[each.judge]))
+        told.append(CarelessnessVerdict(each, pearson(own, others), len(own), reasons[each.judge]))
     return told
 
 
@@ -93,7 +93,7 @@ def _lowest_agreement(table: Mapping[str, Mapping[JudgedUnit, float]], judges: S
     """The judge, of those not yet named, with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
     pairs = {judge: pair_with_others(table[judge], trusted, judge) for judge in trusted}
-    enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_UNITS}
+    enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_CORRELATED_UNITS}
     found = {judge: r for judge, pair in enough.items() if (r := pearson(*pair)) is not None}
     if len(found) < 3:
         return None
@@ -108,11 +108,11 @@ def _lowest_agreement(table: Mapping[str, Mapping[JudgedUnit, float]], judges: S
 
 
 def pair_with_others(
-    own: Mapping[JudgedUnit, float], table: Mapping[str, Mapping[JudgedUnit, float]], judge: str
+    judge_values: Mapping[JudgedUnit, float], table: Mapping[str, Mapping[JudgedUnit, float]], judge: str
 ) -> tuple[list[float], list[float]]:
     """A judge's values and the means of the others in `table`, over the units that the judge and another one have."""
     values, means = [], []
-    for unit, value in own.items():
+    for unit, value in judge_values.items():
         given = [theirs[unit] for name, theirs in table.items() if name != judge and unit in theirs]
         if given:
             values.append(value)
@@ -142,7 +142,7 @@ def _repeats_reason(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str 
 
 def _same_answer_reason(conduct: JudgeStats) -> str | None:
     num = len(conduct.answers)
-    if num >= MIN_ANSWERS and len(set(conduct.answers)) == 1:
+    if num >= MIN_SAME_ANSWERS and len(set(conduct.answers)) == 1:
         return f"gave the same answer to all {num} items"
     return None
 
@@ -150,6 +150,6 @@ def _same_answer_reason(conduct: JudgeStats) -> str | None:
 def _time_reason(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
     own = conduct.median_seconds
     others = [each.median_seconds for each in conducts if each is not conduct and each.median_seconds is not None]
-    if own is None or len(others) < 2 or own >= MIN_TIME_SHARE * median(others):
+    if own is None or len(others) < 2 or own >= MIN_MEDIAN_TIME_RATIO * median(others):
         return None
     return f"took {own:.1f} s an item (the median of the others {median(others):.1f} s)"

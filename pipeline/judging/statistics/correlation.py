@@ -16,7 +16,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.minimums import TOO_ALIKE_REASON, differ_from_mode, round_to_digits
 from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, Estimate, JudgedUnit, estimate_interval
 from tfm.pipeline.scoring.metrics.references import drop_blank_references
-from tfm.pipeline.scoring.metrics.registry import METRICS
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Correlation:
+class MetricCorrelation:
     """One metric beside the judges, over units (texts, or pairs of texts) and over systems."""
 
     metric: str
@@ -54,7 +54,7 @@ def kendall(x: Sequence[float], y: Sequence[float]) -> float | None:
     return float(kendalltau(x, y).statistic)
 
 
-def kendall_of_draws(counts: Array, x: Array, y: Array) -> Array:
+def bootstrap_kendall_taus(counts: Array, x: Array, y: Array) -> Array:
     """tau-b of draws (D) of values x, y (N), which each draw holds as often as `counts` (D, N) says; nan: not defined.
 
     With signs s_ij = sign(x_i − x_j) and t_ij of y: Σ c_i c_j s_ij t_ij / √(Σ c_i c_j s_ij² Σ c_i c_j t_ij²); of more
@@ -68,8 +68,8 @@ def kendall_of_draws(counts: Array, x: Array, y: Array) -> Array:
     return _safe_divide(agree, np.sqrt(by_x * by_y))
 
 
-def pearson_of_draws(counts: Array, x: Array, y: Array) -> Array:
-    """Pearson's r of draws, as `kendall_of_draws` has them."""
+def bootstrap_pearson_rs(counts: Array, x: Array, y: Array) -> Array:
+    """Pearson's r of draws, as `bootstrap_kendall_taus` has them."""
     x, y = x - x.mean(), y - y.mean()
     num = counts.sum(1)
     mx, my = counts @ x / num, counts @ y / num
@@ -83,18 +83,24 @@ def _safe_divide(above: Array, below: Array) -> Array:
     return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
 
 
-class Coefficient(NamedTuple):
+class CorrelationCoefficient(NamedTuple):
     """A correlation of two lists, and of many draws of them."""
 
     plain: Callable[[Sequence[float], Sequence[float]], float | None]
     of_draws: Callable[[Array, Array, Array], Array]
 
 
-KENDALL, PEARSON = Coefficient(kendall, kendall_of_draws), Coefficient(pearson, pearson_of_draws)
+KENDALL, PEARSON = (
+    CorrelationCoefficient(kendall, bootstrap_kendall_taus),
+    CorrelationCoefficient(pearson, bootstrap_pearson_rs),
+)
 
 
 def correlate_units(
-    coefficient: Coefficient, x: Mapping[JudgedUnit, float], y: Mapping[JudgedUnit, float], num_draws: int = NUM_DRAWS
+    coefficient: CorrelationCoefficient,
+    x: Mapping[JudgedUnit, float],
+    y: Mapping[JudgedUnit, float],
+    num_draws: int = NUM_DRAWS,
 ) -> Estimate:
     """A coefficient over the units that both sides have, and the percentiles of it over draws of whole segments."""
     units = [unit for unit in x if unit in y]
@@ -121,7 +127,7 @@ class MetricScores:
 def metric_scores(
     metric: str, texts: Mapping[JudgedUnit, str], references: Mapping[str, Sequence[str]], config: EvaluationConfig
 ) -> MetricScores:
-    """A metric of `METRICS` on texts by (segment, system) beside references by segment; `config` is resolved.
+    """A metric of `CORRELATED_METRICS` on texts by (segment, system) beside references by segment; `config`: resolved.
 
     A text's score is that of a corpus of this text alone; BLEU's with n-grams as long as the text has (effective
     order), since BLEU of a short sentence is 0 otherwise; CIDEr-D's with the document frequencies of all segments.
@@ -151,7 +157,7 @@ def metric_scores(
     if counted.sacrebleu is not None:
         signature = counted.sacrebleu.get_signature().format()
     else:  # it depends on the config and the references alone
-        signature = METRICS[metric]([""] * len(segments), wanted, config).signature
+        signature = METRIC_FUNCTIONS[metric]([""] * len(segments), wanted, config).signature
     return MetricScores(signature, by_unit, by_system)
 
 
@@ -179,12 +185,12 @@ def correlate_metric(
     human: Mapping[JudgedUnit, float],
     human_systems: Mapping[str, float],
     num_draws: int = NUM_DRAWS,
-) -> Correlation:
+) -> MetricCorrelation:
     """One metric beside what judges said of units and of systems, more being better."""
     both = [unit for unit in human if unit in scores.by_unit]
     systems = [system for system in human_systems if system in scores.by_system]
     x, y = [human_systems[each] for each in systems], [scores.by_system[each] for each in systems]
-    return Correlation(
+    return MetricCorrelation(
         metric,
         scores.signature,
         correlate_units(KENDALL, human, scores.by_unit, num_draws),

@@ -9,17 +9,17 @@ from statistics import fmean
 import numpy as np
 from scipy.stats import ttest_ind
 
-from tfm.pipeline.judging.statistics.minimums import MIN_DIFFERENCES, MIN_SEGMENTS, values_problem
-from tfm.pipeline.judging.statistics.ratings import CONFIDENCE, Judgment, estimate_mean, segment_means
+from tfm.pipeline.judging.statistics.minimums import MIN_DIFFERENCES, MIN_SEGMENTS, no_mean_interval_problem
+from tfm.pipeline.judging.statistics.ratings import CONFIDENCE_LEVEL, Judgment, estimate_mean, segment_means
 from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
 from tfm.pipeline.significance.intervals import IntervalOrReason
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.segment_statistics import mean_statistics as statistics_of
 
-MIN_OVERLAP = 0.5
+MIN_SHARED_SEGMENT_RATIO = 0.5
 """Two systems are compared segment by segment if they share so large a part of the segments of the one with fewer."""
 PERMUTATION_TRIALS, SEED = 10_000, 12345
-PERMUTATION_BLOCK = 500
+PERMUTATIONS_PER_BLOCK = 500
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def difference_tests(
     for first, second in combinations([system for system in systems if system in rated], 2):
         mine, theirs = rated[first], rated[second]
         shared = len(mine.keys() & theirs.keys())
-        is_paired = shared and shared >= MIN_OVERLAP * min(len(mine), len(theirs))
+        is_paired = shared and shared >= MIN_SHARED_SEGMENT_RATIO * min(len(mine), len(theirs))
         test, fewest = (paired_test, MIN_DIFFERENCES) if is_paired else (unpaired_test, fewest_unpaired)
         found.append(test(first, mine, second, theirs, fewest))
     corrected = holm([test.p for test in found])
@@ -68,11 +68,11 @@ def difference_tests(
 
 
 def paired_test(
-    first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float], fewest: int
+    first: str, first_means: Mapping[str, float], second: str, second_means: Mapping[str, float], fewest: int
 ) -> DifferenceTest:
     """Over the segments that both systems have; the interval is Student's, of the differences."""
-    both = [segment for segment in mine if segment in theirs]
-    a, b = [mine[segment] for segment in both], [theirs[segment] for segment in both]
+    both = [segment for segment in first_means if segment in second_means]
+    a, b = [first_means[segment] for segment in both], [second_means[segment] for segment in both]
     versus = compare_systems([statistics_of(b), statistics_of(a)])[1].versus
     p = 1.0 if versus is None else versus.p  # None of one segment: to swap it changes nothing
     found = estimate_mean([x - y for x, y in zip(a, b, strict=True)], fewest)
@@ -83,13 +83,13 @@ def paired_test(
 
 
 def unpaired_test(
-    first: str, mine: Mapping[str, float], second: str, theirs: Mapping[str, float], fewest: int
+    first: str, first_means: Mapping[str, float], second: str, second_means: Mapping[str, float], fewest: int
 ) -> DifferenceTest:
     """Over all segments of each system; the interval is Welch's.
 
     Segments that both have make the interval too wide and p too large, rather than the reverse.
     """
-    a, b = list(mine.values()), list(theirs.values())
+    a, b = list(first_means.values()), list(second_means.values())
     problem, low, high = welch_interval(a, b, fewest)
     p = permutation_p_value(a, b)
     difference = fmean(a) - fmean(b)
@@ -98,10 +98,10 @@ def unpaired_test(
 
 def welch_interval(a: Sequence[float], b: Sequence[float], fewest: int) -> IntervalOrReason:
     """Welch's interval (1947) of the difference of two means, of `fewest` values or more each; or why there is none."""
-    problem = values_problem(a, fewest) or values_problem(b, fewest)
+    problem = no_mean_interval_problem(a, fewest) or no_mean_interval_problem(b, fewest)
     if problem is not None:
         return problem, None, None
-    low, high = ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE)
+    low, high = ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE_LEVEL)
     return None, float(low), float(high)
 
 
@@ -111,8 +111,8 @@ def permutation_p_value(a: Sequence[float], b: Sequence[float]) -> float:
     far = abs(fmean(a) - fmean(b)) - 1e-9 * float(np.abs(values).max())
     random, total = np.random.default_rng(SEED), math.fsum(values)
     count = 0
-    for _ in range(0, PERMUTATION_TRIALS, PERMUTATION_BLOCK):
-        mine = random.permuted(np.tile(values, (PERMUTATION_BLOCK, 1)), axis=1)[:, :size].sum(1)
+    for _ in range(0, PERMUTATION_TRIALS, PERMUTATIONS_PER_BLOCK):
+        mine = random.permuted(np.tile(values, (PERMUTATIONS_PER_BLOCK, 1)), axis=1)[:, :size].sum(1)
         count += int((np.abs(mine / size - (total - mine) / len(b)) >= far).sum())
     return (count + 1) / (PERMUTATION_TRIALS + 1)
 

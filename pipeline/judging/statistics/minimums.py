@@ -17,7 +17,7 @@ MIN_ERROR_SEGMENTS = 200
 """...of which a mean of errors has one, or a difference of errors over segments that are not the same;"""
 MIN_DIFFERENCES = 20
 """...of which a difference over the same segments has one: differences are less skewed."""
-MIN_OTHER_VALUES = 10
+MIN_VALUES_OFF_MODE = 10
 """Fewest segments that have another value than the commonest; of a strength, that a system won, and that it lost."""
 TOO_ALIKE_REASON = "another value than the commonest one is in {}, and it needs {}"
 TOO_AGREED_REASON = "the judges differ in {}, and it needs {}"
@@ -27,20 +27,26 @@ UNDEFINED_REASON = "the figure itself is not defined"
 ROUNDING_DIGITS = 12  # of a value by the largest one: what differs by less does not differ
 
 
-def count_problem(num_segments: int, fewest: int) -> str | None:
+def too_few_segments_problem(num_segments: int, fewest: int) -> str | None:
     """Why so few segments give no interval."""
     enough = num_segments >= fewest
     return None if enough else TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), fewest)
 
 
-def values_problem(values: Sequence[float], fewest: int) -> str | None:
+def no_mean_interval_problem(values: Sequence[float], fewest: int) -> str | None:
     """Why values, one a segment, give no interval: there are too few, or too few differ from the commonest."""
-    return count_problem(len(values), fewest) or alike_problem(sum(differ_from_mode(round_to_digits(values))))
+    return too_few_segments_problem(len(values), fewest) or too_few_differences_problem(
+        sum(differ_from_mode(round_to_digits(values)))
+    )
 
 
-def alike_problem(num_apart: int, reason: str = TOO_ALIKE_REASON) -> str | None:
+def too_few_differences_problem(num_apart: int, reason: str = TOO_ALIKE_REASON) -> str | None:
     """Why so few segments that differ give no interval."""
-    return reason.format(format_count(num_apart, "segment"), MIN_OTHER_VALUES) if num_apart < MIN_OTHER_VALUES else None
+    return (
+        reason.format(format_count(num_apart, "segment"), MIN_VALUES_OFF_MODE)
+        if num_apart < MIN_VALUES_OFF_MODE
+        else None
+    )
 
 
 def differ_from_mode(values: Sequence[Hashable]) -> list[bool]:

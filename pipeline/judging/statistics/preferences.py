@@ -12,23 +12,23 @@ from scipy.stats import binomtest
 
 from tfm.data.errors import format_count
 from tfm.pipeline.judging.statistics.minimums import (
-    MIN_OTHER_VALUES,
     MIN_SEGMENTS,
+    MIN_VALUES_OFF_MODE,
     ONE_SIDED_REASON,
     SAME_SHARE_REASON,
-    count_problem,
     differ_from_mode,
     round_to_digits,
+    too_few_segments_problem,
 )
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, percentile_bounds
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, expanded_percentiles
 from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
 
 Floats = npt.NDArray[np.float64]
 
-PRIOR_STRENGTH = 1.0
+NUM_PRIOR_TIES = 1.0
 """Ties between every two systems, added to the data so that a system that always wins has a finite strength."""
 PRIOR_BOUND_MESSAGE = "some systems won every comparison with others, so that the prior alone bounds it"
-TOLERANCE = 1e-10
+LOG_STRENGTH_TOLERANCE = 1e-10
 MAX_ITERATIONS = 100_000
 
 
@@ -44,11 +44,11 @@ class Preference:
 
 
 @dataclass(frozen=True)
-class Strength:
+class SystemStrength:
     """A system's strength as a logarithm, the mean of all systems being 0, with its interval; and its comparisons.
 
     Without an interval of fewer than MIN_SEGMENTS segments, and where a system won or lost in fewer than
-    MIN_OTHER_VALUES of them, or its share of wins is one and the same in almost all, or the prior alone bounds the
+    MIN_VALUES_OFF_MODE of them, or its share of wins is one and the same in almost all, or the prior alone bounds the
     strengths (every draw of such data would say the same).
     """
 
@@ -105,7 +105,7 @@ def win_counts(preferences: Sequence[Preference], systems: Sequence[str]) -> tup
     return segments, counts
 
 
-def bradley_terry(wins: Floats, prior: float = PRIOR_STRENGTH) -> Floats:
+def bradley_terry(wins: Floats, prior: float = NUM_PRIOR_TIES) -> Floats:
     """Logarithms of the strengths s (..., K), mean 0, that make the counts (..., K, K) likeliest.
 
     p(i preferred to j) = s_i / (s_i + s_j). By Hunter's MM algorithm (2004): s_i becomes
@@ -121,12 +121,12 @@ def bradley_terry(wins: Floats, prior: float = PRIOR_STRENGTH) -> Floats:
         updated -= updated.mean(-1, keepdims=True)
         moved = float(np.abs(updated - logs).max())
         logs = updated
-        if moved < TOLERANCE:
+        if moved < LOG_STRENGTH_TOLERANCE:
             break
     return logs
 
 
-def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list[Strength]:
+def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence[str]) -> list[SystemStrength]:
     """Bradley and Terry's strength of each system, the strongest first; intervals by 1,000 draws of the segments."""
     segments, counts = win_counts(preferences, systems)
     values = bradley_terry(counts.sum(0))
@@ -135,7 +135,7 @@ def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence
     if problem is None:
         drawn = bootstrap_counts(len(segments), NUM_DRAWS)
         again = bradley_terry(np.tensordot(drawn, counts, 1))
-        low, high = np.percentile(again, percentile_bounds(len(segments)), axis=0).tolist()
+        low, high = np.percentile(again, expanded_percentiles(len(segments)), axis=0).tolist()
     found = []
     for i, system in enumerate(systems):
         own = [
@@ -144,7 +144,7 @@ def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence
             if _includes_system(each, system)
         ]
         won, tied, lost = (sum(win == wanted for win in own) for wanted in (1, 0.5, 0))
-        found.append(Strength(system, float(values[i]), low[i], high[i], won, tied, lost, problem))
+        found.append(SystemStrength(system, float(values[i]), low[i], high[i], won, tied, lost, problem))
     return sorted(found, key=lambda each: -each.value)
 
 
@@ -153,21 +153,21 @@ def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
     won, lost = counts.sum(2), counts.sum(1)
     sides = zip(systems, (won > 0).sum(0).tolist(), (lost > 0).sum(0).tolist(), strict=True)
     found = [
-        ONE_SIDED_REASON.format(system, format_count(wins, "segment"), losses, MIN_OTHER_VALUES)
+        ONE_SIDED_REASON.format(system, format_count(wins, "segment"), losses, MIN_VALUES_OFF_MODE)
         for system, wins, losses in sides
-        if min(wins, losses) < MIN_OTHER_VALUES
+        if min(wins, losses) < MIN_VALUES_OFF_MODE
     ]
     for system, wins, losses in zip(systems, won.T, lost.T, strict=True):
         met = wins + losses > 0
         varied = sum(differ_from_mode(round_to_digits((wins[met] / (wins + losses)[met]).tolist())))
         found += (
-            [SAME_SHARE_REASON.format(system, format_count(varied, "segment"), MIN_OTHER_VALUES)]
-            if varied < MIN_OTHER_VALUES
+            [SAME_SHARE_REASON.format(system, format_count(varied, "segment"), MIN_VALUES_OFF_MODE)]
+            if varied < MIN_VALUES_OFF_MODE
             else []
         )
     bounded = len(connected_groups(counts.sum(0), systems, "strong")) > 1
     return (
-        count_problem(len(counts), MIN_SEGMENTS)
+        too_few_segments_problem(len(counts), MIN_SEGMENTS)
         or next(iter(found), None)
         or (PRIOR_BOUND_MESSAGE if bounded else None)
     )

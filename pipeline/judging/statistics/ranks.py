@@ -22,7 +22,7 @@ def significant_pairs(tests: Sequence[DifferenceTest] | Sequence[SignTest], sign
     return found
 
 
-def rank_ranges(order: Sequence[str], better: Sequence[tuple[str, str]]) -> list[int]:
+def rank_clusters_by_pairs(order: Sequence[str], better: Sequence[tuple[str, str]]) -> list[int]:
     """The rank cluster of each system, from 1: `order` has the best first, `better` is of `significant`."""
     return rank_clusters(order, lambda before, after: (before, after) in better)
 

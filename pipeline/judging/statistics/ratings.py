@@ -12,13 +12,13 @@ from scipy.stats import norm, t
 from tfm.pipeline.judging.statistics.minimums import (
     MIN_SEGMENTS,
     UNDEFINED_REASON,
-    alike_problem,
-    count_problem,
-    values_problem,
+    no_mean_interval_problem,
+    too_few_differences_problem,
+    too_few_segments_problem,
 )
 from tfm.pipeline.significance.intervals import IDENTICAL_DRAWS_REASON
 
-CONFIDENCE = 0.95
+CONFIDENCE_LEVEL = 0.95
 """Confidence level of every interval."""
 NUM_DRAWS, SEED = 1000, 12345
 """Number of resamples of the segments, for bootstrap intervals."""
@@ -68,40 +68,40 @@ def bootstrap_counts(num_segments: int, num_draws: int) -> npt.NDArray[np.int64]
 def estimate_interval(
     value: float | None,
     units: Sequence[JudgedUnit],
-    of_draws: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
-    apart: Mapping[str, Sequence[Sequence[bool]]],
+    bootstrap_statistic: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
+    difference_flags: Mapping[str, Sequence[Sequence[bool]]],
     num_draws: int = NUM_DRAWS,
 ) -> Estimate:
-    """A figure of units with the `percentile_bounds` of it over bootstrap draws of whole segments.
+    """A figure of units with the `expanded_percentiles` of it over bootstrap draws of whole segments.
 
-    of_draws: the figure (D,) of draws that hold each unit as often as an array (D, units) says; nan: not defined, left
-    out. apart: by reason, which units differ, each time one flag a unit. No interval of fewer than MIN_SEGMENTS, nor
-    where fewer than MIN_DIFFERENCES differ, or all draws give the same.
+    bootstrap_statistic: the figure (D,) of draws that hold each unit as often as an array (D, units) says; nan: not
+    defined, left out. difference_flags: by reason, which units differ, each time one flag a unit. No interval of fewer
+    than MIN_SEGMENTS, nor where fewer than MIN_DIFFERENCES differ, or all draws give the same.
     """
     segments = list(dict.fromkeys(segment for segment, _ in units))
-    problem = UNDEFINED_REASON if value is None else count_problem(len(segments), MIN_SEGMENTS)
-    for reason, flags in ((reason, flags) for reason, several in apart.items() for flags in several):
+    problem = UNDEFINED_REASON if value is None else too_few_segments_problem(len(segments), MIN_SEGMENTS)
+    for reason, flags in ((reason, flags) for reason, several in difference_flags.items() for flags in several):
         num_apart = len({segment for (segment, _), flag in zip(units, flags, strict=True) if flag})
-        problem = problem or alike_problem(num_apart, reason)
+        problem = problem or too_few_differences_problem(num_apart, reason)
     if problem:
         return Estimate(value, no_interval_reason=problem)
     place = {segment: i for i, segment in enumerate(segments)}
     counts = bootstrap_counts(len(segments), num_draws)[:, [place[segment] for segment, _ in units]]
-    bootstrap_values = of_draws(counts.astype(np.float64))
+    bootstrap_values = bootstrap_statistic(counts.astype(np.float64))
     bootstrap_values = bootstrap_values[~np.isnan(bootstrap_values)]
     if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING_TOLERANCE * np.abs(bootstrap_values).max():
         return Estimate(value, no_interval_reason=IDENTICAL_DRAWS_REASON)
-    low, high = np.percentile(bootstrap_values, percentile_bounds(len(segments)))
+    low, high = np.percentile(bootstrap_values, expanded_percentiles(len(segments)))
     return Estimate(value, float(low), float(high))
 
 
-def percentile_bounds(num_segments: int) -> tuple[float, float]:
+def expanded_percentiles(num_segments: int) -> tuple[float, float]:
     """Between which bootstrap figures are 95 % of those of other texts: 2.5 and 97.5 of many segments, wider of few.
 
     With n segments 100 Φ(− √(n / (n − 1)) t(n − 1)), so that the interval of a mean is about Student's: the expanded
     percentiles of Hesterberg 2015, "What Teachers Should Know About the Bootstrap".
     """
-    far = math.sqrt(num_segments / (num_segments - 1)) * float(t.ppf((1 + CONFIDENCE) / 2, num_segments - 1))
+    far = math.sqrt(num_segments / (num_segments - 1)) * float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, num_segments - 1))
     return 100 * float(norm.cdf(-far)), 100 * float(norm.cdf(far))
 
 
@@ -124,10 +124,10 @@ def estimate_mean(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> MeanRa
     """
     num = len(values)
     mean = math.fsum(values) / num
-    problem = values_problem(values, fewest)
+    problem = no_mean_interval_problem(values, fewest)
     if problem:
         return MeanRating(mean, None, None, num, problem)
-    half = float(t.ppf((1 + CONFIDENCE) / 2, num - 1)) * float(np.std(values, ddof=1)) / math.sqrt(num)
+    half = float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, num - 1)) * float(np.std(values, ddof=1)) / math.sqrt(num)
     return MeanRating(mean, mean - half, mean + half, num)
 
 

@@ -77,18 +77,18 @@ class HuggingFaceClass:
         return {weight.ours: weight.import_tensor(state_dict) for weight in self.weights(config)}
 
 
-def tfm_keys(config: ModelConfig) -> JsonObject:
+def tfm_import_settings(config: ModelConfig) -> JsonObject:
     """Return the settings in config.json for `tfm import` alone, which no class has of a model of this package."""
     return {"tfm": {"task": config.task, "block": config.block}}
 
 
-def read_task(settings: JsonObject, default: str) -> JsonObject:
-    """The keys of [model] that `tfm_keys` wrote; other models have the default task."""
+def read_tfm_task_keys(settings: JsonObject, default: str) -> JsonObject:
+    """The keys of [model] that `tfm_import_settings` wrote; other models have the default task."""
     written = settings.get("tfm", {})
     return {"task": default} | {key: written[key] for key in ("task", "block") if key in written}
 
 
-def activation_of(name: str) -> str:
+def import_activation(name: str) -> str:
     """Return the name in tfm of an activation there. Raises ValueError where tfm has no such activation."""
     ours = {theirs: name for name, theirs in ACTIVATIONS.items()} | ACTIVATION_ALIASES
     if name not in ours:

@@ -21,15 +21,20 @@ from tfm.pipeline.model_io.huggingface.classes import (
     HuggingFaceClass,
     JsonObject,
     StateDict,
-    activation_of,
     detect_tie,
+    import_activation,
     is_zero,
-    read_task,
+    read_tfm_task_keys,
     require_setting,
-    tfm_keys,
+    tfm_import_settings,
 )
-from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
-from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleave, linear_weights, norm_weights
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS_STACK_KEYS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.weights import (
+    WeightMapping,
+    deinterleaving_permutation,
+    linear_weights,
+    norm_weights,
+)
 from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
@@ -64,7 +69,7 @@ def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
         "embedding_dim": ANY_VALUE,
         "pooling": ANY_VALUE,
     }
-    return SupportedConfig(keys, STANDARD_HEADS, ("encoder", "decoder"))
+    return SupportedConfig(keys, STANDARD_HEADS_STACK_KEYS, ("encoder", "decoder"))
 
 
 def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
@@ -86,7 +91,7 @@ def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
         "forced_eos_token_id": EOS_ID,
         "normalize_before": config.norm == "pre",  # CTranslate2 asks for these two
         "normalize_embedding": False,
-        **tfm_keys(config),
+        **tfm_import_settings(config),
     }
 
 
@@ -101,7 +106,7 @@ def _stack_settings(name: str, stack: StackConfig) -> JsonObject:
 
 def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     """The table of both classes."""
-    order = deinterleave(config.encoder.dim)
+    order = deinterleaving_permutation(config.encoder.dim)
     if config.tie == "all":
         yield WeightMapping("source_embedding.table.weight", (SHARED_EMBEDDING,), columns=order)
     else:
@@ -145,7 +150,7 @@ def add_position_weights(config: ModelConfig, state_dict: StateDict) -> StateDic
     """Their weights and the position tables, which are no weights of ours where positions are not learned; and the
     table that both classes have besides those of encoder, decoder and output, where these are not one."""
     if config.positions != "learned":
-        order = deinterleave(config.encoder.dim)
+        order = deinterleaving_permutation(config.encoder.dim)
         table = sinusoids(config.encoder.dim, config.max_length).float()[:, order]
         table = table if config.positions == "sinusoidal" else torch.zeros_like(table)
         state_dict |= {f"{theirs}.embed_positions.weight": table.clone() for theirs in EMBEDDING_NAMES.values()}
@@ -200,7 +205,9 @@ def read_config(settings: JsonObject, state_dict: StateDict, norm_placement: str
             raise ValueError(f"its positions are {tuple(table.shape)}, not {(length, dim)}, as config.json has them")
         if table.numel() > MAX_SINUSOIDS:
             raise ValueError(f"its positions have {table.numel():,} numbers, and {MAX_SINUSOIDS:,} at most are read")
-    expected = sinusoids(dim, length).float()[:, deinterleave(dim)] if tables and not tables[0].is_meta else None
+    expected = (
+        sinusoids(dim, length).float()[:, deinterleaving_permutation(dim)] if tables and not tables[0].is_meta else None
+    )
     if expected is None or all(torch.allclose(table, expected, atol=1e-5) for table in tables):
         positions = "sinusoidal"  # a file without tables, or of which only shapes are known, which are the same
     elif len(tables) < len(EMBEDDING_NAMES):
@@ -218,10 +225,10 @@ def read_config(settings: JsonObject, state_dict: StateDict, norm_placement: str
 def read_common_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return the settings that all encoder-decoders have, whatever their norms and positions are."""
     return {
-        **read_task(settings, "translation"),
+        **read_tfm_task_keys(settings, "translation"),
         "encoder": _read_stack_config(settings, "encoder"),
         "decoder": _read_stack_config(settings, "decoder"),
-        "activation": activation_of(settings["activation_function"]),
+        "activation": import_activation(settings["activation_function"]),
         "tie": detect_tie(state_dict, *EMBEDDING_WEIGHTS[1:]),
         "scale_embedding": settings["scale_embedding"],
         "output_bias": not is_zero(state_dict[FINAL_LOGITS_BIAS]),
@@ -243,7 +250,7 @@ def _read_stack_config(settings: JsonObject, name: str) -> JsonObject:
     }
 
 
-def share_embeddings(state_dict: StateDict) -> StateDict:
+def untie_embeddings(state_dict: StateDict) -> StateDict:
     """Their weights with each table of pieces by itself, and a bias of zeros where there is none.
 
     A table may have been padded to more rows, and the bias not. Raises ValueError where the bias is longer.
@@ -263,15 +270,15 @@ def share_embeddings(state_dict: StateDict) -> StateDict:
     return state_dict
 
 
-def normalize_shared_embeddings(settings: JsonObject, state_dict: StateDict) -> StateDict:
+def normalize_tied_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Prepare the weights of an import with each table of pieces by itself, as `normalize_weights` of a class."""
-    return share_embeddings(state_dict)
+    return untie_embeddings(state_dict)
 
 
 def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
     away, and the begin token's vector from the first position."""
-    state_dict = share_embeddings(state_dict)
+    state_dict = untie_embeddings(state_dict)
     begin = settings.get("tfm", {}).get(BEGIN_PIECE_KEY)
     if begin is None:
         return state_dict
@@ -297,7 +304,7 @@ PEGASUS = HuggingFaceClass(
     weights=list_weights,
     finalize_export=finish_pegasus_export,
     read=partial(read_config, norm_placement="pre"),
-    normalize_weights=normalize_shared_embeddings,
+    normalize_weights=normalize_tied_weights,
     tables=EMBEDDING_WEIGHTS,
     bias=FINAL_LOGITS_BIAS,
 )
@@ -313,7 +320,7 @@ MARIAN = HuggingFaceClass(
             "share_encoder_decoder_embeddings": True,
             "pad_token_id": PAD_ID,
             "decoder_start_token_id": size,
-            "tfm": {**tfm_keys(config)["tfm"], BEGIN_PIECE_KEY: BOS_ID},
+            "tfm": {**tfm_import_settings(config)["tfm"], BEGIN_PIECE_KEY: BOS_ID},
         }
     ),
     weights=list_weights,

@@ -25,7 +25,7 @@ from tfm.pipeline.model_io.huggingface.tokenizer_files import (
     write_tokenizer,
 )
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
 from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, Tokenizer
 
@@ -61,14 +61,14 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
     weights = model_class.export_weights(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
-    hidden = _mask_token(reads) if ABILITIES[config.task].hides_pieces else None
+    hidden = _mask_token(reads) if TASK_SPECS[config.task].hides_pieces else None
     if two:
         write_marian_tokenizers(folder, config, source, target)
     else:
-        write_tokenizer(loaded.folder, folder, config, reads, pad=pad, hidden=hidden)
+        write_tokenizer(loaded.folder, folder, config, reads, pad=pad, mask_token=hidden)
         if reads.original_ids:
             _write_json(folder / ORIGINAL_IDS, {SHARED: [*reads.original_ids]})
-    if ABILITIES[config.task].writes:
+    if TASK_SPECS[config.task].writes:
         _write_json(folder / "generation_config.json", _generation_config(config, settings))
     how = _usage_code(model_class, config, reads)
     made = open_artifact(loaded.folder, "train")
@@ -89,7 +89,7 @@ def _mask_token(tokenizer: Tokenizer) -> str:
 
 def _label_settings(config: ModelConfig, target: Tokenizer) -> JsonObject:
     """The names of the classes of a classifier or tagger; control tokens, which it never gives, are among them."""
-    if ABILITIES[config.task].labels is None:
+    if TASK_SPECS[config.task].labels is None:
         return {}
     names = [target.surface(number).strip() for number in range(target.vocab_size)]
     return {"id2label": dict(enumerate(names)), "label2id": {name: number for number, name in enumerate(names)}}
@@ -102,7 +102,7 @@ def _generation_config(config: ModelConfig, settings: JsonObject) -> JsonObject:
     the begin token among them, and then its end, which needs none. A language model stops where its positions end, and
     one of running text at no line's end.
     """
-    decoding, can = DecodingConfig(), ABILITIES[config.task]
+    decoding, can = DecodingConfig(), TASK_SPECS[config.task]
     length = 1 + config.max_length if config.architecture == "transformer" else max_positions(config) + can.translates
     wanted = ("pad_token_id", "decoder_start_token_id")
     asked: JsonObject = {key: settings[key] for key in wanted if key in settings}
@@ -119,13 +119,13 @@ def _generation_config(config: ModelConfig, settings: JsonObject) -> JsonObject:
 
 def _usage_code(model_class: HuggingFaceClass, config: ModelConfig, tokenizer: Tokenizer) -> str:
     """Code for the card."""
-    if ABILITIES[config.task].labels is not None:
+    if TASK_SPECS[config.task].labels is not None:
         return f'from transformers import pipeline\n\nprint(pipeline("{model_class.pipeline}", "DIR")("A text."))'
-    if ABILITIES[config.task].hides_pieces:
+    if TASK_SPECS[config.task].hides_pieces:
         return (
             f'from transformers import pipeline\n\nprint(pipeline("fill-mask", "DIR")("A {_mask_token(tokenizer)}."))'
         )
-    if ABILITIES[config.task].generates:
+    if TASK_SPECS[config.task].generates:
         return 'from transformers import pipeline\n\nprint(pipeline("text-generation", "DIR")("Once"))'
     auto = "AutoModelForSeq2SeqLM" if config.architecture == "transformer" else "AutoModelForCausalLM"
     languages = list(tokenizer.languages.values())[

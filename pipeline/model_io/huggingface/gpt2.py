@@ -12,15 +12,15 @@ from tfm.pipeline.model_io.huggingface.classes import (
     HuggingFaceClass,
     JsonObject,
     StateDict,
-    activation_of,
     are_equal,
-    read_task,
+    import_activation,
+    read_tfm_task_keys,
     require_setting,
-    tfm_keys,
+    tfm_import_settings,
 )
-from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS_STACK_KEYS, SupportedConfig
 from tfm.pipeline.model_io.huggingface.weights import WeightMapping, linear_weights, norm_weights
-from tfm.pipeline.tasks.abilities import ABILITIES, select_tasks
+from tfm.pipeline.tasks.abilities import TASK_SPECS, select_tasks
 
 WORD_EMBEDDING, POSITION_EMBEDDING, OUTPUT_WEIGHT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
 (LANGUAGE_MODEL_TASKS,) = select_tasks(lambda each: each.generates)
@@ -44,7 +44,7 @@ def max_positions(config: ModelConfig) -> int:
 
     A translation stands behind its source, and a model of running text reads windows of `block` pieces.
     """
-    return min(config.max_length, config.block or config.max_length) * (2 if ABILITIES[config.task].translates else 1)
+    return min(config.max_length, config.block or config.max_length) * (2 if TASK_SPECS[config.task].translates else 1)
 
 
 def is_tied(config: ModelConfig) -> bool:
@@ -90,7 +90,7 @@ def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
         "embd_pdrop": config.dropout.embedding,
         "attn_pdrop": config.dropout.attention,
         "tie_word_embeddings": is_tied(config),
-        **tfm_keys(config),
+        **tfm_import_settings(config),
         **SPECIAL_TOKEN_IDS,
     }
 
@@ -126,8 +126,8 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
     require_setting(settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     dropout = {"residual": "resid_pdrop", "embedding": "embd_pdrop", "attention": "attn_pdrop"}
-    keys = read_task(settings, LANGUAGE_MODEL_TASKS)
-    sides = 2 if ABILITIES[keys["task"]].translates else 1
+    keys = read_tfm_task_keys(settings, LANGUAGE_MODEL_TASKS)
+    sides = 2 if TASK_SPECS[keys["task"]].translates else 1
     return {
         **keys,
         "architecture": "decoder_only",
@@ -138,7 +138,7 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
             "feed_forward_dim": settings.get("n_inner") or 4 * settings["n_embd"],
         },
         "positions": "learned",
-        "activation": activation_of(settings["activation_function"]),
+        "activation": import_activation(settings["activation_function"]),
         "tie": "all" if are_equal(state_dict[WORD_EMBEDDING], state_dict[OUTPUT_WEIGHT]) else "none",
         "scale_embedding": False,
         "norm_eps": settings["layer_norm_epsilon"],
@@ -164,7 +164,7 @@ GPT2 = HuggingFaceClass(
     name="GPT2LMHeadModel",
     model_type="gpt2",
     pipeline="text-generation",
-    supports=SupportedConfig(SUPPORTED_SETTINGS, STANDARD_HEADS, ("decoder",)),
+    supports=SupportedConfig(SUPPORTED_SETTINGS, STANDARD_HEADS_STACK_KEYS, ("decoder",)),
     settings=export_settings,
     weights=list_weights,
     finalize_export=finish_export,

@@ -18,17 +18,17 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.huggingface.classes import SUPPRESSED_BIAS, HuggingFaceClass, JsonObject, StateDict
-from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_pieces
+from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_tokenizers
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_weight_names, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
-from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_pieces
-from tfm.pipeline.model_io.loaded_model import check_shapes_match, save_network, shapes_of
+from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_tokenizers
+from tfm.pipeline.model_io.loaded_model import check_shapes_match, model_weight_shapes, save_network
 from tfm.pipeline.model_io.model_folder import model_folder
 from tfm.pipeline.model_io.weight_files import name_for_safetensors
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.tokenizer import save_pair
 
 
@@ -55,7 +55,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     with _raise_data_error(received, hf_class):
         config, weights, pieces = _read_config_weights_tokenizers(received, settings, hf_class)
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
-        own = shapes_of(config, source_vocab=source, target_vocab=target)
+        own = model_weight_shapes(config, source_vocab=source, target_vocab=target)
     kept = {name: weights[name] for name in own}
     check_shapes_match(own, {name: tuple(each.shape) for name, each in kept.items()}, folder)
     num_parameters = sum(each.numel() for each in kept.values())
@@ -81,12 +81,12 @@ def _raise_data_error(received: Snapshot, hf_class: HuggingFaceClass) -> Iterato
         yield
     except ValidationError as error:
         raise DataError(validation_problem(error), file=received.folder / CONFIG_FILE) from error
-    except REFUSAL_ERRORS as error:
+    except UNEXPECTED_VALUE_ERRORS as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).partition("\n")[0]
         raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=received.folder) from error
 
 
-REFUSAL_ERRORS = (
+UNEXPECTED_VALUE_ERRORS = (
     *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError),
     *(RuntimeError, RecursionError, SafetensorError),
 )
@@ -122,12 +122,12 @@ def _read_config_weights_tokenizers(
     """Config, weights by the names of tfm, and tokenizers."""
     found = hf_class.normalize_weights(settings, _load_weights(received))
     keys = hf_class.read(settings, found)
-    size, abilities = len(found[hf_class.tables[0]]), ABILITIES[keys["task"]]
+    size, abilities = len(found[hf_class.tables[0]]), TASK_SPECS[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:
-        pieces, begins = read_encoder_pieces(received, settings, size, abilities.labels)
+        pieces, begins = read_encoder_tokenizers(received, settings, size, abilities.labels)
         keys |= {"begin_token": begins, "max_length": keys["max_length"] - begins}  # a position is that token's
     else:
-        pieces = read_pieces(received, settings, size)
+        pieces = read_tokenizers(received, settings, size)
     rows = torch.tensor(pieces.rows)
     for name in hf_class.tables:
         of_source = pieces.source_rows is not None and ".encoder." in name

@@ -17,9 +17,9 @@ from tfm.pipeline.model_io.huggingface.classes import (
     JsonObject,
     StateDict,
     are_equal,
-    read_task,
+    read_tfm_task_keys,
     require_setting,
-    tfm_keys,
+    tfm_import_settings,
 )
 from tfm.pipeline.model_io.huggingface.gpt2 import (
     LANGUAGE_MODEL_TASKS,
@@ -31,9 +31,9 @@ from tfm.pipeline.model_io.huggingface.gpt2 import (
     max_positions,
     scale_input_embedding,
 )
-from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
-from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleave, linear_weights
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS_STACK_KEYS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleaving_permutation, linear_weights
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 TOKEN_EMBEDDING = "model.embed_tokens.weight"
 GATE_NAMES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
@@ -69,7 +69,7 @@ def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
         "rope_scaling": rope if config.rotary.factor > 1 else None,  # as transformers 4 reads it
         "rope_parameters": rope,
         "tie_word_embeddings": is_tied(config),
-        **tfm_keys(config),
+        **tfm_import_settings(config),
         **SPECIAL_TOKEN_IDS,
     }
 
@@ -98,7 +98,7 @@ def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
 def rotary_permutation(stack: StackConfig) -> Tensor:
     """The index (H K + 2 G K,) in tfm's queries, keys and values of each row there."""
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
-    within = deinterleave(width)
+    within = deinterleaving_permutation(width)
     turned = torch.arange(stack.heads + groups)[:, None] * width + within
     first = (stack.heads + groups) * width
     return torch.cat([turned.flatten(), torch.arange(first, first + groups * width)])
@@ -140,8 +140,8 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     gates = {function: ours for ours, (function, _) in GATE_NAMES.items()}
     if settings["hidden_act"] not in gates:
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
-    keys = read_task(settings, LANGUAGE_MODEL_TASKS)
-    sides = 2 if ABILITIES[keys["task"]].translates else 1
+    keys = read_tfm_task_keys(settings, LANGUAGE_MODEL_TASKS)
+    sides = 2 if TASK_SPECS[keys["task"]].translates else 1
     return {
         **keys,
         "architecture": "decoder_only",
@@ -181,7 +181,7 @@ LLAMA = HuggingFaceClass(
     supports=SupportedConfig(
         SUPPORTED_SETTINGS
         | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY_VALUE, "activation": tuple(GATE_NAMES)},
-        {**STANDARD_HEADS, "key_value_heads": ANY_VALUE},
+        {**STANDARD_HEADS_STACK_KEYS, "key_value_heads": ANY_VALUE},
         ("decoder",),
     ),
     settings=export_settings,

@@ -15,7 +15,7 @@ from tfm.pipeline.model_io.huggingface.encoder_decoders import (
     EMBEDDING_NAMES,
     PEGASUS,
     read_common_config,
-    share_embeddings,
+    untie_embeddings,
 )
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.supported import SupportedConfig
@@ -86,7 +86,7 @@ def read_mbart_config(settings: JsonObject, state_dict: StateDict) -> JsonObject
     require_setting(
         settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
     )
-    length = _max_length_of(settings)
+    length = _max_target_length(settings)
     own = {
         "positions": "learned",
         "max_length": length,
@@ -96,7 +96,7 @@ def read_mbart_config(settings: JsonObject, state_dict: StateDict) -> JsonObject
     return {**read_common_config(settings, state_dict), "norm": "pre", **own}
 
 
-def _max_length_of(settings: JsonObject) -> int:
+def _max_target_length(settings: JsonObject) -> int:
     """The longest target with its begin token; further tokens that the decoder reads before it have positions too."""
     return (
         int(settings["max_position_embeddings"])
@@ -107,14 +107,14 @@ def _max_length_of(settings: JsonObject) -> int:
 
 def normalize_m2m100_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Prepare the weights of M2M100, each table by itself; sinusoids follow from config.json."""
-    state_dict = share_embeddings(state_dict)
+    state_dict = untie_embeddings(state_dict)
     return {name: each for name, each in state_dict.items() if not name.endswith("embed_positions.weights")}
 
 
 def normalize_mbart_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
-    state_dict, longest = share_embeddings(state_dict), settings["max_position_embeddings"]
-    rows = dict(zip(EMBEDDING_NAMES.values(), (_max_length_of(settings), longest), strict=True))
+    state_dict, longest = untie_embeddings(state_dict), settings["max_position_embeddings"]
+    rows = dict(zip(EMBEDDING_NAMES.values(), (_max_target_length(settings), longest), strict=True))
     for theirs, count in rows.items():
         name = f"{theirs}.embed_positions.weight"
         if len(state_dict[name]) != longest + POSITION_OFFSET:

@@ -19,7 +19,7 @@ IGNORED_KEYS: Mapping[str, Any] = dict.fromkeys(
     ("max_length", "dropout", "block", "init_range", "source_vectors", "target_vectors", "freeze_vectors"), ANY_VALUE
 )
 """Keys of training and use, which change nothing in the result for a text that the model can read."""
-STANDARD_HEADS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY_VALUE)
+STANDARD_HEADS_STACK_KEYS: Mapping[str, Any] = dict.fromkeys(("layers", "dim", "heads", "feed_forward_dim"), ANY_VALUE)
 """A stack whose heads have keys and values of their own, as wide as dim / heads."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.model.config import ModelConfig
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.foreign.sentencepiece_files import (
     build_sentencepiece_model,
@@ -24,7 +24,7 @@ MARIAN_BEGIN = "<begin>"
 
 
 def write_tokenizer(
-    model: Path, folder: Path, config: ModelConfig, tokenizer: Tokenizer, *, pad: str, hidden: str | None
+    model: Path, folder: Path, config: ModelConfig, tokenizer: Tokenizer, *, pad: str, mask_token: str | None
 ) -> None:
     """Write the tokenizer of texts that a model reads.
 
@@ -34,7 +34,7 @@ def write_tokenizer(
         config: of the model.
         tokenizer: of its sources.
         pad: the padding token.
-        hidden: the token that stands for hidden pieces, the last of all; None: there is none.
+        mask_token: the token that stands for hidden pieces, the last of all; None: there is none.
     """
     own = TARGET if config.architecture == "decoder_only" else SOURCE
     file = model / SHARED if (model / SHARED).exists() else model / own
@@ -48,9 +48,9 @@ def write_tokenizer(
     languages = {*tokenizer.languages.values()}
     for token in document["added_tokens"]:
         token["special"] &= token["id"] not in languages
-    if hidden is not None:
+    if mask_token is not None:
         plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-        document["added_tokens"].append({"id": tokenizer.vocab_size, "content": hidden, **plain})
+        document["added_tokens"].append({"id": tokenizer.vocab_size, "content": mask_token, **plain})
     (folder / "tokenizer.json").write_text(_dump_json(document), encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -59,8 +59,8 @@ def write_tokenizer(
         "unk_token": UNK,
         "bos_token": BOS,
         **({} if goes_on else {"eos_token": EOS}),
-        "split_special_tokens": hidden is None,  # what stands for hidden pieces has to be spelled in a text
-        **({} if hidden is None else {"mask_token": hidden}),
+        "split_special_tokens": mask_token is None,  # what stands for hidden pieces has to be spelled in a text
+        **({} if mask_token is None else {"mask_token": mask_token}),
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"],
         "padding_side": "left" if config.architecture == "decoder_only" else "right",
@@ -143,7 +143,7 @@ def surrounding_tokens(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str,
     """The control tokens before and after a text that the model reads."""
     if config.architecture != "decoder_only":
         return (BOS,) if config.begin_token else (), (EOS,)
-    return ((), (EOS, BOS)) if ABILITIES[config.task].translates else ((BOS,), ())
+    return ((), (EOS, BOS)) if TASK_SPECS[config.task].translates else ((BOS,), ())
 
 
 def _template_processing(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class ImportedTokenizers:
     source_rows: list[int] | None = None
 
 
-def read_pieces(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
+def read_tokenizers(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
     """Read the tokenizers of a model.
 
     Args:
@@ -73,7 +73,7 @@ def read_pieces(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTo
     check_number_of_pieces(document, size)
     document = add_model_type(document)
     unknown = _configured_unk_token(_read_settings(folder)) or document["model"].get("unk_token") or UNK
-    found = renumber(document, _control_roles(settings, document_pieces(document), unknown), size)
+    found = renumber(document, _control_token_ids(settings, document_pieces(document), unknown), size)
     tokenizer = _build_tokenizer(found)
     return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
@@ -96,7 +96,7 @@ def _read_m2m100(folder: Snapshot, settings: JsonObject, size: int) -> ImportedT
     about = _read_settings(folder)
     names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
     model = read_model(folder.read(M2M100_VOCABULARY_FILE))
-    roles = _control_roles(settings, names, _configured_unk_token(about) or UNK)
+    roles = _control_token_ids(settings, names, _configured_unk_token(about) or UNK)
     found = _renumber_pieces(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _build_tokenizer(found)
     return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
@@ -111,7 +111,7 @@ def _read_marian(folder: Snapshot, settings: JsonObject, size: int) -> ImportedT
     sides = []
     for side in "source", "target":
         model = read_model(folder.read(f"{side}.spm"))
-        roles = _control_roles(settings, names, UNK)
+        roles = _control_token_ids(settings, names, UNK)
         control: Sequence[str] = (EOS, UNK, PAD)
         if names[: len(SPECIAL_TOKENS)] == [*SPECIAL_TOKENS] and isinstance(
             settings.get("tfm"), dict
@@ -135,7 +135,7 @@ def _read_two_vocabularies(folder: Snapshot, settings: JsonObject, size: int) ->
         of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
         if EOS not in of_source:
             raise ValueError(f"{file} has no {EOS}")
-        roles = of_source if side == "source" else _control_roles(settings, names, UNK)
+        roles = of_source if side == "source" else _control_token_ids(settings, names, UNK)
         sides.append(
             _renumber_pieces(model, names, (EOS, UNK, PAD), roles, settings["vocab_size"] if side == "source" else size)
         )
@@ -188,7 +188,7 @@ def _read_vocabulary(folder: Snapshot, file: str) -> list[str]:
     return names
 
 
-def _control_roles(settings: JsonObject, names: Sequence[str] | Mapping[int, str], unknown: str) -> dict[str, int]:
+def _control_token_ids(settings: JsonObject, names: Sequence[str] | Mapping[int, str], unknown: str) -> dict[str, int]:
     """The ids of the tokens around a text, of padding and of the unknown piece, which is called so among the names."""
     items = names.items() if isinstance(names, Mapping) else enumerate(names)
     numbers = {piece: number for number, piece in items}

@@ -90,6 +90,6 @@ def norm_weights(ours: str, theirs: str, rows: Tensor | None = None) -> Iterable
     return linear_weights(ours, theirs, rows=rows)
 
 
-def deinterleave(dim: int) -> Tensor:
+def deinterleaving_permutation(dim: int) -> Tensor:
     """(D,) 0, 2, 4 .., 1, 3, 5 ..: of pairs that lie side by side, first all first ones and then all second ones."""
     return torch.cat([torch.arange(0, dim, 2), torch.arange(1, dim, 2)])

@@ -26,7 +26,7 @@ class KeysValues:
     value: str
 
     @classmethod
-    def input(cls, graph: Graph, name: str, heads: HeadShapes, length: str) -> Self:
+    def add_graph_inputs(cls, graph: Graph, name: str, heads: HeadShapes, length: str) -> Self:
         """Add keys and values to the inputs of a graph.
 
         Args:
@@ -38,7 +38,7 @@ class KeysValues:
         key = graph.input(f"{name}.key", "float", "batch", heads.num_kv_heads, length, heads.key_dim)
         return cls(key, graph.input(f"{name}.value", "float", "batch", heads.num_kv_heads, length, heads.value_dim))
 
-    def output(self, graph: Graph, name: str, heads: HeadShapes, length: str) -> None:
+    def add_graph_outputs(self, graph: Graph, name: str, heads: HeadShapes, length: str) -> None:
         """Add the keys and values to the outputs of a graph.
 
         Args:
@@ -75,8 +75,10 @@ def padding_bias(graph: Graph, mask: str) -> str:
 
     mask: (B, S) of 1 for a token and 0 for padding.
     """
-    padding = graph.node("Sub", graph.floats(1.0), graph.node("Cast", mask, to=1))
-    return graph.node("Unsqueeze", graph.node("Mul", padding, graph.floats(MASK_BIAS)), graph.ints(1, 2))
+    padding = graph.node("Sub", graph.add_float_constant(1.0), graph.node("Cast", mask, to=1))
+    return graph.node(
+        "Unsqueeze", graph.node("Mul", padding, graph.add_float_constant(MASK_BIAS)), graph.add_int_vector(1, 2)
+    )
 
 
 def causal_bias(graph: Graph, rows: str, queries: str) -> str:
@@ -87,8 +89,8 @@ def causal_bias(graph: Graph, rows: str, queries: str) -> str:
         rows: the place of each key (S,).
         queries: the place of each query (T,).
     """
-    later = graph.node("Greater", rows, graph.node("Unsqueeze", queries, graph.ints(1)))
-    return graph.node("Mul", graph.node("Cast", later, to=1), graph.floats(MASK_BIAS))
+    later = graph.node("Greater", rows, graph.node("Unsqueeze", queries, graph.add_int_vector(1)))
+    return graph.node("Mul", graph.node("Cast", later, to=1), graph.add_float_constant(MASK_BIAS))
 
 
 def self_attention(
@@ -117,7 +119,7 @@ def self_attention(
     return add_linear(graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, places.bias)), seen
 
 
-def project_memory(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
+def add_memory_keys_values(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
     """Add nodes for keys and values of the memory (B, S, D), which are the same in every step.
 
     Args:
@@ -153,30 +155,30 @@ def _scaled_dot_product_attention(graph: Graph, heads: HeadShapes, query: str, s
         _repeat_kv(graph, heads, seen.key, heads.key_dim),
         _repeat_kv(graph, heads, seen.value, heads.value_dim),
     )
-    query = graph.node("Mul", query, graph.floats(heads.key_dim**-0.5))
+    query = graph.node("Mul", query, graph.add_float_constant(heads.key_dim**-0.5))
     logits = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 1, 3, 2]))
     weights = graph.node("Softmax", graph.node("Add", logits, bias), axis=-1)
     mixed = graph.node("Transpose", graph.node("MatMul", weights, value), perm=[0, 2, 1, 3])
-    return graph.node("Reshape", mixed, graph.ints(0, 0, heads.num_heads * heads.value_dim))
+    return graph.node("Reshape", mixed, graph.add_int_vector(0, 0, heads.num_heads * heads.value_dim))
 
 
 def _repeat_kv(graph: Graph, heads: HeadShapes, each: str, width: int) -> str:
     """Keys or values (B, G, S, K) for every head of the query: (B, H, S, K)."""
     if heads.num_kv_heads == heads.num_heads:
         return each
-    times = graph.ints(1, 1, heads.num_heads // heads.num_kv_heads, 1, 1)
-    repeated = graph.node("Expand", graph.node("Unsqueeze", each, graph.ints(2)), times)
-    return graph.node("Reshape", repeated, graph.ints(0, heads.num_heads, -1, width))
+    times = graph.add_int_vector(1, 1, heads.num_heads // heads.num_kv_heads, 1, 1)
+    repeated = graph.node("Expand", graph.node("Unsqueeze", each, graph.add_int_vector(2)), times)
+    return graph.node("Reshape", repeated, graph.add_int_vector(0, heads.num_heads, -1, width))
 
 
 def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:
     """(B, T, the sum of H K) -> for each of the (H, K) a tensor (B, H, T, K)."""
     parts: tuple[str, ...] = (projected,)
     if len(heads) > 1:
-        sizes = graph.ints(*(number * width for number, width in heads))
-        parts = graph.nodes("Split", len(heads), projected, sizes, axis=-1)
+        sizes = graph.add_int_vector(*(number * width for number, width in heads))
+        parts = graph.add_multi_output_node("Split", len(heads), projected, sizes, axis=-1)
     split = [
-        graph.node("Reshape", part, graph.ints(0, 0, number, width))
+        graph.node("Reshape", part, graph.add_int_vector(0, 0, number, width))
         for part, (number, width) in zip(parts, heads, strict=True)
     ]
     return [graph.node("Transpose", each, perm=[0, 2, 1, 3]) for each in split]
@@ -185,17 +187,17 @@ def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[
 def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[float]) -> str:
     """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos f_i."""
     width = 2 * len(frequencies)
-    place = graph.node("Unsqueeze", graph.node("Cast", positions, to=1), graph.ints(1, 3, 4))
+    place = graph.node("Unsqueeze", graph.node("Cast", positions, to=1), graph.add_int_vector(1, 3, 4))
     angles = graph.node("Mul", place, _column_constant(graph, frequencies))
     cos, sin = graph.node("Cos", angles), graph.node("Sin", angles)
-    pairs = graph.node("Reshape", heads, graph.ints(0, 0, 0, width // 2, 2))
-    even, odd = graph.nodes("Split", 2, pairs, axis=-1)
+    pairs = graph.node("Reshape", heads, graph.add_int_vector(0, 0, 0, width // 2, 2))
+    even, odd = graph.add_multi_output_node("Split", 2, pairs, axis=-1)
     first = graph.node("Sub", graph.node("Mul", even, cos), graph.node("Mul", odd, sin))
     second = graph.node("Add", graph.node("Mul", even, sin), graph.node("Mul", odd, cos))
-    return graph.node("Reshape", graph.node("Concat", first, second, axis=-1), graph.ints(0, 0, 0, width))
+    return graph.node("Reshape", graph.node("Concat", first, second, axis=-1), graph.add_int_vector(0, 0, 0, width))
 
 
 def _column_constant(graph: Graph, values: list[float]) -> str:
     """(n, 1)."""
-    row = graph.floats(*values)
-    return graph.node("Reshape", row, graph.ints(-1, 1))
+    row = graph.add_float_constant(*values)
+    return graph.node("Reshape", row, graph.add_int_vector(-1, 1))

@@ -15,7 +15,7 @@ from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer
 from tfm.pipeline.model_io.onnx.scripts import choose_script
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -85,7 +85,7 @@ def _export_settings(loaded: LoadedModel, precision: Precision) -> dict[str, Any
 
 
 def _settings_of_task(config: ModelConfig, source: Tokenizer, target: Tokenizer) -> dict[str, Any]:
-    can = ABILITIES[config.task]
+    can = TASK_SPECS[config.task]
     if can.translates:
         return {"languages": source.languages}
     if can.generates:
@@ -128,7 +128,7 @@ def _readme_text(
 
 
 def _example_command(config: ModelConfig, loaded: LoadedModel) -> str:
-    can = ABILITIES[config.task]
+    can = TASK_SPECS[config.task]
     if can.generates:
         return 'python generate.py --prompt "Once"  # or: python generate.py < prompts.txt'
     if can.translates:

@@ -68,9 +68,9 @@ class Graph:
             *inputs: names of values.
             **attributes: of the operator.
         """
-        return self.nodes(op, 1, *inputs, **attributes)[0]
+        return self.add_multi_output_node(op, 1, *inputs, **attributes)[0]
 
-    def nodes(self, op: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
+    def add_multi_output_node(self, op: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
         """Add an operator with several outputs; one that was added already is not computed again.
 
         Args:
@@ -93,7 +93,7 @@ class Graph:
         """A tensor of the network, as it is."""
         return self._store_initializer(self._name_of(tensor), tensor)
 
-    def matrix(self, weight: Tensor) -> str:
+    def add_transposed_weight(self, weight: Tensor) -> str:
         """W^T (in, out) of a matrix W (out, in) of the network.
 
         Stored so, unless the graph has W as a table already: then it is the table, transposed when the graph is loaded.
@@ -103,19 +103,19 @@ class Graph:
             return self.node("Transpose", name, perm=[1, 0])
         return self._store_initializer(f"{name}.T", weight.T)
 
-    def floats(self, *values: float) -> str:
+    def add_float_constant(self, *values: float) -> str:
         """A vector of constants; a scalar where it is one."""
         return self._add_constant(np.array(values if len(values) > 1 else values[0], np.float32))
 
-    def ints(self, *values: int) -> str:
+    def add_int_vector(self, *values: int) -> str:
         """A vector of constants, also where it is one."""
         return self._add_constant(np.array(values, np.int64))
 
-    def index(self, value: int) -> str:
+    def add_index_scalar(self, value: int) -> str:
         """A scalar."""
         return self._add_constant(np.array(value, np.int64))
 
-    def model(self) -> Any:
+    def build_model_proto(self) -> Any:
         """The whole as a checked ModelProto. Raises RecipeError where it would be too large for a file."""
         size = sum(array.nbytes for array in self._stored.values())
         if size > MAX_MODEL_BYTES:

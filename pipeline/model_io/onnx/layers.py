@@ -31,7 +31,7 @@ def add_linear(graph: Graph, layer: Any, rows: str) -> str:
     """
     if isinstance(layer, nn.Identity):
         return rows
-    product = graph.node("MatMul", rows, graph.matrix(layer.weight))
+    product = graph.node("MatMul", rows, graph.add_transposed_weight(layer.weight))
     return product if layer.bias is None else graph.node("Add", product, graph.weight(layer.bias))
 
 
@@ -46,7 +46,7 @@ def add_norm(graph: Graph, module: nn.Module, rows: str) -> str:
     Returns:
         The name of the output.
     """
-    return NORMS[type(module)](graph, module, rows)
+    return NORM_BUILDERS[type(module)](graph, module, rows)
 
 
 def _layer_norm(graph: Graph, module: Any, rows: str) -> str:
@@ -56,13 +56,13 @@ def _layer_norm(graph: Graph, module: Any, rows: str) -> str:
 
 def _rms_norm(graph: Graph, module: Any, rows: str) -> str:
     mean = graph.node("ReduceMean", graph.node("Mul", rows, rows), axes=[-1], keepdims=1)
-    root = graph.node("Sqrt", graph.node("Add", mean, graph.floats(module.eps)))
+    root = graph.node("Sqrt", graph.node("Add", mean, graph.add_float_constant(module.eps)))
     return graph.node("Mul", graph.node("Div", rows, root), graph.weight(module.weight))
 
 
 def _batch_norm(graph: Graph, module: Any, rows: str) -> str:
     centred = graph.node("Sub", rows, graph.weight(module.mean))
-    variance = graph.node("Add", graph.weight(module.variance), graph.floats(module.eps))
+    variance = graph.node("Add", graph.weight(module.variance), graph.add_float_constant(module.eps))
     normed = graph.node("Div", centred, graph.node("Sqrt", variance))
     return graph.node("Add", graph.node("Mul", normed, graph.weight(module.weight)), graph.weight(module.bias))
 
@@ -71,7 +71,7 @@ def _identity_norm(graph: Graph, module: nn.Module, rows: str) -> str:
     return rows
 
 
-NORMS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
+NORM_BUILDERS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
     nn.Identity: _identity_norm,
     LayerNorm: _layer_norm,
     nn.RMSNorm: _rms_norm,
@@ -126,15 +126,15 @@ def add_embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> 
     table: Any = module.table
     rows = graph.node("Gather", graph.weight(table.weight), ids)
     if module.scale != 1:
-        rows = graph.node("Mul", rows, graph.floats(module.scale))
+        rows = graph.node("Mul", rows, graph.add_float_constant(module.scale))
     rows = add_linear(graph, module.widen, rows)
-    added = POSITIONS[type(module.positions)](module.positions)
+    added = POSITION_TABLE_GETTERS[type(module.positions)](module.positions)
     if added is not None:
         rows = graph.node("Add", rows, graph.node("Gather", graph.weight(added), positions))
     return add_norm(graph, module.norm, rows)
 
 
-POSITIONS: dict[type[nn.Module], Callable[[Any], Any]] = {
+POSITION_TABLE_GETTERS: dict[type[nn.Module], Callable[[Any], Any]] = {
     NoPositionEmbedding: lambda module: None,
     SinusoidalPositions: lambda module: module.table,
     LearnedPositions: lambda module: module.table.weight,
@@ -148,16 +148,24 @@ def _unary_node(op: str) -> Callable[[Graph, str], str]:
 
 def _gelu(graph: Graph, x: str) -> str:
     """x / 2 * (1 + erf(x / sqrt(2)))."""
-    erf = graph.node("Erf", graph.node("Div", x, graph.floats(2**0.5)))
-    return graph.node("Mul", graph.node("Mul", x, graph.node("Add", erf, graph.floats(1.0))), graph.floats(0.5))
+    erf = graph.node("Erf", graph.node("Div", x, graph.add_float_constant(2**0.5)))
+    return graph.node(
+        "Mul",
+        graph.node("Mul", x, graph.node("Add", erf, graph.add_float_constant(1.0))),
+        graph.add_float_constant(0.5),
+    )
 
 
 def _gelu_tanh(graph: Graph, x: str) -> str:
     """x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
     cube = graph.node("Mul", graph.node("Mul", x, x), x)
-    inner = graph.node("Add", x, graph.node("Mul", cube, graph.floats(0.044715)))
-    tanh = graph.node("Tanh", graph.node("Mul", inner, graph.floats((2 / 3.141592653589793) ** 0.5)))
-    return graph.node("Mul", graph.node("Mul", x, graph.node("Add", tanh, graph.floats(1.0))), graph.floats(0.5))
+    inner = graph.node("Add", x, graph.node("Mul", cube, graph.add_float_constant(0.044715)))
+    tanh = graph.node("Tanh", graph.node("Mul", inner, graph.add_float_constant((2 / 3.141592653589793) ** 0.5)))
+    return graph.node(
+        "Mul",
+        graph.node("Mul", x, graph.node("Add", tanh, graph.add_float_constant(1.0))),
+        graph.add_float_constant(0.5),
+    )
 
 
 def _silu(graph: Graph, x: str) -> str:
@@ -167,13 +175,13 @@ def _silu(graph: Graph, x: str) -> str:
 
 def _glu(graph: Graph, x: str) -> str:
     """a * sigmoid(b) of the halves a, b."""
-    value, gate = graph.nodes("Split", 2, x, axis=-1)
+    value, gate = graph.add_multi_output_node("Split", 2, x, axis=-1)
     return graph.node("Mul", value, graph.node("Sigmoid", gate))
 
 
 def _swiglu(graph: Graph, x: str) -> str:
     """silu(a) * b of the halves a, b."""
-    gate, value = graph.nodes("Split", 2, x, axis=-1)
+    gate, value = graph.add_multi_output_node("Split", 2, x, axis=-1)
     return graph.node("Mul", _silu(graph, gate), value)
 
 

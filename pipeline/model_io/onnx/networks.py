@@ -17,10 +17,10 @@ from tfm.model.transformer.encoder_only import EncoderOnly, PredictionHeadTransf
 from tfm.pipeline.model_io.onnx.attention import (
     KeysValues,
     PositionsAndMask,
+    add_memory_keys_values,
     causal_bias,
     cross_attention,
     padding_bias,
-    project_memory,
     self_attention,
 )
 from tfm.pipeline.model_io.onnx.graph import Graph, parameter_names_by_id
@@ -51,8 +51,8 @@ def add_encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> Non
     """
     rows, _ = _encode_stack(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
     for number, layer in _enumerate_layers(model.decoder):
-        seen = project_memory(graph, layer.cross_attention, rows)
-        seen.output(graph, f"memory.{number}", layer.cross_attention.heads, "source")
+        seen = add_memory_keys_values(graph, layer.cross_attention, rows)
+        seen.add_graph_outputs(graph, f"memory.{number}", layer.cross_attention.heads, "source")
 
 
 def add_decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> None:
@@ -71,10 +71,12 @@ def add_decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> Non
         graph.input(ATTENTION_MASK, "int64", "batch", "source"),
     )
     layers = _enumerate_layers(model.decoder)
-    memories = [KeysValues.input(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers]
+    memories = [
+        KeysValues.add_graph_inputs(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers
+    ]
     pasts = _past_keys_values(graph, model.decoder)
     own, bias = _causal_mask(graph, ids, pasts[0])
-    places = PositionsAndMask(graph.node("Unsqueeze", own, graph.ints(0)), bias)
+    places = PositionsAndMask(graph.node("Unsqueeze", own, graph.add_int_vector(0)), bias)
     hidden_source = padding_bias(graph, mask)
     rows = add_embedding(graph, model.target_embedding, ids, places.own)
     for (number, layer), memory, past in zip(layers, memories, pasts, strict=True):
@@ -129,15 +131,17 @@ def add_encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> N
     if isinstance(head, SentenceHead):
         pooled = POOLINGS[config.pooling](graph, rows, mask)
         logits = add_linear(graph, model.output, graph.node("Tanh", add_linear(graph, head.inner, pooled)))
-        graph.output(LOGITS, logits, "batch", _model_width(model))
+        graph.output(LOGITS, logits, "batch", _num_output_classes(model))
         return
     if config.begin_token:
-        rows = graph.node("Slice", rows, graph.ints(1), graph.ints(SLICE_END), graph.ints(1))
+        rows = graph.node(
+            "Slice", rows, graph.add_int_vector(1), graph.add_int_vector(SLICE_END), graph.add_int_vector(1)
+        )
     logits = add_linear(graph, model.output, _output_layer_input(graph, head.narrow, config, rows))
-    graph.output(LOGITS, logits, "batch", "source", _model_width(model))
+    graph.output(LOGITS, logits, "batch", "source", _num_output_classes(model))
 
 
-GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = {
+GRAPH_BUILDERS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = {
     "transformer": {"encoder": add_encoder, "decoder": add_decoder},
     "decoder_only": {"model": add_decoder_only},
     "encoder_only": {"model": add_encoder_only},
@@ -148,9 +152,9 @@ GRAPHS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = 
 def build_graphs(model: Any, config: ModelConfig) -> dict[str, Any]:
     """The graphs of a network as ModelProtos, by the names of their files. Raises RecipeError for one too large."""
     names, found = parameter_names_by_id(model), {}
-    for name, write in GRAPHS[config.architecture].items():
+    for name, write in GRAPH_BUILDERS[config.architecture].items():
         write(graph := Graph(name, names), model, config)
-        found[name] = graph.model()
+        found[name] = graph.build_model_proto()
     return found
 
 
@@ -177,8 +181,8 @@ def _encode_stack(
 
 def _prepend_column(graph: Graph, value: int, each: str) -> str:
     """A number before each row of (B, S): (B, 1 + S). Padding may come between: positions are counted by the mask."""
-    column = graph.node("Concat", graph.node("Shape", each, start=0, end=1), graph.ints(1), axis=0)
-    return graph.node("Concat", graph.node("Expand", graph.ints(value), column), each, axis=1)
+    column = graph.node("Concat", graph.node("Shape", each, start=0, end=1), graph.add_int_vector(1), axis=0)
+    return graph.node("Concat", graph.node("Expand", graph.add_int_vector(value), column), each, axis=1)
 
 
 def _output_layer_input(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
@@ -196,7 +200,7 @@ def _self_attention(
 
     def attend(x: str) -> str:
         mixed, seen = self_attention(graph, layer.attention, x, places, past)
-        seen.output(graph, f"present.{number}", layer.attention.heads, "present")
+        seen.add_graph_outputs(graph, f"present.{number}", layer.attention.heads, "present")
         return mixed
 
     return add_residual(graph, layer.around_attention, rows, attend)
@@ -211,31 +215,32 @@ def _add_feed_forward(graph: Graph, layer: Any, config: ModelConfig, rows: str) 
 
 def _add_logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> None:
     logits = add_linear(graph, model.output, add_linear(graph, model.narrow, rows))
-    graph.output(LOGITS, logits, "batch", "target", _model_width(model))
+    graph.output(LOGITS, logits, "batch", "target", _num_output_classes(model))
 
 
-def _model_width(model: Any) -> int:
+def _num_output_classes(model: Any) -> int:
     """The number of pieces or labels."""
     return int(model.output.weight.shape[0])
 
 
 def _past_keys_values(graph: Graph, layers: nn.ModuleList) -> list[KeysValues]:
     return [
-        KeysValues.input(graph, f"past.{i}", layer.attention.heads, "past") for i, layer in _enumerate_layers(layers)
+        KeysValues.add_graph_inputs(graph, f"past.{i}", layer.attention.heads, "past")
+        for i, layer in _enumerate_layers(layers)
     ]
 
 
 def _positions_from_mask(graph: Graph, mask: str) -> str:
     """The position of each token (B, S), counted from 0 without the padding."""
-    counted = graph.node("Sub", graph.node("CumSum", mask, graph.index(1)), graph.ints(1))
-    return graph.node("Max", counted, graph.ints(0))
+    counted = graph.node("Sub", graph.node("CumSum", mask, graph.add_index_scalar(1)), graph.add_int_vector(1))
+    return graph.node("Max", counted, graph.add_int_vector(0))
 
 
 def _causal_mask(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
     """The place of each new row among past and new rows (T,), and the mask that hides later rows (T, S)."""
     before = graph.node("Shape", past.key, start=2, end=3)
     total = graph.node("Add", before, graph.node("Shape", ids, start=1, end=2))
-    rows = graph.node("Range", graph.index(0), graph.node("Squeeze", total), graph.index(1))
+    rows = graph.node("Range", graph.add_index_scalar(0), graph.node("Squeeze", total), graph.add_index_scalar(1))
     queries = graph.node("Slice", rows, before, total)
     return queries, causal_bias(graph, rows, queries)
 

@@ -10,7 +10,7 @@ from tfm.pipeline.model_io.onnx.script_parts import (
     ENCODER_DECODER_SCRIPT,
     SCRIPT_HEAD,
 )
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 TRANSLATE_SCRIPT = '''
 
@@ -99,14 +99,14 @@ LABELS_SCRIPT = '''
 
 SOURCE = tokenizer("source")
 MODEL = load("model")
-LABELS_SCRIPT, CONTROL = CONFIG["labels"], CONFIG["control"]
+LABELS, CONTROL = CONFIG["labels"], CONFIG["control"]
 
 
 def likeliest(rows):
     """For each row of ids, END last, the names of the likeliest labels: of the text, or of each of its pieces."""
     ids, mask = padded(rows)
     found = run(MODEL, {"input_ids": ids, "attention_mask": mask})["logits"][..., CONTROL:].argmax(-1) + CONTROL
-    return [[LABELS_SCRIPT[each] for each in np.atleast_1d(row)] for row in found]
+    return [[LABELS[each] for each in np.atleast_1d(row)] for row in found]
 '''
 CLASSIFY_SCRIPT = '''
 
@@ -178,7 +178,7 @@ PROMPTED_SOURCES_EXPRESSION, SOURCES_EXPRESSION = "[source + [BEGIN] for source 
 
 def choose_script(config: ModelConfig) -> tuple[str, str] | None:
     """The name of the script for a model, and its text; None where a model only reads, as masked language models do."""
-    can = ABILITIES[config.task]
+    can = TASK_SPECS[config.task]
     if can.translates and config.architecture == "transformer":
         parts = CACHE_SCRIPT + ENCODER_DECODER_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", SOURCES_EXPRESSION)
         return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)

@@ -3,7 +3,13 @@
 from typing import Any
 
 from tfm.data.corpora.paths.remote_files import is_url
-from tfm.pipeline.recipes.unused_keys.rule import IS_LABEL_TASK, IS_TRANSLATION_TASK, UnusedKeysRule, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.rule import (
+    IS_LABEL_TASK,
+    IS_TRANSLATION_TASK,
+    UnusedKeysRule,
+    is_none_of,
+    is_one_of,
+)
 from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.config import LEARNING_KEYS
 
@@ -16,48 +22,48 @@ def _reads_files(corpus: Any) -> bool:
 
 TEXT_RULES = (
     UnusedKeysRule(
-        {"tokenizer.kind": none_of("wordpiece"), "tokenizer.target_kind": none_of("wordpiece")},
+        {"tokenizer.kind": is_none_of("wordpiece"), "tokenizer.target_kind": is_none_of("wordpiece")},
         ("tokenizer.criterion", "tokenizer.min_score", "tokenizer.min_gain"),
         'they are for kind = "wordpiece"',
     ),
-    UnusedKeysRule({"tokenizer.kind": none_of("unigram")}, ("tokenizer.clusters",), 'it is for kind = "unigram"'),
+    UnusedKeysRule({"tokenizer.kind": is_none_of("unigram")}, ("tokenizer.clusters",), 'it is for kind = "unigram"'),
     UnusedKeysRule(
-        {"tokenizer.kind": one_of("codepoint"), "tokenizer.target_kind": one_of("label", "tags")},
+        {"tokenizer.kind": is_one_of("codepoint"), "tokenizer.target_kind": is_one_of("label", "tags")},
         ("tokenizer.vocab_size", "tokenizer.min_frequency"),
         "characters are numbered by Unicode, and all labels are known: nothing is learned",
     ),
     UnusedKeysRule(
-        {"tokenizer.kind": one_of("codepoint"), "tokenizer.shared": one_of(True)},
+        {"tokenizer.kind": is_one_of("codepoint"), "tokenizer.shared": is_one_of(True)},
         ("tokenizer.vocab_size", "tokenizer.min_frequency"),
         "characters are numbered by Unicode: nothing is learned",
     ),
     UnusedKeysRule(
-        {"tokenizer.criterion": none_of("ratio")}, ("tokenizer.min_score",), 'it is for criterion = "ratio"'
+        {"tokenizer.criterion": is_none_of("ratio")}, ("tokenizer.min_score",), 'it is for criterion = "ratio"'
     ),
     UnusedKeysRule(
-        {"tokenizer.criterion": none_of("likelihood")}, ("tokenizer.min_gain",), 'it is for criterion = "likelihood"'
+        {"tokenizer.criterion": is_none_of("likelihood")}, ("tokenizer.min_gain",), 'it is for criterion = "likelihood"'
     ),
     UnusedKeysRule(
-        {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": one_of("label", "tags")},
+        {"tokenizer.source_from": is_none_of(None), "tokenizer.target_kind": is_one_of("label", "tags")},
         tuple(f"tokenizer.{name}" for name in LEARNING_KEYS),
         "the source's pieces are those of source_from, and labels are names",
     ),
     UnusedKeysRule(
-        {"tokenizer.source_from": none_of(None), "tokenizer.target_kind": none_of(None)},
+        {"tokenizer.source_from": is_none_of(None), "tokenizer.target_kind": is_none_of(None)},
         ("tokenizer.kind",),
         "the source's pieces are those of source_from, the target's are of target_kind",
     ),
     *(
-        UnusedKeysRule({**source, f"tokenizer.target_{name}": none_of(None)}, (f"tokenizer.{name}",), why)
+        UnusedKeysRule({**source, f"tokenizer.target_{name}": is_none_of(None)}, (f"tokenizer.{name}",), why)
         for name in ("normalization", "lowercase")
         for source, why in (
-            ({f"tokenizer.source_{name}": none_of(None)}, "source and target have their own"),
-            ({"tokenizer.source_from": none_of(None)}, "the source has that of source_from, the target its own"),
-            ({"tokenizer.file": none_of(None)}, "the source has that of file, the target its own"),
+            ({f"tokenizer.source_{name}": is_none_of(None)}, "source and target have their own"),
+            ({"tokenizer.source_from": is_none_of(None)}, "the source has that of source_from, the target its own"),
+            ({"tokenizer.file": is_none_of(None)}, "the source has that of file, the target its own"),
         )
     ),
     UnusedKeysRule(
-        {"model.task": one_of(*select_tasks(lambda task: task.labels == "tags"))},
+        {"model.task": is_one_of(*select_tasks(lambda task: task.labels == "tags"))},
         ("data.limits.cut_sources",),
         "each word of a sentence has its tag, so that none is cut",
     ),
@@ -67,36 +73,36 @@ TEXT_RULES = (
         "there is one training corpus, which is seen as often whatever the temperature",
     ),
     UnusedKeysRule(
-        {"data.path": one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"
+        {"data.path": is_one_of(None)}, ("data.source", "data.target"), "they are for data.path; a corpus has its own"
     ),
     UnusedKeysRule(
-        {"data.path": one_of(None), "data.valid": none_of(()), "data.tests": none_of({})},
+        {"data.path": is_one_of(None), "data.valid": is_none_of(()), "data.tests": is_none_of({})},
         ("data.ratios",),
         "validation and test sets are given, so nothing is split",
     ),
     UnusedKeysRule(
         {
-            "data.path": one_of(None),
-            "data.valid": none_of(()),
-            "data.tests": none_of({}),
-            "data.fold": one_of(None),
+            "data.path": is_one_of(None),
+            "data.valid": is_none_of(()),
+            "data.tests": is_none_of({}),
+            "data.fold": is_one_of(None),
         },
         ("data.split_seed", "data.running_text"),
         "validation and test sets are given, so nothing is split",
     ),
     UnusedKeysRule(
-        {"data.path": one_of(None), "data.train": lambda corpora: all(each.has_source for each in corpora)},
+        {"data.path": is_one_of(None), "data.train": lambda corpora: all(each.has_source for each in corpora)},
         ("data.running_text",),
         "it is for texts without a source",
     ),
     UnusedKeysRule(
-        {"data.path": none_of(None), "data.source": none_of(None)},
+        {"data.path": is_none_of(None), "data.source": is_none_of(None)},
         ("data.running_text",),
         "it is for texts without a source",
     ),
     UnusedKeysRule(
         {
-            "data.path": one_of(None),
+            "data.path": is_one_of(None),
             "data.train": lambda corpora: all(map(_reads_files, corpora)),
             "data.valid": lambda corpora: all(map(_reads_files, corpora)),
             "data.tests": lambda corpora: all(map(_reads_files, corpora.values())),
@@ -105,18 +111,18 @@ TEXT_RULES = (
         'nothing could be downloaded: no corpus is of format = "huggingface" or behind a URL',
     ),
     UnusedKeysRule(
-        {"data.path": one_of(None), "data.train": lambda corpora: all(not each.has_source for each in corpora)},
+        {"data.path": is_one_of(None), "data.train": lambda corpora: all(not each.has_source for each in corpora)},
         ("data.limits.max_ratio", "data.limits.cut_sources"),
         "texts without a source have one side",
     ),
     UnusedKeysRule(
-        {"data.path": none_of(None), "data.source": one_of(None)},
+        {"data.path": is_none_of(None), "data.source": is_one_of(None)},
         ("data.limits.max_ratio", "data.limits.cut_sources"),
         "texts without a source have one side",
     ),
 )
 
-HAS_IMAGES_CONDITION = {"data.images": none_of(None)}
+HAS_IMAGES_CONDITION = {"data.images": is_none_of(None)}
 """The keys that a corpus of images makes idle: it has no source text."""
 IMAGE_RULES = (
     UnusedKeysRule(

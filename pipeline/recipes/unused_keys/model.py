@@ -1,6 +1,12 @@
 """Keys of [model] that have no effect."""
 
-from tfm.pipeline.recipes.unused_keys.rule import IS_LABEL_TASK, WORD_VECTORS_CONDITION, UnusedKeysRule, none_of, one_of
+from tfm.pipeline.recipes.unused_keys.rule import (
+    IS_LABEL_TASK,
+    WORD_VECTORS_CONDITION,
+    UnusedKeysRule,
+    is_none_of,
+    is_one_of,
+)
 from tfm.pipeline.tasks.abilities import select_tasks
 
 PROJECTION_KEYS = ("model.attention_projections", "model.values", "model.output_projection")
@@ -9,26 +15,26 @@ HEAD_KEYS = ("heads", "key_value_heads", "key_dim", "value_dim")
 EMBEDDING_KEYS = ("embedding_dim", "scale_embedding", "embedding_norm")
 SEQUENCE_KEYS = ("mixing", "window", "convolution", "positions", "positions_join")
 LAYER_KEYS = ("activation", "residual", "feed_forward", "dropout.residual", "dropout.feed_forward", "dropout.depth")
-RECURRENT_CONDITION = {"model.architecture": one_of("recurrent")}
-PIECES_CONDITION = {"model.canine": one_of(None)}
-TEXT_CONDITION = {"model.vision": one_of(None), **PIECES_CONDITION}
-TRANSLATION_CONDITION = {**TEXT_CONDITION, "model.architecture": one_of("transformer")}
+RECURRENT_CONDITION = {"model.architecture": is_one_of("recurrent")}
+NO_CANINE_CONDITION = {"model.canine": is_one_of(None)}
+TEXT_CONDITION = {"model.vision": is_one_of(None), **NO_CANINE_CONDITION}
+TRANSLATION_CONDITION = {**TEXT_CONDITION, "model.architecture": is_one_of("transformer")}
 NO_ENCODER_ATTENTION = "no layer of the encoder has attention; those of the decoder still attend to the source"
-IMAGES_CONDITION = {"model.vision.encoder": one_of("patches", "convolution")}
+IMAGES_CONDITION = {"model.vision.encoder": is_one_of("patches", "convolution")}
 
 MODEL_RULES = (
     UnusedKeysRule(
-        {"model.architecture": one_of("decoder_only")},
+        {"model.architecture": is_one_of("decoder_only")},
         ("model.encoder",),
         "its one stack is [model.decoder]",
     ),
     UnusedKeysRule(
-        {"model.architecture": one_of("encoder_only")},
+        {"model.architecture": is_one_of("encoder_only")},
         ("model.decoder",),
         "its one stack is [model.encoder]",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, "model.task": one_of(*select_tasks(lambda task: task.generates))},
+        {**RECURRENT_CONDITION, "model.task": is_one_of(*select_tasks(lambda task: task.generates))},
         ("model.encoder",),
         "its one stack is [model.decoder]",
     ),
@@ -36,7 +42,7 @@ MODEL_RULES = (
         {**RECURRENT_CONDITION, "model.task": IS_LABEL_TASK}, ("model.decoder",), "its one stack is [model.encoder]"
     ),
     UnusedKeysRule(
-        {"model.architecture": none_of("transformer", "decoder_only")},
+        {"model.architecture": is_none_of("transformer", "decoder_only")},
         ("model.mask",),
         "it has no self-attention over the text that it writes",
     ),
@@ -50,7 +56,7 @@ MODEL_RULES = (
         "it has no norms or feed-forward layers, as the other architectures have",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **TEXT_CONDITION, "model.embedding_norm": one_of(False)},
+        {**RECURRENT_CONDITION, **TEXT_CONDITION, "model.embedding_norm": is_one_of(False)},
         ("model.normalization",),
         "it has no norms, but with model.embedding_norm = true",
     ),
@@ -58,14 +64,14 @@ MODEL_RULES = (
         {
             **RECURRENT_CONDITION,
             **TEXT_CONDITION,
-            "model.embedding_norm": one_of(False),
-            "model.recurrent.normalization": one_of("none"),
+            "model.embedding_norm": is_one_of(False),
+            "model.recurrent.normalization": is_one_of("none"),
         },
         ("model.norm_eps",),
         "it has no norms, but with model.embedding_norm = true or model.recurrent.normalization",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **PIECES_CONDITION},
+        {**RECURRENT_CONDITION, **NO_CANINE_CONDITION},
         ("model.positions", "model.positions_join", "model.rotary"),
         "its decoder has no positions, as the other architectures have",
     ),
@@ -80,7 +86,7 @@ MODEL_RULES = (
         "its encoder has no attention; the heads of its decoder's attention are decoder.heads",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **PIECES_CONDITION},
+        {**RECURRENT_CONDITION, **NO_CANINE_CONDITION},
         ("model.mixing", "model.window", "model.convolution"),
         "it has no self-attention over texts, as the other architectures have",
     ),
@@ -95,32 +101,32 @@ MODEL_RULES = (
         "its attention compares states without projections, in heads of width decoder.dim / decoder.heads",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, "model.recurrent.attention": one_of("none")},
+        {**RECURRENT_CONDITION, "model.recurrent.attention": is_one_of("none")},
         ("model.decoder.heads",),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, **TEXT_CONDITION, "model.recurrent.attention": one_of("none")},
+        {**RECURRENT_CONDITION, **TEXT_CONDITION, "model.recurrent.attention": is_one_of("none")},
         ("model.score", "model.lookup", "model.dropout.attention"),
         'there is no attention; choose model.recurrent.attention = "luong" or "bahdanau" for it',
     ),
     UnusedKeysRule(
-        {**IMAGES_CONDITION, "model.architecture": one_of("encoder_only")},
+        {**IMAGES_CONDITION, "model.architecture": is_one_of("encoder_only")},
         tuple(f"model.{name}" for name in (*SEQUENCE_KEYS, *EMBEDDING_KEYS, "max_length")),
         "an image's tokens all attend to one another, and where they are is said by vision.positions",
     ),
     UnusedKeysRule(
-        {**IMAGES_CONDITION, "model.encoder.layers": one_of(0)},
+        {**IMAGES_CONDITION, "model.encoder.layers": is_one_of(0)},
         tuple(f"model.encoder.{name}" for name in ("feed_forward_dim", *HEAD_KEYS)),
         "the encoder has no layers after its convolution",
     ),
     UnusedKeysRule(
-        {**IMAGES_CONDITION, "model.encoder.layers": one_of(0), "model.architecture": one_of("encoder_only")},
+        {**IMAGES_CONDITION, "model.encoder.layers": is_one_of(0), "model.architecture": is_one_of("encoder_only")},
         (*(f"model.{name}" for name in LAYER_KEYS), *ATTENTION_KEYS),
         "the encoder has no layers after its convolution",
     ),
     UnusedKeysRule(
-        {**IMAGES_CONDITION, "model.encoder.layers": one_of(0), "model.architecture": one_of("recurrent")},
+        {**IMAGES_CONDITION, "model.encoder.layers": is_one_of(0), "model.architecture": is_one_of("recurrent")},
         (
             *("model.activation", "model.residual", "model.feed_forward", "model.dropout.feed_forward"),
             *("model.dropout.depth", "model.qk_norm", *PROJECTION_KEYS),
@@ -131,24 +137,24 @@ MODEL_RULES = (
         {
             **IMAGES_CONDITION,
             **RECURRENT_CONDITION,
-            "model.encoder.layers": one_of(0),
-            "model.recurrent.attention": one_of("none"),
+            "model.encoder.layers": is_one_of(0),
+            "model.recurrent.attention": is_one_of("none"),
         },
         ("model.score", "model.lookup", "model.dropout.attention"),
         "there is no attention: the encoder has no layers after its convolution, and the decoder sees its mean alone",
     ),
     UnusedKeysRule(
-        {"model.vision.encoder": one_of("patches")},
+        {"model.vision.encoder": is_one_of("patches")},
         ("model.vision.channels", "model.vision.blocks", "model.vision.stride"),
         'they are for vision.encoder = "convolution"',
     ),
     UnusedKeysRule(
-        {"model.vision.encoder": one_of("convolution")},
+        {"model.vision.encoder": is_one_of("convolution")},
         ("model.vision.patch",),
         'it is for vision.encoder = "patches"',
     ),
     UnusedKeysRule(
-        {"model.task": none_of(*select_tasks(lambda task: task.labels == "tags"))},
+        {"model.task": is_none_of(*select_tasks(lambda task: task.labels == "tags"))},
         ("model.canine.upsampling",),
         'it is for task = "tagging": elsewhere the shorter sequence is enough',
     ),
@@ -168,56 +174,56 @@ MODEL_RULES = (
         "word vectors are two tables with no layer between them; they have embedding_dim and [model.word_vectors]",
     ),
     UnusedKeysRule(
-        {**WORD_VECTORS_CONDITION, "model.embedding_dim": none_of(None)},
+        {**WORD_VECTORS_CONDITION, "model.embedding_dim": is_none_of(None)},
         ("model.encoder.dim",),
         "the width of word vectors is embedding_dim, if it is given",
     ),
     UnusedKeysRule(
         {
             **TRANSLATION_CONDITION,
-            "model.mixing": none_of("attention"),
-            "model.encoder.mixing": one_of(None),
+            "model.mixing": is_none_of("attention"),
+            "model.encoder.mixing": is_one_of(None),
         },
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
         NO_ENCODER_ATTENTION,
     ),
     UnusedKeysRule(
-        {**TRANSLATION_CONDITION, "model.encoder.mixing": none_of(None, "attention")},
+        {**TRANSLATION_CONDITION, "model.encoder.mixing": is_none_of(None, "attention")},
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
         NO_ENCODER_ATTENTION,
     ),
     UnusedKeysRule(
-        {**TRANSLATION_CONDITION, "model.encoder.mixing": none_of(None), "model.decoder.mixing": none_of(None)},
+        {**TRANSLATION_CONDITION, "model.encoder.mixing": is_none_of(None), "model.decoder.mixing": is_none_of(None)},
         ("model.mixing",),
         "both stacks have a mixing of their own",
     ),
     UnusedKeysRule(
-        {"model.mixing": none_of("attention"), "model.architecture": one_of("encoder_only")},
+        {"model.mixing": is_none_of("attention"), "model.architecture": is_one_of("encoder_only")},
         (*(f"model.encoder.{name}" for name in HEAD_KEYS), *ATTENTION_KEYS),
         'there is no attention without mixing = "attention"',
     ),
     UnusedKeysRule(
-        {"model.mixing": none_of("attention"), "model.architecture": one_of("decoder_only")},
+        {"model.mixing": is_none_of("attention"), "model.architecture": is_one_of("decoder_only")},
         (*(f"model.decoder.{name}" for name in HEAD_KEYS), *ATTENTION_KEYS),
         'there is no attention without mixing = "attention"',
     ),
     UnusedKeysRule(
-        {"model.feed_forward": one_of("none")},
+        {"model.feed_forward": is_one_of("none")},
         ("model.encoder.feed_forward_dim", "model.decoder.feed_forward_dim", "model.dropout.feed_forward"),
         "there is no feed-forward layer",
     ),
     UnusedKeysRule(
-        {"model.feed_forward": one_of("none"), "model.head_transform": one_of(False)},
+        {"model.feed_forward": is_one_of("none"), "model.head_transform": is_one_of(False)},
         ("model.activation",),
         "there is no feed-forward layer",
     ),
     UnusedKeysRule(
-        {"model.normalization": one_of("none")},
+        {"model.normalization": is_one_of("none")},
         ("model.norm", "model.embedding_norm"),
         "there is no norm that could stand here or there",
     ),
     UnusedKeysRule(
-        {"model.normalization": one_of("none"), "model.qk_norm": one_of(False)},
+        {"model.normalization": is_one_of("none"), "model.qk_norm": is_one_of(False)},
         ("model.norm_eps",),
         "there is no norm",
     ),
@@ -227,11 +233,11 @@ MODEL_RULES = (
         "labels are not pieces of the text, so there is no table to share",
     ),
     UnusedKeysRule(
-        {"model.task": none_of(*select_tasks(lambda task: task.labels == "label"))},
+        {"model.task": is_none_of(*select_tasks(lambda task: task.labels == "label"))},
         ("model.pooling",),
         'it is for task = "classification"',
     ),
     UnusedKeysRule(
-        {"model.adaptive.cutoffs": one_of(())}, ("model.adaptive.factor",), "one cluster has one width; give cutoffs"
+        {"model.adaptive.cutoffs": is_one_of(())}, ("model.adaptive.factor",), "one cluster has one width; give cutoffs"
     ),
 )

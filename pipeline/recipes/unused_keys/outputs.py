@@ -8,15 +8,15 @@ from tfm.pipeline.recipes.unused_keys.rule import (
     IS_TRANSLATION_TASK,
     UnusedKeysRule,
     has_none_of,
-    none_of,
-    one_of,
+    is_none_of,
+    is_one_of,
 )
 from tfm.pipeline.tasks.abilities import select_tasks
 
-ALL_TEXTS_KEYS = ("stride", "tests")
+NON_LABEL_EVALUATION_KEYS = ("stride", "tests")
 """The keys of [evaluation] that are for models without hypotheses too."""
 LABEL_METRICS = ("accuracy", "macro_f1", "entity_f1")
-NO_HYPOTHESES_CONDITION = {"model.task": none_of(*select_tasks(lambda task: task.gives_hypotheses))}
+NO_HYPOTHESES_CONDITION = {"model.task": is_none_of(*select_tasks(lambda task: task.gives_hypotheses))}
 
 DECODING_RULES = (
     UnusedKeysRule(
@@ -31,45 +31,45 @@ DECODING_RULES = (
     ),
     UnusedKeysRule(
         {
-            "tokenizer.kind": none_of("word"),
-            "tokenizer.target_kind": none_of("word"),
-            "tokenizer.file": one_of(None),
-            "tokenizer.source_from": one_of(None),
+            "tokenizer.kind": is_none_of("word"),
+            "tokenizer.target_kind": is_none_of("word"),
+            "tokenizer.file": is_one_of(None),
+            "tokenizer.source_from": is_one_of(None),
         },
         ("decoding.replace_unknown",),
         'it is for vocabularies of words: kind = "word"',
     ),
-    UnusedKeysRule({"decoding.strategy": one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
-    UnusedKeysRule({"decoding.strategy": one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
+    UnusedKeysRule({"decoding.strategy": is_one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
+    UnusedKeysRule({"decoding.strategy": is_one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
     UnusedKeysRule(
-        {"decoding.strategy": one_of("mbr"), "decoding.mbr_candidates": one_of("sample")},
+        {"decoding.strategy": is_one_of("mbr"), "decoding.mbr_candidates": is_one_of("sample")},
         ("decoding.beam", "decoding.length_norm", "decoding.alpha"),
         'it is for mbr_candidates = "search"',
     ),
     UnusedKeysRule(
         {
-            "decoding.strategy": one_of("mbr"),
-            "decoding.mbr_candidates": one_of("search"),
-            "decoding.mbr_pruning": one_of(None),
+            "decoding.strategy": is_one_of("mbr"),
+            "decoding.mbr_candidates": is_one_of("search"),
+            "decoding.mbr_pruning": is_one_of(None),
         },
         ("decoding.seed",),
         "nothing is drawn at random",
     ),
     UnusedKeysRule(
-        {"decoding.strategy": one_of("search", "sample")},
+        {"decoding.strategy": is_one_of("search", "sample")},
         ("decoding.mbr_candidates", "decoding.mbr_size", "decoding.mbr_utility", "decoding.mbr_pruning"),
         'it is for strategy = "mbr"',
     ),
     UnusedKeysRule(
-        {"decoding.strategy": one_of("sample"), "decoding.temperature": one_of(0)},
+        {"decoding.strategy": is_one_of("sample"), "decoding.temperature": is_one_of(0)},
         ("decoding.top_k", "decoding.top_p", "decoding.seed"),
         "temperature 0 always takes the most probable piece",
     ),
     UnusedKeysRule(
-        {"decoding.length_norm": one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"
+        {"decoding.length_norm": is_one_of("none")}, ("decoding.alpha",), "scores are not normalised by length"
     ),
     UnusedKeysRule(
-        {"decoding.max_length": none_of(None)}, ("decoding.max_ratio",), "max_length is the limit if it is given"
+        {"decoding.max_length": is_none_of(None)}, ("decoding.max_ratio",), "max_length is the limit if it is given"
     ),
 )
 
@@ -87,16 +87,16 @@ SYNTHESIS_RULES = tuple(
 EVALUATION_RULES = (
     UnusedKeysRule(
         NO_HYPOTHESES_CONDITION,
-        tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in ALL_TEXTS_KEYS),
+        tuple(f"evaluation.{name}" for name in EvaluationConfig.model_fields if name not in NON_LABEL_EVALUATION_KEYS),
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
     ),
     UnusedKeysRule(
-        {"model.task": none_of(*select_tasks(lambda task: task.generates))},
+        {"model.task": is_none_of(*select_tasks(lambda task: task.generates))},
         ("evaluation.stride",),
         "it is for language models, which read long texts in windows",
     ),
     UnusedKeysRule(
-        {"model.task": IS_LABEL_TASK, "evaluation.metrics": one_of(EvaluationConfig().metrics)},
+        {"model.task": IS_LABEL_TASK, "evaluation.metrics": is_one_of(EvaluationConfig().metrics)},
         ("evaluation.bleu_tokenize", "evaluation.rouge_tokenize", "evaluation.rouge_stemmer"),
         "labels are scored by accuracy, macro_f1 and exact_match",
     ),
@@ -116,12 +116,12 @@ EVALUATION_RULES = (
         "accuracy, macro_f1 and entity_f1 tell labels apart by their case",
     ),
     UnusedKeysRule(
-        {"evaluation.metrics": has_none_of("wer"), "training.early_stopping.metric": none_of("wer")},
+        {"evaluation.metrics": has_none_of("wer"), "training.early_stopping.metric": is_none_of("wer")},
         ("evaluation.words",),
         "no WER is among them",
     ),
     UnusedKeysRule(
-        {"evaluation.metrics": has_none_of("entity_f1"), "training.early_stopping.metric": none_of("entity_f1")},
+        {"evaluation.metrics": has_none_of("entity_f1"), "training.early_stopping.metric": is_none_of("entity_f1")},
         ("evaluation.entities",),
         "no entity F1 is among them",
     ),

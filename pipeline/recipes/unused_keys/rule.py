@@ -21,12 +21,12 @@ class UnusedKeysRule:
     why: str
 
 
-def one_of(*values: object) -> ValueCondition:
+def is_one_of(*values: object) -> ValueCondition:
     """Return whether a value is one of these."""
     return lambda value: value in values
 
 
-def none_of(*values: object) -> ValueCondition:
+def is_none_of(*values: object) -> ValueCondition:
     """Return whether a value is none of these."""
     return lambda value: value not in values
 
@@ -36,7 +36,7 @@ def has_none_of(*names: str) -> ValueCondition:
     return lambda values: not set(values) & set(names)
 
 
-IS_TRANSLATION_TASK = one_of(*select_tasks(lambda task: task.translates))
-NO_TRANSLATION_CONDITION = {"model.task": none_of(*select_tasks(lambda task: task.translates))}
-IS_LABEL_TASK = one_of(*select_tasks(lambda task: task.labels))
-WORD_VECTORS_CONDITION = {"model.architecture": one_of("skip_gram", "cbow")}
+IS_TRANSLATION_TASK = is_one_of(*select_tasks(lambda task: task.translates))
+NO_TRANSLATION_CONDITION = {"model.task": is_none_of(*select_tasks(lambda task: task.translates))}
+IS_LABEL_TASK = is_one_of(*select_tasks(lambda task: task.labels))
+WORD_VECTORS_CONDITION = {"model.architecture": is_one_of("skip_gram", "cbow")}

@@ -19,25 +19,30 @@ from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.runtime.progress import Reporter
 
 ALLOW_FLAG = "--allow-external"
-MAX_ENTRIES = 10_000
+MAX_ALLOWED_ARTIFACTS = 10_000
 
 
 def check_commands_allowed(
-    manifest: Manifest, stored: EvaluationConfig, named: EvaluationConfig | None, *, allow: bool, reporter: Reporter
+    manifest: Manifest,
+    artifact_config: EvaluationConfig,
+    user_config: EvaluationConfig | None,
+    *,
+    allow: bool,
+    reporter: Reporter,
 ) -> None:
     """Check that the user named or allowed all that the settings of an artifact would run or read outside of it.
 
     Args:
         made: the artifact.
-        stored: the settings of the evaluation, as the artifact has them.
-        named: those of the recipe that the user named in this call; None if there is none.
+        artifact_config: the settings of the evaluation, as the artifact has them.
+        user_config: those of the recipe that the user named in this call; None if there is none.
         allow: whether the user allows them now; then they are shown, and the artifact's fingerprint is kept.
         reporter: shows what is allowed.
 
     Raises:
         RecipeError: there are some that were neither named nor allowed.
     """
-    uses = list(_external_commands(stored, named))
+    uses = list(_external_commands(artifact_config, user_config))
     if not uses:
         return
     if allow:
@@ -51,16 +56,16 @@ def check_commands_allowed(
         )
 
 
-def commands_of(config: object) -> Iterator[str]:
+def external_metric_commands(config: object) -> Iterator[str]:
     """Every command of an external metric in a stored configuration, at any depth, on one line as a shell reads it."""
     if isinstance(config, Mapping):
         for key, value in config.items():
             if key == "external" and isinstance(value, list):
                 yield from (_describe_command(metric) for metric in value)
-            yield from commands_of(value)
+            yield from external_metric_commands(value)
     elif isinstance(config, list):
         for value in config:
-            yield from commands_of(value)
+            yield from external_metric_commands(value)
 
 
 def _describe_command(metric: object) -> str:
@@ -104,7 +109,7 @@ def _add_fingerprint(fingerprint: str) -> None:
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             with open(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(list(known)[-MAX_ENTRIES:], stream)
+                json.dump(list(known)[-MAX_ALLOWED_ARTIFACTS:], stream)
             os.replace(draft, file)
         finally:
             draft.unlink(missing_ok=True)

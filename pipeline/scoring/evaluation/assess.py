@@ -20,7 +20,7 @@ from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, count_errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
 from tfm.pipeline.scoring.metrics.references import num_blank
-from tfm.pipeline.scoring.metrics.registry import METRICS, Score, looks_tokenized, score_texts
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, Score, looks_tokenized, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.summaries import (
     NO_SOURCES_REASON,
@@ -68,7 +68,7 @@ def evaluate_segments(
         reporter.warn(f"{segments.name}: {warning}")
     if has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
-    names = [name for name in config.metrics if name in METRICS and name not in without]
+    names = [name for name in config.metrics if name in METRIC_FUNCTIONS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
         scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
         texts = segments.source_texts

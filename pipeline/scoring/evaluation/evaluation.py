@@ -88,7 +88,7 @@ def segment_scores(evaluation: Evaluation) -> SegmentScores:
     return SegmentScores(evaluation.name, evaluation.num_segments, evaluation.likelihoods, evaluation.external)
 
 
-def means_of(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
+def mean_scores_by_group(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score]]:
     """The mean of each score over the test sets whose languages are known: over all, those that training has pairs of,
     and the others (zero-shot), where there are several. A score that a test set lacks has no mean."""
     directed = [each for each in evaluations if each.direction is not None]

@@ -9,12 +9,12 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.external.scores import external_scores, inputs_of
+from tfm.pipeline.scoring.metrics.external.scores import external_metric_inputs, external_scores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_tokenizers_installed
 from tfm.pipeline.scoring.metrics.wordnet import check_folder, wordnet_fingerprint, wordnet_folder
 from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -43,14 +43,14 @@ def metric_inputs(config: EvaluationConfig) -> dict[str, Input]:
     """The files that the metrics read: METEOR's WordNet, and the files that external commands name."""
     folder = wordnet_folder(config)
     wordnet = {} if folder is None else {"wordnet": Input.from_value(wordnet_fingerprint(folder), str(folder))}
-    return wordnet | inputs_of(config.external)
+    return wordnet | external_metric_inputs(config.external)
 
 
-def assess_with_model(
+def evaluate_with_model(
     segments: Segments,
     config: EvaluationConfig,
     loaded: "LoadedModel | None",
-    asked: bool,
+    wants_perplexity: bool,
     *,
     seed: int,
     reporter: Reporter,
@@ -62,7 +62,7 @@ def assess_with_model(
         segments: the texts of the test set.
         config: settings of the evaluation.
         loaded: the model, if there is one.
-        asked: whether perplexity was requested, so that its absence is reported.
+        wants_perplexity: whether perplexity was requested, so that its absence is reported.
         seed: of the samples.
         reporter: shows progress, and warnings.
         identifier: tells the languages of hypotheses, where the segments have some.
@@ -73,7 +73,7 @@ def assess_with_model(
     missing: dict[str, str] = {}
     likelihoods = None
     if "perplexity" in config.metrics:
-        if loaded is not None and not ABILITIES[loaded.config.task].translates:
+        if loaded is not None and not TASK_SPECS[loaded.config.task].translates:
             missing["perplexity"] = f"does not apply to references: the model was trained for {loaded.config.task}"
         elif loaded is not None and segments.sources is not None:
             # here, not at the top: scoring files alone needs no torch
@@ -85,7 +85,7 @@ def assess_with_model(
                 loaded, read, segments.references, reporter=reporter, directions=segments.directions
             )
             extra |= of_model
-        elif asked:
+        elif wants_perplexity:
             missing["perplexity"] = "needs a model and a source: give --model DIR and --source FILE"
     texts = segments.sources, segments.hypotheses, segments.references
     others = external_scores(config.external, segments.name, *texts, reporter)

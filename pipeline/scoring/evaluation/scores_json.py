@@ -12,7 +12,7 @@ from tfm.pipeline.scoring.breakdown import (
     LengthBin,
     Sample,
 )
-from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, mean_scores_by_group
 from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
 from tfm.pipeline.scoring.metrics.error_rates import EditCounts
 from tfm.pipeline.scoring.metrics.labels import LabelScore, LabelScores
@@ -24,7 +24,7 @@ def evaluations_as_json(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
     """The content of scores.json: the first evaluation at the top, the rest by name under "others"."""
     first, *others = [evaluation_entry(evaluation) for evaluation in evaluations]
     content = {**first, "others": {other["split"]: other for other in others}}
-    means = {name: _metrics_json(scores) for name, scores in means_of(evaluations).items()}
+    means = {name: _metrics_json(scores) for name, scores in mean_scores_by_group(evaluations).items()}
     return content if not means else {**content, "means": means}
 
 

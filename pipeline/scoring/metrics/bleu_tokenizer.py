@@ -55,7 +55,7 @@ def resolve_tokenizer(config: EvaluationConfig, references: Sequence[Sequence[st
     return config.model_copy(update={"bleu_tokenize": choose_tokenizer(references).name})
 
 
-def tokenizer_of(signature: str) -> str:
+def tokenizer_of_signature(signature: str) -> str:
     """The tokenizer in a signature of BLEU, by its name in a recipe."""
     (said,) = re.findall(r"\|tok:([^|]+)", signature)
     return next((name for name in MECAB_PACKAGES if said.startswith(name)), said)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.references import num_references, wordless_signature
+from tfm.pipeline.scoring.metrics.references import num_references_signature, wordless_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 
@@ -58,7 +58,10 @@ def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], conf
     segments = references_of_segments(references)
     frequencies = document_frequencies(segments)
     values = cider_d_of_segments(hypotheses, segments, frequencies)
-    num, wordless = num_references(references), wordless_signature(references, UnicodeWordTokenizer().tokenize)
+    num, wordless = (
+        num_references_signature(references),
+        wordless_signature(references, UnicodeWordTokenizer().tokenize),
+    )
     signature = (
         f"nrefs:{num}{'' if num == '1' else '|refs:mean'}|case:lc|tok:unicode-words|norm:nfc"
         f"|n:{max(NGRAM_ORDERS)}|sigma:{LENGTH_PENALTY_SIGMA:g}|df:references|documents:{frequencies.num_documents}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_references
+from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_references_signature
 from tfm.pipeline.scoring.metrics.score import Score
 
 ERROR_RATES = ("wer", "cer", "per")
@@ -52,10 +52,10 @@ def error_rate(
         config: `words` and `lowercase` are read.
     """
     edits, units = (sum(column) for column in zip(*edits_and_units(name, hypotheses, references, config), strict=True))
-    num = num_references(references)
+    num = num_references_signature(references)
     of_several = "" if num == "1" else "|refs:fewest-edits"
     case = "lc" if config.lowercase else "mixed"
-    unit = unit_of(name, references, config)
+    unit = error_rate_unit(name, references, config)
     return Score(100 * edits / max(units, 1), f"nrefs:{num}{of_several}|case:{case}|unit:{unit}|stat:edits/units*100")
 
 
@@ -106,11 +106,11 @@ def count_errors(
             confusions[wanted, NO_UNIT if edit.tag == "delete" else hypothesis[edit.dest_pos]] += 1
     commonest = sorted(confusions.items(), key=lambda each: (-each[1], each[0]))[:MAX_CONFUSIONS]
     pairs = tuple((wanted, given, count) for (wanted, given), count in commonest)
-    unit = unit_of(name, references, config)
+    unit = error_rate_unit(name, references, config)
     return EditCounts(unit, units, counts["insert"], counts["delete"], counts["replace"], pairs)
 
 
-def unit_of(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str:
+def error_rate_unit(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str:
     """Return the unit of an error rate, as signatures have it.
 
     The units of per stand between spaces, such as phones; if no reference has a space within, they are characters.
@@ -134,7 +134,7 @@ def unit_splitter(name: str, references: Sequence[Sequence[str]], config: Evalua
         references: one or more lists.
         config: `words` and `lowercase` are read.
     """
-    split = UNIT_SPLITTERS[unit_of(name, references, config)]
+    split = UNIT_SPLITTERS[error_rate_unit(name, references, config)]
     return (lambda text: split(text.lower())) if config.lowercase else split
 
 

@@ -131,7 +131,7 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
     """
     if name == ENTITY_F1:
         return no_entities_reason(references[0], config)
-    is_blank = not any(text.strip() for column in references for text in column)
+    is_blank = len(references) > 0 and not any(text.strip() for column in references for text in column)
     if name in ERROR_RATES:
         return "all references are blank: there is no unit to count errors in" if is_blank else None
     if is_blank and name in CORPUS_METRICS:

@@ -12,7 +12,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.references import (
     drop_blank_references,
     is_rightly_wordless,
-    num_references,
+    num_references_signature,
     wordless_signature,
 )
 from tfm.pipeline.scoring.metrics.score import Score
@@ -42,7 +42,7 @@ def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], confi
     """
     values = meteor_of_segments(hypotheses, references, config)
     _, modules = _load_synonyms(config.wordnet)
-    num = num_references(references)
+    num = num_references_signature(references)
     of_several = "" if num == "1" else "|refs:best"
     wordless = wordless_signature(references, UnicodeWordTokenizer().tokenize)
     signature = (

@@ -27,7 +27,7 @@ def references_for_sacrebleu(references: Sequence[Sequence[str]]) -> list[list[s
     return [[segment[place] if place < len(segment) else None for segment in segments] for place in range(most)]
 
 
-def num_references(references: Sequence[Sequence[str]]) -> str:
+def num_references_signature(references: Sequence[Sequence[str]]) -> str:
     """The number of references of the segments, as in sacrebleu's signatures: "var" where it differs."""
     counts = {len(drop_blank_references(segment)) for segment in zip(*references, strict=True)}
     return str(counts.pop()) if len(counts) == 1 else "var"

@@ -17,7 +17,7 @@ from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, error_rate
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import MAX_SEGMENT_LENGTH, inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.meteor import meteor
-from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_references
+from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_references_signature
 from tfm.pipeline.scoring.metrics.rouge import rouge
 from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric, corpus_score
 from tfm.pipeline.scoring.metrics.score import Score as Score
@@ -130,7 +130,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
     """
     num_equal = sum(exact_matches(hypotheses, references, config))
     case = "lc" if config.lowercase else "mixed"
-    signature = f"nrefs:{num_references(references)}|case:{case}|space:stripped|stat:share*100"
+    signature = f"nrefs:{num_references_signature(references)}|case:{case}|space:stripped|stat:share*100"
     return Score(100 * num_equal / len(hypotheses), signature)
 
 
@@ -154,7 +154,7 @@ def exact_matches(
     ]
 
 
-METRICS: Mapping[str, Metric] = {
+METRIC_FUNCTIONS: Mapping[str, Metric] = {
     "bleu": bleu,
     "bleu_paper": bleu_of_papers,
     "chrf": chrf,
@@ -206,8 +206,8 @@ def score_texts(
     config = resolve_tokenizer(config, references)
     without = inapplicable_metrics(hypotheses, references, config)
     for name in config.metrics:
-        if name in METRICS and name not in without:
-            scores[name] = METRICS[name](hypotheses, references, config)
+        if name in METRIC_FUNCTIONS and name not in without:
+            scores[name] = METRIC_FUNCTIONS[name](hypotheses, references, config)
             if on_done is not None:
                 on_done(name)
     return scores

@@ -11,7 +11,7 @@ from tfm.pipeline.scoring.bare_packages import import_without_package_code
 from tfm.pipeline.scoring.metrics.references import (
     drop_blank_references,
     is_rightly_wordless,
-    num_references,
+    num_references_signature,
     wordless_signature,
 )
 from tfm.pipeline.scoring.metrics.score import Score
@@ -35,7 +35,7 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
     """
     triples = rouge_of_segments(kind, hypotheses, references, config)
     f1, recall, precision = (100 * math.fsum(column) / len(triples) for column in zip(*triples, strict=True))
-    num, stem = num_references(references), "porter" if config.rouge_stemmer else "no"
+    num, stem = num_references_signature(references), "porter" if config.rouge_stemmer else "no"
     of_several = "" if num == "1" else "|refs:best-f1"
     wordless = wordless_signature(references, ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize)
     signature = (

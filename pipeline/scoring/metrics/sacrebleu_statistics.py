@@ -16,7 +16,7 @@ from tfm.pipeline.scoring.metrics.references import references_for_sacrebleu
 
 SacrebleuMetric = BLEU | CHRF | TER
 Statistics = tuple[float, ...]
-MAX_SEGMENTS = 1 << 17
+MAX_CACHED_SEGMENTS = 1 << 17
 """The most segments of a metric that are remembered; of more, the last ones are."""
 
 
@@ -44,7 +44,7 @@ def segment_statistics(
         counted = metric._extract_corpus_statistics([texts[0] for texts in missing], columns)
         known.update(zip(missing, map(tuple, counted), strict=True))
     found = [known[each] for each in segments]
-    while len(known) > MAX_SEGMENTS:
+    while len(known) > MAX_CACHED_SEGMENTS:
         known.pop(next(iter(known)))
     counts = {len(each) - 1 for each in segments}
     metric.num_refs = counts.pop() if len(counts) == 1 else -1

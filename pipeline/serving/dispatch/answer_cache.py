@@ -5,7 +5,7 @@ from typing import Any
 
 from tfm.pipeline.serving.dispatch.messages import Query
 
-MIN_ENTRY_CHARS = 64
+ENTRY_OVERHEAD_CHARS = 64
 """The size of an entry without its texts, counted in characters."""
 
 
@@ -37,7 +37,7 @@ class AnswerCache:
 
     def put(self, query: Query, answer: list[tuple[str, float, float, int]]) -> None:
         """Keep an answer; the one that was not used for longest makes room."""
-        size = MIN_ENTRY_CHARS + len(query.text) + sum(len(text) for text, *_ in answer)
+        size = ENTRY_OVERHEAD_CHARS + len(query.text) + sum(len(text) for text, *_ in answer)
         if size > self._max_chars or self._max_answers == 0:
             return
         _, before = self._answers.pop(query, (None, 0))

@@ -13,18 +13,18 @@ from typing import Any
 
 from tfm.pipeline.serving.dispatch.messages import (
     Answer,
-    Cancel,
-    Load,
-    Loaded,
+    AnswerPart,
+    CancelQuery,
+    LoadModel,
+    LoadResult,
     ModelVersion,
-    Part,
     Query,
     QueryBatch,
-    Unload,
+    UnloadModel,
 )
 from tfm.pipeline.serving.dispatch.worker_process import StartWorker, Worker
 
-MAX_IN_FLIGHT = 64
+MAX_QUERIES_PER_WORKER = 64
 """The most queries that a process has at a time; the others wait where they can still be cancelled, and be fair."""
 MAX_ATTEMPTS = 3
 """A query that its process dies of so often is not asked again: it may be what kills it."""
@@ -39,7 +39,7 @@ class QueryProblem(Exception):
     """A query that its model cannot do: the text says why."""
 
 
-class ServerFault(Exception):
+class WorkerFailure(Exception):
     """The server cannot answer: a process has failed or died."""
 
 
@@ -112,13 +112,13 @@ class Dispatcher:
                 desk.process.close()
                 desk.process = None
         for ticket in list(self._tickets.values()):
-            self._fail(ticket, ServerFault("the server is shutting down: ask another, or again"))
+            self._fail(ticket, WorkerFailure("the server is shutting down: ask another, or again"))
 
     def load(self, version: ModelVersion) -> None:
         """Load a version of a model in every process."""
         self._versions[version.key] = version
         for desk in self._desks:
-            self._send(desk, Load(version))
+            self._send(desk, LoadModel(version))
 
     def is_loaded(self, key: str) -> bool:
         """Return whether a process has loaded a version."""
@@ -134,7 +134,7 @@ class Dispatcher:
                 return found[0]
             await self._changed.wait()
 
-    def retire(self, key: str) -> None:
+    def unload_when_unused(self, key: str) -> None:
         """Forget a version as soon as nothing is asked of it any more."""
         if key in self._versions:
             self._retired.add(key)
@@ -146,7 +146,7 @@ class Dispatcher:
             del self._versions[key]
             for desk in self._desks:
                 desk.loaded.pop(key, None)
-                self._send(desk, Unload(key))
+                self._send(desk, UnloadModel(key))
         self._retired &= busy
 
     async def ask(self, queries: Sequence[Query], seconds: float) -> list[Any]:
@@ -194,7 +194,7 @@ class Dispatcher:
 
     def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[_PendingQuery]:
         if self._is_closed:
-            raise ServerFault("the server is shutting down: ask another, or again")
+            raise WorkerFailure("the server is shutting down: ask another, or again")
         if len(self._tickets) + len(queries) > self._max_waiting:
             raise QueueFullError
         loop = asyncio.get_running_loop()
@@ -230,7 +230,7 @@ class Dispatcher:
         """The process that has a model and the least to do; None where all are full, or none has it yet."""
         told = [desk for desk in self._desks if key in desk.loaded]
         able = [desk for desk in told if desk.loaded[key] is None] or told
-        ready = [desk for desk in able if len(desk.asked) < MAX_IN_FLIGHT]
+        ready = [desk for desk in able if len(desk.asked) < MAX_QUERIES_PER_WORKER]
         return min(ready, key=lambda desk: len(desk.asked), default=None)
 
     def _cancel(self, tickets: Sequence[_PendingQuery]) -> None:
@@ -239,7 +239,7 @@ class Dispatcher:
             self._tickets.pop(ticket.number, None)
             desk = ticket.worker
             if desk is not None and desk.asked.pop(ticket.number, None) is not None:
-                self._send(desk, Cancel(ticket.number))
+                self._send(desk, CancelQuery(ticket.number))
             if not ticket.done.done():
                 ticket.done.cancel()
             elif not ticket.done.cancelled():
@@ -255,9 +255,9 @@ class Dispatcher:
 
     def _receive(self, desk: _WorkerSlot, replies: Sequence[Any]) -> None:
         for reply in replies:
-            if isinstance(reply, Loaded):
+            if isinstance(reply, LoadResult):
                 self._note_loaded(desk, reply)
-            elif isinstance(reply, Part):
+            elif isinstance(reply, AnswerPart):
                 ticket = desk.asked.get(reply.number)
                 if ticket is not None and ticket.parts is not None:
                     ticket.parts.put_nowait(reply.text)
@@ -266,7 +266,7 @@ class Dispatcher:
         if self._groups:
             self._send_waiting()
 
-    def _note_loaded(self, desk: _WorkerSlot, reply: Loaded) -> None:
+    def _note_loaded(self, desk: _WorkerSlot, reply: LoadResult) -> None:
         desk.seconds_to_restart = MIN_SECONDS_TO_RESTART
         if reply.key in self._versions:
             desk.loaded[reply.key] = reply.problem
@@ -280,7 +280,7 @@ class Dispatcher:
         if reply.problem is None:
             ticket.done.set_result(reply.value)
         else:
-            self._fail(ticket, (ServerFault if reply.is_fault else QueryProblem)(reply.problem))
+            self._fail(ticket, (WorkerFailure if reply.is_fault else QueryProblem)(reply.problem))
 
     def _start_process(self, desk: _WorkerSlot) -> None:
         if self._is_closed:
@@ -290,7 +290,7 @@ class Dispatcher:
             lambda replies: self._receive(desk, replies), lambda: self._replace_lost_worker(desk)
         )
         for version in self._versions.values():
-            self._send(desk, Load(version))
+            self._send(desk, LoadModel(version))
 
     def _replace_lost_worker(self, desk: _WorkerSlot) -> None:
         """A process has ended: ask what it had again, and start another."""
@@ -299,7 +299,7 @@ class Dispatcher:
         for ticket in lost:
             ticket.worker, ticket.attempts = None, ticket.attempts + 1
             if ticket.attempts >= MAX_ATTEMPTS or ticket.parts is not None:
-                self._fail(ticket, ServerFault("a decoding process has died at this; ask again"))
+                self._fail(ticket, WorkerFailure("a decoding process has died at this; ask again"))
         self._groups.extendleft(deque([ticket]) for ticket in lost if not ticket.done.done())
         self.num_restarts += 1
         loop = asyncio.get_running_loop()

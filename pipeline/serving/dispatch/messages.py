@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-Kind = Literal["translate", "generate", "label", "attend", "align", "describe"]
+QueryKind = Literal["translate", "generate", "label", "attend", "align", "describe"]
 """translate a sentence, go on with a prompt, label a text, show attention, align a translation, describe an image."""
 
 
@@ -54,7 +54,7 @@ class Query:
     """
 
     model: str
-    kind: Kind
+    kind: QueryKind
     text: str
     beam: int = 5
     n_best: int = 1
@@ -68,21 +68,21 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Load:
+class LoadModel:
     """Load a version of a model beside, or in place of, others of its name."""
 
     version: ModelVersion
 
 
 @dataclass(frozen=True)
-class Unload:
+class UnloadModel:
     """Forget a version of a model once nothing is asked of it any more."""
 
     key: str
 
 
 @dataclass(frozen=True)
-class Cancel:
+class CancelQuery:
     """Free the slot of a query that nobody waits for any more."""
 
     number: int
@@ -96,7 +96,7 @@ class QueryBatch:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadResult:
     """A version has been loaded, or not: `problem` says why."""
 
     key: str
@@ -104,7 +104,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Part:
+class AnswerPart:
     """A further part of the text that answers a query."""
 
     number: int

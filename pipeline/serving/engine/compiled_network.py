@@ -29,7 +29,7 @@ MAX_COMPILED_BYTES = 1 << 24
 """The most bytes of weights: more leave a processor's cache from step to step, and torch reads them once for many
 sentences.
 """
-SECONDS_TO_JOIN = 0.002
+TORCH_LOAD_POLL_SECONDS = 0.002
 """How long others wait at each turn while torch is loaded."""
 
 
@@ -63,7 +63,7 @@ class CompiledNetwork:
             return lambda: align_by_numpy(self.model, query.text, query.target or "")
         replaces = query.replace_unknown and self.model.target_tokenizer.is_word_level
         if query.kind != "translate" or query.forced or replaces:
-            return self._by_torch(query)
+            return self._compute_by_torch(query)
         if query.n_best > 1:
             config = DecodingConfig(beam=query.beam, n_best=query.n_best)
             return lambda: as_scored_texts(next(iter(self.model.translate([query.text], config, SourceProblems()))))
@@ -84,13 +84,13 @@ class CompiledNetwork:
                 text = join_to_one_line(self.model.target_tokenizer.decode_batch([list(best.ids)])[0])
                 yield [(text, best.score, best.log_prob, best.num_tokens)]
 
-    def _by_torch(self, query: Query) -> Iterator[Any]:
+    def _compute_by_torch(self, query: Query) -> Iterator[Any]:
         """The parts of work that needs torch, which the first of its kind waits for."""
         while self._torch is None:
             if self._loading is None:
                 self._loading = Thread(target=self._load, daemon=True)
                 self._loading.start()
-            self._loading.join(SECONDS_TO_JOIN)
+            self._loading.join(TORCH_LOAD_POLL_SECONDS)
             if self._torch is None and not self._loading.is_alive():
                 self._loading = None
                 raise TorchLoadError

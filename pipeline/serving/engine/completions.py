@@ -27,7 +27,7 @@ class PieceCount:
             self.pieces += 1
 
 
-class Completions:
+class CompletionStreamer:
     """The texts of one language model.
 
     Args:
@@ -37,7 +37,7 @@ class Completions:
     def __init__(self, reader: LanguageModel) -> None:
         self._reader = reader
 
-    def parts(self, query: Query) -> Iterator[Any]:
+    def stream_completion(self, query: Query) -> Iterator[Any]:
         """Yield the parts of a text after a prompt, then how it ended: {"finish", "prompt_tokens", "tokens"}.
 
         Raises:

@@ -12,12 +12,12 @@ from tfm.pipeline.inference.numpy_translation import NumpyModel, load_small_mode
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, load_compiled_network
-from tfm.pipeline.serving.engine.completions import Completions
+from tfm.pipeline.serving.engine.completions import CompletionStreamer
 from tfm.pipeline.serving.engine.work import Network, Work, as_scored_texts
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
-NUMPY_CANNOT_MESSAGE = "the server runs without torch (--numpy), and this needs it: start it without --numpy"
+NEEDS_TORCH_MESSAGE = "the server runs without torch (--numpy), and this needs it: start it without --numpy"
 
 
 @dataclass
@@ -35,7 +35,7 @@ class NumpyNetwork:
         if query.kind == "align" and isinstance(model, NumpyModel):
             return lambda: align_by_numpy(model, query.text, query.target or "")
         if query.kind not in ("translate", "label") or query.forced:
-            raise DataError(NUMPY_CANNOT_MESSAGE)
+            raise DataError(NEEDS_TORCH_MESSAGE)
         labels = isinstance(model, NumpyLabeller)
         search: dict[str, Any] = {} if labels else {"beam": query.beam}
         config = DecodingConfig.model_validate({"n_best": query.n_best, **search})
@@ -54,8 +54,8 @@ class NumpyLanguageModel:
     def make_work(self, query: Query) -> Iterator[Any]:
         """Return the parts of a completion. Raises DataError for a query that needs torch."""
         if query.kind != "generate":
-            raise DataError(NUMPY_CANNOT_MESSAGE)
-        return Completions(self.reader).parts(query)
+            raise DataError(NEEDS_TORCH_MESSAGE)
+        return CompletionStreamer(self.reader).stream_completion(query)
 
 
 def load_light_network(
@@ -73,7 +73,7 @@ def load_light_network(
     Raises:
         DataError: there is no such model.
     """
-    abilities = ABILITIES[version.task]
+    abilities = TASK_SPECS[version.task]
     if version.reads_images or version.has_languages:
         return None
     if abilities.translates and load_torch is not None:

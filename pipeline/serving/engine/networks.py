@@ -18,7 +18,7 @@ from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
 from tfm.model.fused.greedy_search import SourceReader, make_source_reader
 from tfm.model.fused.row_invariance import is_row_invariant
 from tfm.pipeline.attention_page.attended import trace_as_json
-from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.decode import decode
@@ -31,10 +31,10 @@ from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Transl
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
-from tfm.pipeline.serving.engine.completions import Completions
+from tfm.pipeline.serving.engine.completions import CompletionStreamer
 from tfm.pipeline.serving.engine.work import ScoredText, Sentence, Work, as_scored_texts
 from tfm.pipeline.serving.text.model_alignment import align_by_attention
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import EOS_ID
 
 GREEDY = DecodingConfig(beam=1, batch_sentences=1)
@@ -56,7 +56,7 @@ class TorchNetwork:
     loaded: LoadedModel
     stepper: FusedDecoderStep | None
     read_source: SourceReader | None = None
-    _completions: Completions | None = field(default=None, repr=False)
+    _completions: CompletionStreamer | None = field(default=None, repr=False)
 
     @classmethod
     def load(cls, version: ModelVersion) -> "TorchNetwork":
@@ -79,8 +79,8 @@ class TorchNetwork:
         return lambda: self._compute(query)
 
     def _complete(self, query: Query) -> Iterator[Any]:
-        self._completions = self._completions or Completions(PromptEncoder(self.loaded))
-        return self._completions.parts(query)
+        self._completions = self._completions or CompletionStreamer(PromptEncoder(self.loaded))
+        return self._completions.stream_completion(query)
 
     def _translate(self, query: Query) -> Work:
         loaded = self.loaded.for_languages(query.to, query.source_language)
@@ -111,7 +111,7 @@ class TorchNetwork:
         loaded = self.loaded.for_languages(query.to, query.source_language)
         if query.kind == "align":
             return align_by_attention(loaded, query.text, query.target or "")
-        read = attend(loaded, query.text, query.target, DecodingConfig(beam=query.beam, batch_sentences=1))
+        read = trace_text(loaded, query.text, query.target, DecodingConfig(beam=query.beam, batch_sentences=1))
         return trace_as_json(read)
 
 
@@ -135,7 +135,7 @@ def _describe_image(loaded: LoadedModel, query: Query) -> list[Translation]:
     """The captions or labels of an image. Raises DataError where it is none."""
     preparation, n_best = loaded.require_image_transform(), query.n_best
     pixels = np.stack([decode_image(query.image or b"", "the image", preparation.shape).pixels])
-    labels = ABILITIES[loaded.config.task].labels is not None
+    labels = TASK_SPECS[loaded.config.task].labels is not None
     search = {} if labels else {"beam": query.beam, "batch_sentences": 1}
     config = DecodingConfig.model_validate({"n_best": n_best, **search})
     return next(iter(translate_images(loaded, [RowImages.from_pixels(pixels, preparation)], config)))

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, TfmError
-from tfm.pipeline.serving.dispatch.messages import Answer, Cancel, Load, Loaded, Part, Query, QueryBatch, Unload
+from tfm.pipeline.serving.dispatch.messages import (
+    Answer,
+    AnswerPart,
+    CancelQuery,
+    LoadModel,
+    LoadResult,
+    Query,
+    QueryBatch,
+    UnloadModel,
+)
 from tfm.pipeline.serving.engine.work import Network, Sentence
 
 if TYPE_CHECKING:
@@ -19,8 +28,8 @@ if TYPE_CHECKING:
 MAX_SENTENCES = 64
 """The most sentences that one search has side by side."""
 NOT_LOADED_MESSAGE = "this version of the model is not loaded"
-Message = Load | Unload | QueryBatch | Cancel
-Reply = Loaded | Part | Answer
+Message = LoadModel | UnloadModel | QueryBatch | CancelQuery
+Reply = LoadResult | AnswerPart | Answer
 
 
 class Scheduler:
@@ -45,18 +54,18 @@ class Scheduler:
 
     def receive(self, message: Message) -> list[Reply]:
         """Take a message; return what is to be replied at once."""
-        if isinstance(message, Load):
+        if isinstance(message, LoadModel):
             return [self._load_version(message)]
-        if isinstance(message, Unload):
+        if isinstance(message, UnloadModel):
             self._unwanted.add(message.key)
             self._forget_unwanted()
             return []
-        if isinstance(message, Cancel):
+        if isinstance(message, CancelQuery):
             self._cancel(message.number)
             return []
         return [reply for number, query in message.queries for reply in self._begin(number, query)]
 
-    def advance(self) -> list[Reply]:
+    def advance_one_step(self) -> list[Reply]:
         """Let everything go on by a step; return the answers, and parts of answers, that there are then."""
         replies: list[Reply] = []
         for group, search in list(self._searches.items()):
@@ -71,13 +80,13 @@ class Scheduler:
             self._forget_unwanted()
         return replies
 
-    def _load_version(self, message: Load) -> Loaded:
+    def _load_version(self, message: LoadModel) -> LoadResult:
         key = message.version.key
         try:
             self._networks[key] = self._load(message.version)
         except (TfmError, OSError, RuntimeError, MemoryError) as error:
-            return Loaded(key, str(error) or type(error).__name__)
-        return Loaded(key)
+            return LoadResult(key, str(error) or type(error).__name__)
+        return LoadResult(key)
 
     def _begin(self, query_id: int, query: Query) -> list[Reply]:
         network = self._networks.get(query.model)
@@ -142,7 +151,7 @@ class Scheduler:
             if part is None:
                 return []
             if isinstance(part, str):
-                return [Part(query_id, part)]
+                return [AnswerPart(query_id, part)]
             reply = Answer(query_id, part)
         del self._streams[query_id]
         return [reply]

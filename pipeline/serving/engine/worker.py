@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from tfm.model.fused.compiled_transformer import load_search_loops
-from tfm.pipeline.serving.dispatch.messages import Load, ModelVersion
+from tfm.pipeline.serving.dispatch.messages import LoadModel, ModelVersion
 from tfm.pipeline.serving.engine.light_networks import load_light_network
 from tfm.pipeline.serving.engine.scheduler import Scheduler
 from tfm.pipeline.serving.engine.work import Network
@@ -91,7 +91,7 @@ def answer_messages(connection: "Connection[Any, Any]", scheduler: Scheduler) ->
             replies = scheduler.receive(message)
             if replies:
                 connection.send(replies)
-            if isinstance(message, Load):
+            if isinstance(message, LoadModel):
                 gc.freeze()  # what lives on is not looked through again and again
-        if replies := scheduler.advance():
+        if replies := scheduler.advance_one_step():
             connection.send(replies)

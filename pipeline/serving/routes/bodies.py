@@ -16,7 +16,7 @@ from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.problems import ClientGone, Problem, bad_request
 
 MAX_FORM_FIELDS = 1000
-MAX_DEPTH_MESSAGE = "the body is JSON that is nested too deeply"
+TOO_DEEP_JSON_MESSAGE = "the body is JSON that is nested too deeply"
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -74,7 +74,7 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise bad_request(f"the body is not UTF-8 (byte {error.start}): send JSON in UTF-8") from None
     except RecursionError:
-        raise bad_request(MAX_DEPTH_MESSAGE) from None
+        raise bad_request(TOO_DEEP_JSON_MESSAGE) from None
     except ValueError as error:
         reason = f"{error}".partition("\n")[0]
         raise bad_request(f"the body is not JSON ({reason:.100}): send a JSON object, or a form") from None
@@ -116,7 +116,7 @@ def check_fields(body: type[Body], fields: dict[str, Any]) -> Body:
         raise bad_request(validation_problem(error)) from None
 
 
-def check_text(text: str, what: str) -> str:
+def check_has_no_surrogates(text: str, what: str) -> str:
     """Return a text that is one. Raises Problem where half a character stands in it, which JSON can spell."""
     try:
         text.encode()
@@ -131,7 +131,7 @@ def check_texts(texts: list[str], limits: Limits) -> list[str]:
         raise bad_request(f"q has {len(texts)} texts and may have {limits.texts}: send them in parts")
     if (total := sum(map(len, texts))) > limits.chars:
         raise bad_request(f"q has {total:,} characters and may have {limits.chars:,}: send it in parts")
-    return [check_text(text, "q") for text in texts]
+    return [check_has_no_surrogates(text, "q") for text in texts]
 
 
 def check_search(alternatives: int, beam: int | None, limits: Limits) -> None:

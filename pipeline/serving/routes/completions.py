@@ -14,7 +14,7 @@ from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import ServedModel
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.problems import Problem, bad_request
-from tfm.pipeline.serving.routes.bodies import cancel_on_disconnect, check_fields, check_text, read_fields
+from tfm.pipeline.serving.routes.bodies import cancel_on_disconnect, check_fields, check_has_no_surrogates, read_fields
 from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, problem_response
 from tfm.pipeline.serving.routes.stop_sequences import StopSequences
 from tfm.pipeline.serving.translation_service import errors_as_problems
@@ -71,7 +71,7 @@ def completion_routes(backend: Backend) -> list[Route]:
             raise bad_request(problem)
         prompt, stops = _prompt(backend, body), _stop_sequences(body)
         request.state.texts = [prompt]
-        model = backend.model_for(body.model, "writes texts", writers())
+        model = backend.choose_model(body.model, "writes texts", writers())
         completion = Completion(backend, model, body, prompt, stops, request.state.number)
         if body.stream:
             return await _stream(request, completion)
@@ -208,7 +208,7 @@ def _prompt(backend: Backend, body: CompletionBody) -> str:
     if len(prompts[0]) > backend.limits.chars:
         most = backend.limits.chars
         raise bad_request(f"prompt has {len(prompts[0]):,} characters and may have {most:,}: shorten it")
-    return check_text(prompts[0], "prompt")
+    return check_has_no_surrogates(prompts[0], "prompt")
 
 
 def _stop_sequences(body: CompletionBody) -> list[str]:

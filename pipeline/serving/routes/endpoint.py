@@ -16,13 +16,13 @@ from tfm.pipeline.serving.problems import ClientGone, Problem
 Handler = Callable[[Request], Awaitable[Response]]
 CLIENT_GONE_STATUS = 499
 """The status that logs have of a request whose client has hung up; it is sent to nobody."""
-OPENAI_KINDS = {
+OPENAI_ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
     429: "rate_limit_error",
 }
-REQUEST_ID = "X-Request-ID"
+REQUEST_ID_HEADER = "X-Request-ID"
 MAX_ID_CHARS = 64
 
 
@@ -46,9 +46,9 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
         except ClientGone:
             response = Response(status_code=CLIENT_GONE_STATUS)
         except Exception as error:
-            backend.log.warn(f"request {request.state.number}: {_place_of(error)}")
+            backend.log.warn(f"request {request.state.number}: {_error_type_and_place(error)}")
             response = problem_response(request, Problem(500, "the server failed at this request: it is its fault"))
-        response.headers[REQUEST_ID] = request.state.number
+        response.headers[REQUEST_ID_HEADER] = request.state.number
         seconds = time.monotonic() - began
         backend.metrics.count_request(route, response.status_code, seconds)
         asyncio.get_running_loop().call_soon(  # when the response is sent: its client does not wait for the log
@@ -91,7 +91,9 @@ def problem_response(request: Request, problem: Problem) -> Response:
     """A problem as the clients of a route expect it: those of /v1 as OpenAI's do, the others as LibreTranslate's."""
     body: dict[str, Any] = {"error": problem.sentence}
     if request.url.path.startswith("/v1/"):
-        kind = OPENAI_KINDS.get(problem.status, "server_error" if problem.status >= 500 else "invalid_request_error")
+        kind = OPENAI_ERROR_TYPES.get(
+            problem.status, "server_error" if problem.status >= 500 else "invalid_request_error"
+        )
         body = {"error": {"message": problem.sentence, "type": kind, "param": None, "code": None}}
     return JSONResponse(body, problem.status, problem.headers)
 
@@ -109,12 +111,12 @@ def http_exception_response(request: Request, error: Exception) -> Response:
 
 def _request_id(request: Request) -> str:
     """The id that a client or a proxy gave the request, or one of its own."""
-    given = request.headers.get(REQUEST_ID, "")
+    given = request.headers.get(REQUEST_ID_HEADER, "")
     is_plain = given.isascii() and given.replace("-", "").replace("_", "").isalnum()
     return given if is_plain and len(given) <= MAX_ID_CHARS else secrets.token_hex(8)
 
 
-def _place_of(error: Exception) -> str:
+def _error_type_and_place(error: Exception) -> str:
     """An error with its place, without its text, which may hold one of a request."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

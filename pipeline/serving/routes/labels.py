@@ -15,8 +15,8 @@ from tfm.pipeline.serving.problems import bad_request
 from tfm.pipeline.serving.routes.bodies import (
     cancel_on_disconnect,
     check_fields,
+    check_has_no_surrogates,
     check_search,
-    check_text,
     check_texts,
     read_fields,
 )
@@ -78,56 +78,58 @@ def label_routes(backend: Backend) -> list[Route]:
         return [each for each in models if each.abilities.labels == kind and each.version.reads_images == images]
 
     async def classify(request: Request) -> Response:
-        body = await _read(backend, request, LabelBody)
+        body = await _read_admitted_fields(backend, request, LabelBody)
         if body.image is not None:
-            model = backend.model_for(body.model, "classifies images", select("label", images=True))
+            model = backend.choose_model(body.model, "classifies images", select("label", images=True))
             query = Query(model.version.key, "label", "", n_best=body.top, image=body.image)
-            (found,) = await _ask(backend, request, [query])
+            (found,) = await _answer_while_connected(backend, request, [query])
             return JSONResponse({"model": model.name, "results": [{"labels": _labels_as_json(found)}]})
         if body.text is None:
             raise bad_request(
                 "text: send a text, or a list of texts; or `image`, a file of a form (multipart/form-data)"
             )
         texts = _texts(backend, request, body)
-        model = backend.model_for(body.model, "classifies texts", select("label", images=False))
-        answers = await _ask(backend, request, [_label_query(model, text, body.top) for text in texts])
+        model = backend.choose_model(body.model, "classifies texts", select("label", images=False))
+        answers = await _answer_while_connected(
+            backend, request, [_label_query(model, text, body.top) for text in texts]
+        )
         results = [{"text": text, "labels": _labels_as_json(found)} for text, found in zip(texts, answers, strict=True)]
         return JSONResponse({"model": model.name, "results": results})
 
     async def tag(request: Request) -> Response:
-        body = await _read(backend, request, LabelBody)
+        body = await _read_admitted_fields(backend, request, LabelBody)
         texts = _texts(backend, request, body)
-        model = backend.model_for(body.model, "tags words", select("tags", images=False))
-        answers = await _ask(backend, request, [_label_query(model, text, 1) for text in texts])
+        model = backend.choose_model(body.model, "tags words", select("tags", images=False))
+        answers = await _answer_while_connected(backend, request, [_label_query(model, text, 1) for text in texts])
         results = [
             {"text": text, "tags": _tags_as_json(text, found)} for text, found in zip(texts, answers, strict=True)
         ]
         return JSONResponse({"model": model.name, "results": results})
 
     async def caption(request: Request) -> Response:
-        body = await _read(backend, request, CaptionBody)
+        body = await _read_admitted_fields(backend, request, CaptionBody)
         if body.image is None:
             raise bad_request("image: send an image file, in a form (multipart/form-data)")
         check_search(body.alternatives, body.beam, backend.limits)
         models = [each for each in select(None, images=True) if each.abilities.translates]
-        model = backend.model_for(body.model, "describes images", models)
+        model = backend.choose_model(body.model, "describes images", models)
         n_best = body.alternatives + 1
         beam = max(n_best, backend.beam if body.beam is None else body.beam)
         query = Query(model.version.key, "translate", "", beam=beam, n_best=n_best, image=body.image)
-        (found,) = await _ask(backend, request, [query])
+        (found,) = await _answer_while_connected(backend, request, [query])
         captions = [{"text": text, "score": round(score, DECIMALS)} for text, score, _, _ in found]
         return JSONResponse({"model": model.name, "captions": captions})
 
     async def attend(request: Request) -> Response:
-        body = await _read(backend, request, AttendBody)
+        body = await _read_admitted_fields(backend, request, AttendBody)
         if len(body.text) > MAX_ATTENDED_CHARS:
             most = f"{MAX_ATTENDED_CHARS:,}"
             raise bad_request(f"text has {len(body.text):,} characters and may have {most}: send one sentence")
-        text = check_text(body.text, "text")
-        target = None if body.translation is None else check_text(body.translation, "translation")
+        text = check_has_no_surrogates(body.text, "text")
+        target = None if body.translation is None else check_has_no_surrogates(body.translation, "translation")
         request.state.texts = [text]
         query = _attend_query(backend, body, text, target)
-        (found,) = await _ask(backend, request, [query])
+        (found,) = await _answer_while_connected(backend, request, [query])
         return JSONResponse(_round_weights(found))
 
     return [
@@ -141,14 +143,14 @@ def label_routes(backend: Backend) -> list[Route]:
     ]
 
 
-async def _read(backend: Backend, request: Request, body: type[Any]) -> Any:
+async def _read_admitted_fields(backend: Backend, request: Request, body: type[Any]) -> Any:
     """The fields of a request whose caller may ask."""
     fields = await read_fields(request, backend.limits)
     admit(backend, request, fields)
     return check_fields(body, fields)
 
 
-async def _ask(backend: Backend, request: Request, queries: list[Query]) -> list[Any]:
+async def _answer_while_connected(backend: Backend, request: Request, queries: list[Query]) -> list[Any]:
     return await cancel_on_disconnect(request, ask_all(backend.dispatcher, queries, backend.limits.seconds))  # type: ignore[no-any-return]
 
 
@@ -188,7 +190,7 @@ def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | N
             raise bad_request(f"{body.source[:20]} to {body.target[:20]} is not translated here")
         direction = Direction(*found)
     else:
-        model = backend.model_for(body.model, "reads texts", models)
+        model = backend.choose_model(body.model, "reads texts", models)
         own = next(iter(type(backend.catalog)([model]).translators), None)
         pair = None if own is None else _choose_language_pair(own, body)
         direction = Direction(model, *(pair or ("und", "und")))

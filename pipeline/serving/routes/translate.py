@@ -15,8 +15,8 @@ from tfm.pipeline.serving.problems import Problem, bad_request
 from tfm.pipeline.serving.routes.bodies import (
     cancel_on_disconnect,
     check_fields,
+    check_has_no_surrogates,
     check_search,
-    check_text,
     check_texts,
     read_fields,
 )
@@ -24,7 +24,7 @@ from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint
 from tfm.pipeline.serving.routes.language_names import language_name
 from tfm.pipeline.serving.text.glossary import glossary_problem
 from tfm.pipeline.serving.text.segments import SegmentBorders
-from tfm.pipeline.serving.translation_service import Direction, Translated
+from tfm.pipeline.serving.translation_service import Direction, TranslatedText
 
 AUTO = "auto"
 NO_DETECTOR_MESSAGE = (
@@ -32,7 +32,7 @@ NO_DETECTOR_MESSAGE = (
 )
 
 
-def _from_json_text(value: object) -> object:
+def _parse_form_glossary(value: object) -> object:
     """A glossary of a form, which is JSON in a text."""
     if isinstance(value, str):
         try:
@@ -52,7 +52,7 @@ class TranslateBody(BaseModel):
     alternatives: int = Field(0, ge=0, description="number of further translations")
     api_key: str | None = Field(None, description="where the server needs one")
     beam: int | None = Field(None, ge=1, description="hypotheses kept at each step; 1 is greedy search")
-    glossary: Annotated[dict[str, str], BeforeValidator(_from_json_text)] = Field(
+    glossary: Annotated[dict[str, str], BeforeValidator(_parse_form_glossary)] = Field(
         default_factory=dict, description="target terms by source terms, which the translation must contain"
     )
     model: str | None = Field(None, description="name of a model, where several translate the pair")
@@ -118,7 +118,7 @@ def list_languages(backend: Backend) -> list[dict[str, Any]]:
     """The languages that texts may be in, with those that each is translated into."""
     return [
         {"code": source, "name": language_name(source), "targets": targets}
-        for source, targets in backend.catalog.sources.items()
+        for source, targets in backend.catalog.targets_by_source.items()
     ]
 
 
@@ -126,7 +126,7 @@ def _check_numbers(backend: Backend, body: TranslateBody) -> None:
     """Raise Problem for a number beyond its limit, a glossary that is none, or fields that exclude each other."""
     check_search(body.alternatives, body.beam, backend.limits)
     for term in (*body.glossary, *body.glossary.values()):
-        check_text(term, "glossary")
+        check_has_no_surrogates(term, "glossary")
     if (problem := glossary_problem(body.glossary)) is not None:
         raise bad_request(problem)
     if body.segments and body.format == "html":
@@ -139,8 +139,8 @@ async def _resolve_source_language(
     """The language of the texts, and how sure that is where it was not named."""
     if body.source != AUTO:
         return body.source, None
-    into = [source for source, targets in backend.catalog.sources.items() if body.target in targets]
-    sources = into or [*backend.catalog.sources]
+    into = [source for source, targets in backend.catalog.targets_by_source.items() if body.target in targets]
+    sources = into or [*backend.catalog.targets_by_source]
     if len(sources) == 1:
         return sources[0], {"language": sources[0], "confidence": 100.0}
     if backend.detector is None:
@@ -157,19 +157,19 @@ def _direction(backend: Backend, body: TranslateBody, source: str) -> Direction:
     """The model that translates, and its languages. Raises Problem where there is none."""
     catalog = backend.catalog
     if body.model is not None:
-        model = backend.model_for(body.model, "translates text", catalog.translators)
+        model = backend.choose_model(body.model, "translates text", catalog.translators)
         catalog = type(catalog)([model])
     found = catalog.find_translator(source, body.target)
-    if found is None and catalog.sources == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
+    if found is None and catalog.targets_by_source == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
         found = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
     if found is None:
-        pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.sources.items()]
+        pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.targets_by_source.items()]
         there = "; ".join(pairs)[:200] or "nothing"
         raise bad_request(f"{source[:20]} to {body.target[:20]} is not translated here; this server translates {there}")
     return Direction(*found)
 
 
-def _as_json(body: TranslateBody, found: list[Translated], detected: dict[str, Any] | None) -> dict[str, Any]:
+def _as_json(body: TranslateBody, found: list[TranslatedText], detected: dict[str, Any] | None) -> dict[str, Any]:
     """The response to a translation: lists where q is one."""
     one = isinstance(body.q, str)
     texts, others = [each.text for each in found], [[*each.alternatives] for each in found]
@@ -192,7 +192,7 @@ def _segment_as_json(borders: SegmentBorders) -> dict[str, list[int]]:
 
 def _frontend_settings(backend: Backend) -> dict[str, Any]:
     """The settings that LibreTranslate tells its page, with the limits that ours needs."""
-    limits, sources = backend.limits, backend.catalog.sources
+    limits, sources = backend.limits, backend.catalog.targets_by_source
     source = next(iter(sources), UNKNOWN_LANGUAGE)
     target = next(iter(sources.get(source, [])), UNKNOWN_LANGUAGE)
     return {

@@ -45,7 +45,7 @@ class HtmlSegments:
         return [sentence.source for sentence in self.sentences]
 
     @property
-    def cuts(self) -> frozenset[int]:
+    def indices_of_cut_sentences(self) -> frozenset[int]:
         """The places of the sentences that end where a longer one was cut, since no model reads it whole."""
         return frozenset(place for place, sentence in enumerate(self.sentences) if sentence.is_cut)
 
@@ -118,8 +118,8 @@ def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] |
         start = reached + len(separator)
         reached = start + len(sentence)
         if any(character.isalnum() for character in sentence):
-            spans.append((start, reached, place in found.cuts))
-    partners, position, tag = _partners(run.tags), 0, 0
+            spans.append((start, reached, place in found.indices_of_cut_sentences))
+    partners, position, tag = _match_crossing_tags(run.tags), 0, 0
     for number, (start, end, is_cut) in enumerate(spans):
         until = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
         gaps = run.text[position:start], run.text[end:until]
@@ -175,7 +175,7 @@ def _tags_inside(
     return following, following
 
 
-def _partners(tags: Sequence[InlineTag]) -> dict[int, int]:
+def _match_crossing_tags(tags: Sequence[InlineTag]) -> dict[int, int]:
     """The partner of each tag of a run that has one, whatever crosses it."""
     partners: dict[int, int] = {}
     opened: list[int] = []

@@ -118,7 +118,7 @@ def read_runs(html: str) -> Iterator[TextRun | str]:
     builder, depth, place = _RunBuilder(), 0, 0
     while place < len(tokens):
         token = tokens[place]
-        end = _end_of_kept(tokens, place)
+        end = _index_after_verbatim(tokens, place)
         kept = "".join(each.raw for each in tokens[place:end])
         if token.name in BLOCK_TAGS:
             yield builder.build(depth > 0)
@@ -141,7 +141,7 @@ def read_runs(html: str) -> Iterator[TextRun | str]:
     yield builder.build(depth > 0)
 
 
-def _end_of_kept(tokens: Sequence[HtmlToken], index: int) -> int:
+def _index_after_verbatim(tokens: Sequence[HtmlToken], index: int) -> int:
     """The number of the token after an element that is kept whole; after the token, of any other."""
     token = tokens[index]
     if token.kind != "start" or token.name in VOID_TAGS or not is_verbatim(token):

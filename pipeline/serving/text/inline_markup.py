@@ -33,7 +33,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Unit:
+class VerbatimUnit:
     """Text from `start` to `end` that stands in a translation as `raw`, not translated."""
 
     start: int
@@ -42,7 +42,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Divider:
+class UnpairedTag:
     """A tag whose partner is outside of the sentence, or that is not nested properly: it stays in its order."""
 
     place: int
@@ -60,7 +60,7 @@ class Element:
     content: "tuple[Inline, ...]"
 
 
-Inline: TypeAlias = Point | Unit | Divider | Element
+Inline: TypeAlias = Point | VerbatimUnit | UnpairedTag | Element
 
 
 def build_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]]) -> tuple[Inline, ...]:
@@ -74,17 +74,17 @@ def build_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]]) -> t
     """
     partners = match_tags(tags)
     if partners is None:
-        return tuple(Divider(tag.place, tag.raw) for tag in tags)
+        return tuple(UnpairedTag(tag.place, tag.raw) for tag in tags)
     spans = iter(units)
     levels: list[list[Inline]] = [[]]
     openings: list[InlineTag] = []
     for number, tag in enumerate(tags):
         if tag.kind == "unit":
-            levels[-1].append(Unit(*next(spans), tag.raw))
+            levels[-1].append(VerbatimUnit(*next(spans), tag.raw))
         elif tag.kind == "point":
             levels[-1].append(Point(tag.place, tag.raw))
         elif number not in partners:
-            levels[-1].append(Divider(tag.place, tag.raw))
+            levels[-1].append(UnpairedTag(tag.place, tag.raw))
         elif tag.kind == "open":
             openings.append(tag)
             levels.append([])

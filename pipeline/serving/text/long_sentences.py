@@ -11,7 +11,7 @@ _BORDERS = (
     regex.compile(r"\s+"),
 )
 """Ends of clauses, then of phrases, then of words: a cut is made after one of the first kind that comes late enough."""
-MIN_PART = 0.5
+MIN_CUT_SHARE = 0.5
 """The share of the longest beginning that fits, from which on a better border is preferred."""
 INITIAL_CHUNK_CHARS = 256
 
@@ -54,7 +54,7 @@ def _last_border(text: str, end: int, fits: Callable[[str], bool]) -> int:
     head = text[: end + 1]  # a space may follow what fits
     for border in _BORDERS:
         places: list[int] = [found.end() for found in border.finditer(head) if found.end() <= end]
-        while places and places[-1] >= MIN_PART * end:
+        while places and places[-1] >= MIN_CUT_SHARE * end:
             if fits(text[: places[-1]]):
                 return places.pop()
             places.pop()

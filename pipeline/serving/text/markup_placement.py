@@ -12,7 +12,7 @@ from typing import TypeGuard
 import numpy as np
 
 from tfm.pipeline.serving.text.alignment import AlignedWords, Floats, is_punctuation
-from tfm.pipeline.serving.text.inline_markup import Divider, Element, Inline, Unit
+from tfm.pipeline.serving.text.inline_markup import Element, Inline, UnpairedTag, VerbatimUnit
 
 Stretch = tuple[int, int]
 """The first of some neighbouring words, and the one after the last."""
@@ -53,10 +53,10 @@ class MarkupPlacement:
         texts = []
         siblings: list[Inline] = []
         for each in markup:
-            if not isinstance(each, Divider):
+            if not isinstance(each, UnpairedTag):
                 siblings.append(each)
                 continue
-            word, character = self._boundary(area, each.place, range(area.first, area.last + 1))
+            word, character = self._best_word_boundary(area, each.place, range(area.first, area.last + 1))
             texts += [self._render_siblings(siblings, _TargetArea(area.first, word, area.start, character)), each.raw]
             area = _TargetArea(word, area.last, character, area.end)
             siblings = []
@@ -73,7 +73,7 @@ class MarkupPlacement:
                 first, last = stretches[number]
                 start, end = self._words.spans[first][0], self._words.spans[last - 1][1]
             else:
-                first, start = self._boundary(area, first_place(each), borders)
+                first, start = self._best_word_boundary(area, first_place(each), borders)
                 last, end = first, start
             placed.append(_PlacedMarkup(start, end, self._render_one(each, _TargetArea(first, last, start, end))))
         texts, reached = [], area.start
@@ -109,12 +109,12 @@ class MarkupPlacement:
             free = [part for stretch in free for part in _subtract_stretch(stretch, found)]
         return chosen
 
-    def _choose_stretch(self, markup: Element | Unit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
+    def _choose_stretch(self, markup: Element | VerbatimUnit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
         """The words of an element or unit among those that are free."""
-        if isinstance(markup, Unit) and (same := self._same_text(markup, gains, free)) is not None:
+        if isinstance(markup, VerbatimUnit) and (same := self._same_text(markup, gains, free)) is not None:
             return same
         score, found = best_stretch(gains, free)
-        if isinstance(markup, Unit) and not (self._is_aligned and score > 0):
+        if isinstance(markup, VerbatimUnit) and not (self._is_aligned and score > 0):
             return None
         if score <= 0:
             words = [word for first, last in free for word in range(first, last)]
@@ -127,7 +127,7 @@ class MarkupPlacement:
             found = (word, word + 1)
         return self._fit_to_punctuation(markup, found, next(each for each in free if each[0] <= found[0] < each[1]))
 
-    def _same_text(self, unit: Unit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
+    def _same_text(self, unit: VerbatimUnit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
         """The words that spell a unit, if the translation has them."""
         spelled = self._source[unit.start : unit.end]
         spans = self._words.spans
@@ -140,7 +140,7 @@ class MarkupPlacement:
         ]
         return max(found, key=lambda each: gains[each[0] : each[1]].sum(), default=None)
 
-    def _fit_to_punctuation(self, markup: Element | Unit, stretch: Stretch, free: Stretch) -> Stretch:
+    def _fit_to_punctuation(self, markup: Element | VerbatimUnit, stretch: Stretch, free: Stretch) -> Stretch:
         """The stretch, which begins and ends with punctuation only where its source does."""
         text, is_mark = self._source[markup.start : markup.end].strip(), self._words.is_punctuation
         first, last = stretch
@@ -163,7 +163,7 @@ class MarkupPlacement:
         found: Floats = self._words.strengths * (2 * self._words.shares(start, end) - 1)
         return found
 
-    def _boundary(self, area: _TargetArea, index: int, borders: Sequence[int]) -> tuple[int, int]:
+    def _best_word_boundary(self, area: _TargetArea, index: int, borders: Sequence[int]) -> tuple[int, int]:
         """The border between words, and the character, with most of what stands before a place before it."""
         gains = np.concatenate([[0.0], self._alignment_gains(0, index)[area.first : area.last].cumsum()])
         word = max(borders, key=lambda border: gains[border - area.first])
@@ -177,14 +177,14 @@ class MarkupPlacement:
         return escape(self._words.text[start:end], quote=False)
 
 
-def has_text(markup: Inline) -> TypeGuard[Element | Unit]:
+def has_text(markup: Inline) -> TypeGuard[Element | VerbatimUnit]:
     """Whether markup stands for words."""
-    return isinstance(markup, Element | Unit) and markup.end > markup.start
+    return isinstance(markup, Element | VerbatimUnit) and markup.end > markup.start
 
 
 def first_place(markup: Inline) -> int:
     """The character of the source before which markup begins."""
-    return markup.start if isinstance(markup, Element | Unit) else markup.place
+    return markup.start if isinstance(markup, Element | VerbatimUnit) else markup.place
 
 
 def best_stretch(gains: Floats, free: Sequence[Stretch]) -> tuple[float, Stretch]:

@@ -31,7 +31,7 @@ class Segments:
 
     sentences: tuple[str, ...]
     separators: tuple[str, ...]
-    cuts: frozenset[int] = frozenset()
+    indices_of_cut_sentences: frozenset[int] = frozenset()
 
     @property
     def sources(self) -> list[str]:

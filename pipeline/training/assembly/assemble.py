@@ -17,7 +17,7 @@ from tfm.pipeline.runtime.threads import CpuLoadWatch
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
 from tfm.pipeline.training.assembly.setup import build_setup
 from tfm.pipeline.training.assembly.starting_point import (
-    check_session,
+    check_trainable,
     fresh_start,
     initial_state,
     make_task_context,
@@ -27,12 +27,17 @@ from tfm.pipeline.training.assembly.starting_point import (
 from tfm.pipeline.training.assembly.validators import make_validator
 from tfm.pipeline.training.assembly.word2vec import (
     Word2vecGradients,
+    no_online_updates_reason,
     trains_like_word2vec,
     uses_online_updates,
-    whole_gradient_reason,
 )
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
-from tfm.pipeline.training.checkpoints.resume import RESUMABLE_KEYS, plan_document, resolve_settings, resume_message
+from tfm.pipeline.training.checkpoints.resume import (
+    KEYS_CHANGEABLE_ON_RESUME,
+    plan_document,
+    resolve_settings,
+    resume_message,
+)
 from tfm.pipeline.training.checkpoints.train_state import Progress, TrainState
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import CurvesSink, MetricsLog
@@ -43,7 +48,7 @@ from tfm.pipeline.training.update import Gradients
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
+def assemble_trainer(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
     """Return the trainer of a session, at the checkpoint's state or at the beginning.
 
     Args:
@@ -55,7 +60,7 @@ def assemble(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint 
     settings = resolve_settings(config, session.model, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
     about = make_task_context(session, settings)
-    check_session(session, about)
+    check_trainable(session, about)
     drawn = initial_state(session, settings, about)
     if checkpoint is None:
         start = fresh_start(session, drawn, about)
@@ -85,7 +90,7 @@ def report_training_setup(session: Session, start: StartingPoint, setup: Trainin
         f"{state.progress.settings.in_words()}"
     )
     if trains_like_word2vec(session.model, session.config):
-        reason = whole_gradient_reason(session.model, session.config, state.progress.settings)
+        reason = no_online_updates_reason(session.model, session.config, state.progress.settings)
         if reason is not None:
             tell.warn(
                 "word vectors take one step an update, along its mean gradient; word2vec, which is far faster, takes "
@@ -163,11 +168,11 @@ def open_log(session: Session, progress: Progress) -> MetricsLog:
     log = MetricsLog(session.folder / "metrics.jsonl")
     if session.world.is_main_process:
         document = plan_document(session.todo)
-        log.truncate(step=progress.step, validated=progress.last_validated_step)
+        log.truncate(step=progress.step, last_validation_step=progress.last_validated_step)
         log.mirrors = open_sinks(
             session.config.all_trackers,
             tracked_run(session.run_folder, session.todo, progress),
-            {key: value for key, value in flatten_keys(document) if key not in RESUMABLE_KEYS},
+            {key: value for key, value in flatten_keys(document) if key not in KEYS_CHANGEABLE_ON_RESUME},
             log.lines,
             step=progress.step,
             reporter=session.reporter,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tfm.data.batching.resegmentation import Resegmentation
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.tasks.abilities import ABILITIES
-from tfm.pipeline.tasks.registry import task_of
+from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.num_updates import resolve_total_steps
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
@@ -29,7 +29,7 @@ def build_setup(session: Session, start: StartingPoint, context: TaskContext) ->
     """
     progress = start.state.progress
     context = replace(context, batch_tokens=progress.settings.batch_tokens)
-    task = task_of(context)
+    task = make_task(context)
     batches = task.epochs(session.data.train, context.batch_tokens, session.seed)
     total_steps = resolve_total_steps(
         progress, session.config, batches.num_batches, before=start.before, folder=session.folder
@@ -46,7 +46,7 @@ def make_resegmentation(context: TaskContext, seed: int) -> Resegmentation | Non
     wanted = {"bpe_dropout": context.config.bpe_dropout, "unigram_alpha": context.config.unigram_alpha}
     given = {name: value for name, value in wanted.items() if value is not None}
     for name, value in given.items():
-        if ABILITIES[context.model.task].of_words or context.model.block is not None:
+        if TASK_SPECS[context.model.task].of_words or context.model.block is not None:
             raise RecipeError(f"training.{name}: {NO_RESEGMENTATION_REASON}: remove it")
         if not any(side.sampler(**{name: value}) for side in (context.source, context.target)):
             kind = name.partition("_")[0]

@@ -17,7 +17,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import image_shape
 from tfm.pipeline.runtime.devices import PRECISIONS
 from tfm.pipeline.runtime.fully_sharded import shard_parameters
-from tfm.pipeline.tasks.registry import task_of
+from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.parts import Session, StartingPoint
 from tfm.pipeline.training.assembly.word2vec import initialize_as_word2vec, uses_online_updates
@@ -29,16 +29,16 @@ from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.checks import (
     check_adaptive,
     check_batch_norm,
-    check_characters,
+    check_character_tokenizers,
     check_disk_space,
     check_guided_alignment,
     check_languages,
     check_lora,
     check_one_vocabulary,
     check_sharding,
-    check_sources,
+    num_source_image_tokens,
 )
-from tfm.pipeline.training.initialization import initialize, load_pretrained
+from tfm.pipeline.training.initialization import initialize_for_task, load_pretrained
 from tfm.pipeline.training.optimizers import make_optimizer
 from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -47,14 +47,14 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def make_task_context(session: Session, settings: ExecutionSettings) -> TaskContext:
     """Return the facts from which the task is made. Raises RecipeError where the model does not read such data."""
     image = image_shape(session.data.preparation)
-    tokens = check_sources(image, session.model.vision, session.config)
+    tokens = num_source_image_tokens(image, session.model.vision, session.config)
     pair = load_tokenizer_pair(session.data.tokenizer_folder)
     check_guided_alignment(session.config, session.model)
-    guide = make_guide(session, pair)
+    guide = make_alignment_guide(session, pair)
     return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens, guide)
 
 
-def make_guide(session: Session, tokenizers: tuple[Tokenizer, Tokenizer]) -> AlignmentGuide | None:
+def make_alignment_guide(session: Session, tokenizers: tuple[Tokenizer, Tokenizer]) -> AlignmentGuide | None:
     """Return the supervision of the head that is trained to align; None where the recipe asks for none.
 
     Args:
@@ -74,16 +74,16 @@ def make_guide(session: Session, tokenizers: tuple[Tokenizer, Tokenizer]) -> Ali
     return AlignmentGuide(links, config, layer)
 
 
-def check_session(session: Session, context: TaskContext) -> None:
+def check_trainable(session: Session, context: TaskContext) -> None:
     """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
-    task_of(context).check_data(session.data, session.model)
+    make_task(context).check_data(session.data, session.model)
     check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.batch_norm_key, session.config, session.world.size)
     check_adaptive(session.model.has_adaptive_tails, session.config)
     check_sharding(session.config, session.model, session.world.size)
     check_one_vocabulary(session.model, shared=have_same_ids(context.source, context.target))
     flat, directions = session.config.layout == "flat", session.data.directions
-    check_characters(session.model, context.source, context.target, flat=flat)
+    check_character_tokenizers(session.model, context.source, context.target, flat=flat)
     check_languages(session.model, context.source, [directions.get(each) for each in ("train", "valid")], flat=flat)
 
 
@@ -152,9 +152,9 @@ def fresh_start(session: Session, state: TrainState, context: TaskContext) -> St
         load_pretrained(
             state, session.model, Path(config.init_from), (context.source, context.target), session.reporter
         )
-    initialize(state, task_of(context), context, session.data, session.reporter)
+    initialize_for_task(state, make_task(context), context, session.data, session.reporter)
     if config.batch_tokens == "auto":
-        found = search_budget(session, state.model, context)
+        found = find_largest_batch_tokens(session, state.model, context)
         progress.settings = progress.settings.model_copy(update={"batch_tokens": found})
     return StartingPoint(state, before=progress.plan, is_new=True)
 
@@ -201,7 +201,7 @@ def shard_state(session: Session, state: TrainState, settings: ExecutionSettings
     return TrainState(state.model, optimizer, ema, state.progress, session.world, build_whole)
 
 
-def search_budget(session: Session, model: nn.Module, context: TaskContext) -> int:
+def find_largest_batch_tokens(session: Session, model: nn.Module, context: TaskContext) -> int:
     """Return the number of tokens a batch that fit in memory.
 
     Args:
@@ -211,7 +211,7 @@ def search_budget(session: Session, model: nn.Module, context: TaskContext) -> i
     """
     return find_largest_budget(
         model,
-        lambda budget: task_of(replace(context, batch_tokens=budget)),
+        lambda budget: make_task(replace(context, batch_tokens=budget)),
         session.data.train,
         session.config,
         seed=session.seed,

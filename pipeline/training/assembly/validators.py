@@ -6,8 +6,8 @@ from tfm.data.dataset.directions import rows_by_direction
 from tfm.data.dataset.split import Split
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.reports.evaluation_report import metric_label
-from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, Translator, Validator
-from tfm.pipeline.tasks.abilities import ABILITIES, task_evaluation_config
+from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, ValidationTranslator, Validator
+from tfm.pipeline.tasks.abilities import TASK_SPECS, task_evaluation_config
 from tfm.pipeline.tasks.task import Task
 from tfm.pipeline.training.assembly.parts import Session
 from tfm.pipeline.training.early_stopping import Validation, ValidationMetrics
@@ -49,7 +49,7 @@ def make_validator(
 
 def make_scorer(
     session: Session, task: Task, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
-) -> Translator | LabelScorer | None:
+) -> ValidationTranslator | LabelScorer | None:
     """Return the scorer of a model's hypotheses of validation data, by the metrics that the recipe asks for and the
     data have.
 
@@ -67,7 +67,7 @@ def make_scorer(
     Raises:
         DataError: the metric of early stopping cannot be computed of these data.
     """
-    abilities, stopping = ABILITIES[session.model.task], session.config.early_stopping.metric
+    abilities, stopping = TASK_SPECS[session.model.task], session.config.early_stopping.metric
     metrics = (
         session.config.select_validation_scores(labels=abilities.labels is not None)
         if abilities.gives_hypotheses
@@ -75,7 +75,7 @@ def make_scorer(
     )
     if not metrics:
         return None
-    scorer: Translator | LabelScorer
+    scorer: ValidationTranslator | LabelScorer
     if abilities.labels is not None:
         evaluation = task_evaluation_config(session.model.task, session.evaluation)
         batches = task.ordered_batches(split, session.data.batch_tokens)
@@ -83,7 +83,7 @@ def make_scorer(
     else:
         beam = session.config.validation.beam
         decoding = session.decoding.model_copy(update={"strategy": "search", "beam": beam, "n_best": 1})
-        scorer = Translator(split, target_tokenizer, decoding, session.evaluation, metrics, before=before)
+        scorer = ValidationTranslator(split, target_tokenizer, decoding, session.evaluation, metrics, before=before)
     for metric, why in scorer.missing.items():
         without = f"{name} has no {metric_label(metric)}: {why}"
         if stopping == metric:

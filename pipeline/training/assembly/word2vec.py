@@ -36,7 +36,7 @@ def trains_like_word2vec(model: ModelConfig, config: TrainingConfig) -> bool:
     return has_noise and config.optimizer.name == "sgd"
 
 
-def whole_gradient_reason(model: ModelConfig, config: TrainingConfig, settings: ExecutionSettings) -> str | None:
+def no_online_updates_reason(model: ModelConfig, config: TrainingConfig, settings: ExecutionSettings) -> str | None:
     """Return why such a training takes one step an update, along its mean gradient; None where it takes one for each
     prediction.
 
@@ -74,7 +74,7 @@ def uses_online_updates(model: ModelConfig, config: TrainingConfig, settings: Ex
         config: the [training] part of a recipe.
         settings: the decisions of the first start.
     """
-    return trains_like_word2vec(model, config) and whole_gradient_reason(model, config, settings) is None
+    return trains_like_word2vec(model, config) and no_online_updates_reason(model, config, settings) is None
 
 
 @torch.no_grad()

@@ -180,7 +180,7 @@ class Checkpoints:
         """Write the document of a checkpoint, and give it its name."""
         draft = self._draft(step)
         document = {"format": FORMAT_VERSION, "state": dict(state), "files": dict(files)}
-        document["sha256"] = _seal_document(document)
+        document["sha256"] = _document_sha256(document)
         self._write_file(draft / "state.json", json.dumps(document, indent=1).encode())
         sync_folder(draft)
         self._delete_checkpoint(step)
@@ -199,7 +199,7 @@ class Checkpoints:
                 raise TypeError("wrong structure")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"checkpoint is damaged: {type(error).__name__}: {error}", file=file) from error
-        if sealed != _seal_document(document):
+        if sealed != _document_sha256(document):
             raise DataError("checkpoint is damaged: its own sha256 does not fit", file=file)
         if version != FORMAT_VERSION:
             raise DataError(f"checkpoint has format {version}; this tfm reads format {FORMAT_VERSION}", file=file)
@@ -291,7 +291,7 @@ def _file_fingerprint(contents: bytes) -> dict[str, Any]:
     return {"size": len(contents), "sha256": hashlib.sha256(contents).hexdigest()}
 
 
-def _seal_document(document: Mapping[str, Any]) -> str:
+def _document_sha256(document: Mapping[str, Any]) -> str:
     """Return the sha256 of a document's canonical JSON."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 

@@ -28,7 +28,7 @@ from tfm.pipeline.training.helpers import parallel_training_unsupported_reason, 
 from tfm.pipeline.training_config import TrainingConfig
 
 # A training may be given more time; anything else would make it another one.
-RESUMABLE_KEYS = frozenset(
+KEYS_CHANGEABLE_ON_RESUME = frozenset(
     {"config.training.max_steps", "config.training.max_epochs", "config.training.early_stopping.patience"}
 )
 
@@ -59,12 +59,16 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
     progress = read_progress(found)
     changes = find_differences(progress.plan, plan_document(plan))
     words = "; ".join(f"{_recipe_key(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
-    if changes.keys() <= RESUMABLE_KEYS and not is_past_end(progress, config):
+    if changes.keys() <= KEYS_CHANGEABLE_ON_RESUME and not is_past_end(progress, config):
         return progress.step
     folder = checkpoints.folder.parent
-    aside = _free_name(folder)
+    aside = _unused_old_folder(folder)
     folder.rename(aside)
-    past = f"; it has done {format_count(progress.step, 'update')} already" if changes.keys() <= RESUMABLE_KEYS else ""
+    past = (
+        f"; it has done {format_count(progress.step, 'update')} already"
+        if changes.keys() <= KEYS_CHANGEABLE_ON_RESUME
+        else ""
+    )
     reporter.line(
         f"training: the recipe changed ({words}){past}, so training starts from scratch. The previous one was moved "
         f"to {aside}"
@@ -73,14 +77,14 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
 
 
 def restore_progress(
-    state: TrainState, checkpoint: Checkpoint, todo: Plan, settings: ExecutionSettings, num_processes: int
+    state: TrainState, checkpoint: Checkpoint, next_plan: Plan, settings: ExecutionSettings, num_processes: int
 ) -> dict[str, Any]:
     """Restore the saved state, and record the changes of the plan.
 
     Args:
         state: overwritten by the checkpoint's state.
         checkpoint: the checkpoint.
-        todo: the plan from now on.
+        next_plan: the plan from now on.
         settings: the settings from now on.
         num_processes: the number of processes from now on.
 
@@ -88,7 +92,7 @@ def restore_progress(
         The plan up to the checkpoint.
     """
     state.restore(checkpoint)
-    progress, plan = state.progress, plan_document(todo)
+    progress, plan = state.progress, plan_document(next_plan)
     before = progress.plan
     changes = sorted(find_differences(before, plan).items())
     made = [SettingChange(step=progress.step, key=_recipe_key(key), old=old, new=new) for key, (old, new) in changes]
@@ -117,7 +121,7 @@ def is_past_end(progress: Progress, config: TrainingConfig) -> bool:
     return (steps is not None and progress.step > steps) or (epochs is not None and passes > epochs)
 
 
-def _free_name(folder: Path) -> Path:
+def _unused_old_folder(folder: Path) -> Path:
     """`<folder>.old-N` with the first N that is free."""
     number = 1
     while os.path.lexists(aside := folder.with_name(f"{folder.name}.old-{number}")):

@@ -204,10 +204,10 @@ class TrainState:
         self.progress = read_progress(checkpoint)
 
 
-def _check_tensors(own: dict[str, Tensor], found: dict[str, Tensor], folder: Path) -> None:
+def _check_tensors(expected: dict[str, Tensor], saved: dict[str, Tensor], folder: Path) -> None:
     """Raise DataError where a tensor found is of another type or shape than the own one, which a copy would change."""
-    for name, tensor in own.items():
-        if (other := found.get(name)) is None:
+    for name, tensor in expected.items():
+        if (other := saved.get(name)) is None:
             continue
         kinds = (f"{each.dtype} {tuple(each.shape)}" for each in (other, tensor))
         if (kind := next(kinds)) != (wanted := next(kinds)):

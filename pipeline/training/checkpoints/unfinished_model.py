@@ -17,8 +17,8 @@ from tfm.pipeline.model_io.loaded_model import (
     build_loaded_model,
     check_shapes_match,
     image_shape,
+    model_weight_shapes,
     read_images,
-    shapes_of,
 )
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Progress, published_weights, read_progress
@@ -55,7 +55,7 @@ def load_checkpoint(
         images = read_images(config, run / "training" / TOKENIZER_FOLDER)
         sizes = [each.vocab_size for each in tokenizers]
         found = {name: tuple(each.shape) for name, each in weights.items()}
-        wanted = shapes_of(config, source_vocab=sizes[0], target_vocab=sizes[1], image=image_shape(images))
+        wanted = model_weight_shapes(config, source_vocab=sizes[0], target_vocab=sizes[1], image=image_shape(images))
         check_shapes_match(wanted, found, checkpoint.folder)
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         problem = f"this version of tfm cannot build the checkpoint's model: {str(error).splitlines()[0]:.200}"

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tfm.pipeline.model_io.loaded_model import remove_ties
+from tfm.pipeline.model_io.loaded_model import drop_shared_tensors
 from tfm.pipeline.runtime.fully_sharded import is_sharded, named_weights
 
 
 def own_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return a network's weights where they are now, each shared one once; of sharded ones this process's parts."""
-    return named_weights(model) if is_sharded(model) else remove_ties(model.state_dict())
+    return named_weights(model) if is_sharded(model) else drop_shared_tensors(model.state_dict())
 
 
 class Ema:

@@ -15,7 +15,7 @@ MAX_PARAM_CHARS = 6000
 """Limits of MLflow's REST interface: items of one request, characters of a parameter."""
 
 
-def mlflow_place(home: Path) -> str:
+def mlflow_tracking_uri(home: Path) -> str:
     """The address of the tracking store.
 
     Args:
@@ -40,7 +40,7 @@ class MlflowTracker:
             logging.getLogger(name).setLevel(logging.WARNING)  # they tell each step of making the tables
         # A server that does not answer is tried again by the sink: MLflow's own seven tries take minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-        self._client = MlflowClient(mlflow_place(run.home))
+        self._client = MlflowClient(mlflow_tracking_uri(run.home))
         try:
             found = None if run_id is None else self._client.get_run(run_id)
         except MlflowException as error:

@@ -12,7 +12,7 @@ from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.training.metrics_log import MetricsSink
-from tfm.pipeline.training.trackers.mlflow import MlflowTracker, mlflow_place
+from tfm.pipeline.training.trackers.mlflow import MlflowTracker, mlflow_tracking_uri
 from tfm.pipeline.training.trackers.sink import TrackerSink, read_sent_state, write_sent_state
 from tfm.pipeline.training.trackers.tensorboard import TensorBoardSink
 from tfm.pipeline.training.trackers.tracker import Figures, TrackedRun, Tracker
@@ -20,16 +20,16 @@ from tfm.pipeline.training.trackers.wandb import WandbTracker, wandb_place
 
 
 @dataclass(frozen=True)
-class Service:
+class TrackingService:
     """A tracking service: how its run is opened, and where it is, given the folder of all runs."""
 
     connect: Callable[[TrackedRun, str | None], Tracker]
     place: Callable[[Path], str]
 
 
-SERVICES: Mapping[str, Service] = {
-    "mlflow": Service(MlflowTracker, mlflow_place),
-    "wandb": Service(WandbTracker, wandb_place),
+SERVICES: Mapping[str, TrackingService] = {
+    "mlflow": TrackingService(MlflowTracker, mlflow_tracking_uri),
+    "wandb": TrackingService(WandbTracker, wandb_place),
 }
 
 

@@ -29,11 +29,11 @@ INPUT_KEYS = (
     *("training.init_from", "training.guided_alignment", "model.source_vectors", "model.target_vectors"),
 )
 """Keys, or tables of them, that say which files and texts are read, and how."""
-CORPUS_LABELS = ("train: ", "valid: ")
+CORPUS_LABEL_PREFIXES = ("train: ", "valid: ")
 """How the labels of corpora begin."""
 CORPORA_KEY = "corpora"
 """The key of the labels of all corpora, among the fingerprints."""
-KEYS_OF_BATCHES = ("data.batch_tokens", "data.temperature", "data.shard_rows")
+BATCHING_KEYS = ("data.batch_tokens", "data.temperature", "data.shard_rows")
 """Keys of [data] that are about texts which were read."""
 
 
@@ -41,7 +41,7 @@ def varies_inputs(configuration: Configuration) -> bool:
     """Return whether it may be the fault of a configuration that something cannot be read."""
     return any(
         key.startswith(f"{table}.") or key == table
-        for key in configuration.keys() - {*KEYS_OF_BATCHES}
+        for key in configuration.keys() - {*BATCHING_KEYS}
         for table in INPUT_KEYS
     )
 
@@ -63,7 +63,7 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
         DataError: an input has changed, or cannot be read in the base recipe either.
     """
     try:
-        inputs = _inputs_of(recipe)
+        inputs = _inputs_by_label(recipe)
     except DataError as error:
         if str(error) == _input_problem(load_recipe(base, sets)):
             raise
@@ -71,17 +71,17 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
     of_data = {
         key: value
         for key, value in configuration.items()
-        if key.partition(".")[0] == "data" and key not in KEYS_OF_BATCHES
+        if key.partition(".")[0] == "data" and key not in BATCHING_KEYS
     }
     place = json.dumps(of_data, sort_keys=True) if of_data else ""  # a trial may read other columns of one dataset
-    now = _fingerprints_of(inputs, place)
+    now = _fingerprints_by_label(inputs, place)
     with hold_lock(trials.folder / ".claim.lock"):
         before = trials.study.user_attrs.get(INPUTS_ATTR, {})
         if not isinstance(before, dict):
             raise DataError(f"its study has no valid {INPUTS_ATTR!r}: {before!r:.60}", file=trials.folder)
         for key, fingerprint in now.items():
             if before.get(key, fingerprint) != fingerprint:
-                changed = _change_of(key.removesuffix(place), str(before[key]), fingerprint)
+                changed = _describe_input_change(key.removesuffix(place), str(before[key]), fingerprint)
                 raise DataError(
                     f"{changed} since this search began, and figures of other contents do not compare; restore it, or "
                     "give the search another name (search.name)",
@@ -91,21 +91,23 @@ def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, b
             trials.study.set_user_attr(INPUTS_ATTR, {**before, **now})
 
 
-def _fingerprints_of(inputs: Mapping[str, Input], place: str) -> dict[str, str]:
+def _fingerprints_by_label(inputs: Mapping[str, Input], place: str) -> dict[str, str]:
     """Fingerprints by label and path, so that trials compare whatever both of them read, and the labels of all corpora.
 
     An input without a path of its own, as columns of a dataset, is told by `place` too: the values of keys of the data.
     """
     found = {}
     for label, each in inputs.items():
-        is_corpus = label.startswith(CORPUS_LABELS)
+        is_corpus = label.startswith(CORPUS_LABEL_PREFIXES)
         path = "" if each.path is None or label.endswith(f": {each.path}") else f": {each.path}"
         found[f"{label}{path}{place if is_corpus and each.path is None else ''}"] = each.fingerprint
-    found[f"{CORPORA_KEY}{place}"] = "\n".join(sorted(label for label in inputs if label.startswith(CORPUS_LABELS)))
+    found[f"{CORPORA_KEY}{place}"] = "\n".join(
+        sorted(label for label in inputs if label.startswith(CORPUS_LABEL_PREFIXES))
+    )
     return found
 
 
-def _change_of(key: str, before: str, now: str) -> str:
+def _describe_input_change(key: str, before: str, now: str) -> str:
     """The change of an input, in words."""
     if key != CORPORA_KEY:
         return f"{key} was changed"
@@ -114,7 +116,7 @@ def _change_of(key: str, before: str, now: str) -> str:
     return f"the list of corpora was changed ({', '.join(parts)})"
 
 
-def check_base_recipe(trials: Trials, base: Path, sets: Sequence[str]) -> None:
+def check_base_recipe_unchanged(trials: Trials, base: Path, sets: Sequence[str]) -> None:
     """Check that the base recipe has the settings with which the search began: each trial reads it again.
 
     Raises:
@@ -135,13 +137,13 @@ def check_base_recipe(trials: Trials, base: Path, sets: Sequence[str]) -> None:
 def _input_problem(recipe: Recipe) -> str | None:
     """Why an input of a recipe cannot be read; None where all can."""
     try:
-        _inputs_of(recipe)
+        _inputs_by_label(recipe)
     except DataError as error:
         return str(error)
     return None
 
 
-def _inputs_of(recipe: Recipe) -> dict[str, Input]:
+def _inputs_by_label(recipe: Recipe) -> dict[str, Input]:
     """The inputs of a recipe's model, by label: its corpora but the tests, and files of tokenizer and training."""
     splits = resolve_splits(recipe.data)
     inputs = corpus_inputs({"train": splits.train, "valid": splits.valid}, online=recipe.data.online)

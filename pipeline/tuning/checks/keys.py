@@ -10,10 +10,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.recipes.error_messages import model_of, recipe_error
+from tfm.pipeline.recipes.error_messages import config_of_annotation, recipe_error
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION, NON_TRAINING_KEYS
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training_config import VALIDATION_FIGURES
 from tfm.pipeline.tuning.config import ParameterValue, SearchConfig
 from tfm.pipeline.tuning.space import Parameter
@@ -90,7 +90,7 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: R
         raise RecipeError(f'{place} cannot be varied without training.keep.average = "{average}": {NO_EFFECT_REASON}')
     field, kind, full = _find_field(parts, recipe, place)
     _check_values(parameter, field, kind, f"{file}: search.space")
-    if parts == ("model", "architecture") and ABILITIES[recipe.model.task].within_window:
+    if parts == ("model", "architecture") and TASK_SPECS[recipe.model.task].within_window:
         raise RecipeError(f"{place} cannot be varied: {OTHER_PREDICTIONS_REASON}")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
@@ -123,7 +123,7 @@ def _find_field(parts: Sequence[str], recipe: Recipe, place: str) -> tuple[Field
             value = value[0] if kinds else value
             full += ["0"] if kinds else []
             field = holder.model_fields[part]
-            value, kind, holder = getattr(value, part, None), field.annotation, model_of(field.annotation)
+            value, kind, holder = getattr(value, part, None), field.annotation, config_of_annotation(field.annotation)
         elif field is not None and part.isdecimal():
             if not kinds:
                 raise RecipeError(f"{place} is not a key of recipes: no list has an item there")
@@ -147,7 +147,7 @@ def _check_values(parameter: Parameter, field: FieldInfo, kind: Any, place: str)
     of: TypeAdapter[Any] = TypeAdapter(kind)
     values: Sequence[ParameterValue] = parameter.values or ()
     remedy = ""
-    if (table := model_of(field.annotation)) is not None:
+    if (table := config_of_annotation(field.annotation)) is not None:
         remedy = f'; vary a key of it, such as "{parameter.key}.{next(iter(table.model_fields))}"'
     if parameter.values is None:
         values = [parameter.low + share * (parameter.high - parameter.low) for share in (0.31, 0.71)]

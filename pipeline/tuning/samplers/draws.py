@@ -47,19 +47,19 @@ def trial_generator(seed: int, number: int, name: str = "") -> np.random.Generat
 
 
 def finished_trials_before(
-    study: Study, number: int, holds: Callable[[FrozenTrial], bool] = lambda trial: True
+    study: Study, number: int, predicate: Callable[[FrozenTrial], bool] = lambda trial: True
 ) -> list[FrozenTrial]:
     """Return the finished trials before a trial that have a finite value, the best first; of equals the earlier.
 
     Args:
         study: the study.
         number: number of the trial.
-        holds: (trial) -> whether it counts.
+        predicate: (trial) -> whether it counts.
     """
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     sign = -1 if study.direction == StudyDirection.MAXIMIZE else 1
     valued = [(sign * each.value, each.number, each) for each in trials if each.value is not None]
-    able = [row for row in valued if row[1] < number and math.isfinite(row[0]) and holds(row[2])]
+    able = [row for row in valued if row[1] < number and math.isfinite(row[0]) and predicate(row[2])]
     return [each for _, _, each in sorted(able, key=lambda row: row[:2])]
 
 

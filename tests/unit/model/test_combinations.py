@@ -10,7 +10,7 @@ import torch
 from tests.combinations import NAMES, Choice, configured, covering, every_pair, pairs, refusal
 from tfm.model.build import build
 from tfm.model.layout import Layout
-from tfm.pipeline.model_io.loaded_model import shapes_of
+from tfm.pipeline.model_io.loaded_model import model_weight_shapes
 
 COVERING = covering()
 
@@ -52,7 +52,7 @@ def test_what_goes_together_has_weights() -> None:
     for _ in range(60):
         choice = {part: draw.choice(names) for part, names in NAMES.items()}
         if refusal(choice) is None:
-            assert shapes_of(configured(choice), source_vocab=9, target_vocab=9)
+            assert model_weight_shapes(configured(choice), source_vocab=9, target_vocab=9)
 
 
 @pytest.mark.parametrize("choice", COVERING, ids=in_words)

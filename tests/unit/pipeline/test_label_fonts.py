@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tfm.pipeline import label_fonts
-from tfm.pipeline.label_fonts import font_style, missing_glyphs_warning
+from tfm.pipeline.label_fonts import font_rc_params, missing_glyphs_warning
 
 
 @pytest.fixture(autouse=True)
@@ -18,9 +18,9 @@ def _fonts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fonts_with_the_most_missing_characters_stand_behind_the_usual_one() -> None:
-    assert font_style(["ab", "c"]) == {}
-    assert font_style(["a中", "日 文"]) == {"font.family": [label_fonts.DEFAULT_FONT, "B"]}
-    assert font_style(["中日", "한"]) == {"font.family": [label_fonts.DEFAULT_FONT, "B", "C"]}
+    assert font_rc_params(["ab", "c"]) == {}
+    assert font_rc_params(["a中", "日 文"]) == {"font.family": [label_fonts.DEFAULT_FONT, "B"]}
+    assert font_rc_params(["中日", "한"]) == {"font.family": [label_fonts.DEFAULT_FONT, "B", "C"]}
 
 
 def test_what_no_font_has_is_said_of_a_png_alone() -> None:

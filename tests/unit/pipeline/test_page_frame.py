@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.html_elements import Elements
-from tfm.pipeline.page_frame import escape_html, frame_page, script_json, text_as_html
+from tfm.pipeline.page_frame import escape_corpus_text, escape_html, frame_page, script_json
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -41,8 +41,8 @@ def test_text_is_text_and_nothing_in_it_is_invisible() -> None:
 
 def test_running_text_keeps_what_its_language_needs() -> None:
     kept = "می\u200cروم, \u200fשלום\u200e, 今日\u3000は, a\u00a0b, 👩\u200d👧, \u00adx\t"
-    assert text_as_html(kept) == kept
-    assert text_as_html('<b>&"\u202ea\u202c\u2067\u2028\x1b[0m\r\x85') == (
+    assert escape_corpus_text(kept) == kept
+    assert escape_corpus_text('<b>&"\u202ea\u202c\u2067\u2028\x1b[0m\r\x85') == (
         "&lt;b&gt;&amp;&quot;\\u202ea\\u202c\\u2067\\u2028\\x1b[0m\\r\\x85"
     )
 

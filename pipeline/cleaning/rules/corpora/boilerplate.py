@@ -8,10 +8,10 @@ import numpy as np
 
 from tfm.pipeline.cleaning.rules.corpora.config import BoilerplateConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_numbers, hash_texts
-from tfm.pipeline.cleaning.text_batch import PairBatch
+from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 
-def boilerplate_keys(pairs: PairBatch, config: BoilerplateConfig) -> Keys:
+def boilerplate_keys(pairs: TextPairBatch, config: BoilerplateConfig) -> Keys:
     """(n, 2) a key of the source and one of the target of each pair."""
     target = hash_texts(map(fold_numbers, pairs.target.texts))
     source = hash_texts(map(fold_numbers, pairs.source.texts)) if pairs.has_source else target

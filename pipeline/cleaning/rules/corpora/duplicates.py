@@ -5,10 +5,10 @@ OpusFilter's `remove_duplicates` is the same (marks: `letters_only`, of its kind
 
 from tfm.pipeline.cleaning.rules.corpora.config import DuplicatesConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import TEXT_NORMALIZERS, Keys, hash_texts
-from tfm.pipeline.cleaning.text_batch import PairBatch
+from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 
-def duplicate_keys(pairs: PairBatch, config: DuplicatesConfig) -> Keys:
+def duplicate_keys(pairs: TextPairBatch, config: DuplicatesConfig) -> Keys:
     """(n, 1) a key of each pair, or of one side of it."""
     fold = TEXT_NORMALIZERS[config.ignore]
     if config.sides == "pair" and pairs.has_source:

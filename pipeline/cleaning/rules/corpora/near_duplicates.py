@@ -15,7 +15,7 @@ from tfm.data.arrays import splitmix64
 from tfm.pipeline.cleaning.packages import missing_package_error
 from tfm.pipeline.cleaning.rules.corpora.config import NearDuplicatesConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling
-from tfm.pipeline.cleaning.text_batch import PairBatch, TextBatch
+from tfm.pipeline.cleaning.text_batch import TextBatch, TextPairBatch
 
 MAX_BANDS = 10
 SEED = 1
@@ -28,7 +28,7 @@ def choose_lsh_bands(likeness: float) -> tuple[int, int]:
     return min(max(bands, 1), MAX_BANDS), rows
 
 
-def make_near_duplicate_keys(config: NearDuplicatesConfig) -> Callable[[PairBatch], Keys]:
+def make_near_duplicate_keys(config: NearDuplicatesConfig) -> Callable[[TextPairBatch], Keys]:
     """Return the function that gives (n, b) the keys of the bands of each pair.
 
     Raises:
@@ -42,7 +42,7 @@ def make_near_duplicate_keys(config: NearDuplicatesConfig) -> Callable[[PairBatc
     factors = splitmix64(np.arange(1, config.shingle + 1, dtype=np.uint64)) | np.uint64(1)
     band_factors = splitmix64(np.arange(1, rows + 1, dtype=np.uint64)) | np.uint64(1)
 
-    def keys_of(pairs: PairBatch) -> Keys:
+    def keys_of(pairs: TextPairBatch) -> Keys:
         both = zip(pairs.source.texts, pairs.target.texts, strict=True)
         # padded, so that the shortest has one sequence
         texts = TextBatch(

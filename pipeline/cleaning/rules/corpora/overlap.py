@@ -10,7 +10,7 @@ import numpy as np
 
 from tfm.pipeline.cleaning.rules.corpora.config import OverlapConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, hash_texts
-from tfm.pipeline.cleaning.text_batch import Bools, Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Bools, Floats, TextPairBatch, as_column
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class HeldOutKeys:
         return cls(sources, targets, np.unique(_hash_pairs(folded)))
 
 
-def count_shared_sides(pairs: PairBatch, config: OverlapConfig, held_out: HeldOutKeys) -> Floats:
+def mark_shared_pairs(pairs: TextPairBatch, config: OverlapConfig, held_out: HeldOutKeys) -> Floats:
     """(n, 1) 1 where a pair is shared with the held-out data, 0 where it is not."""
     folded = [[fold_spelling(text) for text in side.texts] for side in (pairs.source, pairs.target)]
     if config.sides == "both" and pairs.has_source:

@@ -8,10 +8,10 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
 from tfm.pipeline.cleaning.rules.pairs.config import CopiesConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 
-def measure_copies(pairs: PairBatch, config: CopiesConfig) -> Floats:
+def measure_side_similarity(pairs: TextPairBatch, config: CopiesConfig) -> Floats:
     """(n, 1) the likeness of the two sides."""
     sides = [[text.lower() for text in side.texts] if config.fold_case else side.texts for side in pairs.sides]
     found = cpdist(*sides, scorer=Levenshtein.normalized_similarity, dtype=np.float64, workers=1)

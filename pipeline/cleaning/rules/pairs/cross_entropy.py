@@ -15,7 +15,7 @@ from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.model_io.model_folder import model_folder
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 
 class DualCrossEntropy:
@@ -44,7 +44,7 @@ class DualCrossEntropy:
 
 def _load(name: str, device: str) -> LoadedModel:
     loaded = load_model(model_folder(Path(name)), device)
-    if not ABILITIES[loaded.config.task].translates:
+    if not TASK_SPECS[loaded.config.task].translates:
         raise DataError(f"clean.cross_entropy needs translation models, and this is one for {loaded.config.task}",
                         file=name)  # fmt: skip
     return loaded

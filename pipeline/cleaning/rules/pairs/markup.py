@@ -9,7 +9,7 @@ import numpy as np
 import regex
 
 from tfm.pipeline.cleaning.rules.pairs.config import MarkupConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 MAX_TAG_LENGTH = 200
 MARKUP_PATTERN = regex.compile(
@@ -20,7 +20,7 @@ MARKUP_CHARACTERS = frozenset("@<{%&")
 """Characters of which each kind has one, but for web addresses, which have a full stop or a colon between letters."""
 
 
-def measure_markup(pairs: PairBatch, config: MarkupConfig) -> Floats:
+def measure_markup(pairs: TextPairBatch, config: MarkupConfig) -> Floats:
     """(n, 1) the likeness of the addresses and tags of both sides."""
     scores = np.ones(len(pairs))
     for row, both in enumerate(zip(*(side.texts for side in pairs.sides), strict=True)):

@@ -9,12 +9,12 @@ import numpy as np
 import regex
 
 from tfm.pipeline.cleaning.rules.pairs.config import NumbersConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 NO_DIGIT_PATTERN = regex.compile("[^1-9]+")
 
 
-def measure_numbers(pairs: PairBatch, config: NumbersConfig) -> Floats:
+def measure_digit_similarity(pairs: TextPairBatch, config: NumbersConfig) -> Floats:
     """(n, 1) the likeness of the digits of both sides."""
     source, target = ([NO_DIGIT_PATTERN.sub("", text) for text in side.texts] for side in pairs.sides)
     return as_column(np.array([_number_similarity(*both) for both in zip(source, target, strict=True)]))

@@ -8,12 +8,12 @@ import numpy as np
 
 from tfm.pipeline.cleaning.character_sets import character_table
 from tfm.pipeline.cleaning.rules.pairs.config import PunctuationConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 END_MARKS = "[.?!…]"
 
 
-def measure_punctuation(pairs: PairBatch, config: PunctuationConfig) -> Floats:
+def measure_punctuation(pairs: TextPairBatch, config: PunctuationConfig) -> Floats:
     """(n, 1) the likeness of the ends of sentences."""
     source, target = (side.count(character_table(END_MARKS)[side.characters]) for side in pairs.sides)
     penalty = np.abs(source - target) + np.maximum(source - 1, 0) + np.maximum(target - 1, 0)

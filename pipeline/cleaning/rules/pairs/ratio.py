@@ -6,10 +6,10 @@ OpusFilter's LengthRatioFilter is the same, but drops a pair whose ratio is just
 import numpy as np
 
 from tfm.pipeline.cleaning.rules.pairs.config import RatioConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column, lengths_of
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column, lengths_of
 
 
-def measure_ratio(pairs: PairBatch, config: RatioConfig) -> Floats:
+def measure_ratio(pairs: TextPairBatch, config: RatioConfig) -> Floats:
     """(n, 1) the length of the longer side over that of the shorter one."""
     lengths = [lengths_of(side, config.unit) for side in pairs.sides]
     shorter, longer = np.minimum.reduce(lengths), np.maximum.reduce(lengths)

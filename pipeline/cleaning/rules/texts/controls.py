@@ -10,7 +10,7 @@ import regex
 
 from tfm.pipeline.cleaning.character_sets import BIDI_SET, CONTROL_SET, character_table
 from tfm.pipeline.cleaning.rules.texts.config import ControlsConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 CONTROL_CHARACTERS_PATTERN = f"[{CONTROL_SET}{BIDI_SET}]"
 
@@ -23,7 +23,7 @@ def remove_controls(texts: Sequence[str], config: ControlsConfig) -> Sequence[st
     return [each if each.isprintable() else pattern.sub("", each) for each in texts]
 
 
-def count_controls(pairs: PairBatch, config: ControlsConfig) -> Floats:
+def count_controls(pairs: TextPairBatch, config: ControlsConfig) -> Floats:
     """(n, 1) control characters of both sides."""
     table = character_table(CONTROL_CHARACTERS_PATTERN)
     return as_column(sum((side.count(table[side.characters]) for side in pairs.sides), np.zeros(len(pairs), np.int64)))

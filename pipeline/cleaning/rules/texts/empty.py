@@ -3,10 +3,10 @@
 import numpy as np
 
 from tfm.pipeline.cleaning.rules.texts.config import EmptyConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 
-def count_filled_sides(pairs: PairBatch, config: EmptyConfig) -> Floats:
+def mark_pairs_with_words(pairs: TextPairBatch, config: EmptyConfig) -> Floats:
     """(n, 1) 1 where every side has a word, 0 where one has none."""
     filled = np.ones(len(pairs), np.bool_)
     for side in pairs.sides:

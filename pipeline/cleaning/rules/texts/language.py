@@ -12,7 +12,7 @@ import numpy as np
 from tfm.data.errors import format_names
 from tfm.pipeline.cleaning.packages import missing_package_error
 from tfm.pipeline.cleaning.rules.texts.config import LanguageConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 from tfm.pipeline.errors import RecipeError
 
 
@@ -22,7 +22,7 @@ def _load_identifier(langid: Any) -> Any:
     return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
 
 
-def make_language_measure(config: LanguageConfig) -> Callable[[PairBatch], Floats]:
+def make_language_measure(config: LanguageConfig) -> Callable[[TextPairBatch], Floats]:
     """Return the function that gives (n, 1) the probability of the right language, of the side where it is less.
 
     Raises:
@@ -47,7 +47,7 @@ def make_language_measure(config: LanguageConfig) -> Callable[[PairBatch], Float
         found, confidence = identifier.classify(text)
         return float(confidence) if found == code else 0.0
 
-    def measure(pairs: PairBatch) -> Floats:
+    def measure(pairs: TextPairBatch) -> Floats:
         scores = np.ones(len(pairs))
         for side, code in ((pairs.source, config.source), (pairs.target, config.target)):
             if code is not None and (side is pairs.target or pairs.has_source):

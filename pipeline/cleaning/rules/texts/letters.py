@@ -7,10 +7,10 @@ import numpy as np
 
 from tfm.pipeline.cleaning.character_sets import letters
 from tfm.pipeline.cleaning.rules.texts.config import LettersConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 
-def measure_letters(pairs: PairBatch, config: LettersConfig) -> Floats:
+def measure_letters(pairs: TextPairBatch, config: LettersConfig) -> Floats:
     """(n, 1) the share of letters of the side that has fewer."""
     shares = np.ones(len(pairs))
     for side in pairs.sides:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from tfm.pipeline.cleaning.packages import missing_package_error
 from tfm.pipeline.cleaning.rules.texts.config import RepairConfig
 
-FORMS = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
+UNICODE_FORM_BY_NAME = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
 
 
 def make_repair(config: RepairConfig) -> Callable[[Sequence[str]], Sequence[str]]:
@@ -22,7 +22,7 @@ def make_repair(config: RepairConfig) -> Callable[[Sequence[str]], Sequence[str]
         raise missing_package_error("repair", "ftfy") from None
     settings = ftfy.TextFixerConfig(
         uncurl_quotes=config.quotes,
-        normalization=FORMS[config.normal_form],  # type: ignore[arg-type]
+        normalization=UNICODE_FORM_BY_NAME[config.normal_form],  # type: ignore[arg-type]
         remove_terminal_escapes=False,
         remove_control_chars=False,  # the rule `controls` counts them
         fix_line_breaks=False,

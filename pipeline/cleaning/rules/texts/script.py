@@ -7,10 +7,10 @@ import numpy as np
 
 from tfm.pipeline.cleaning.character_sets import letters, letters_of_script
 from tfm.pipeline.cleaning.rules.texts.config import ScriptConfig
-from tfm.pipeline.cleaning.text_batch import Floats, PairBatch, as_column
+from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 
-def measure_script(pairs: PairBatch, config: ScriptConfig) -> Floats:
+def measure_script(pairs: TextPairBatch, config: ScriptConfig) -> Floats:
     """(n, 1) the share of the right script, of the side that has less."""
     shares = np.ones(len(pairs))
     for side, script in ((pairs.source, config.source), (pairs.target, config.target)):

@@ -17,17 +17,17 @@ from tfm.pipeline.model_io.huggingface.classes import (
     SUPPRESSED_BIAS,
     JsonObject,
     StateDict,
-    activation_of,
     are_equal,
+    import_activation,
     is_zero,
-    read_task,
+    read_tfm_task_keys,
     require_setting,
-    tfm_keys,
+    tfm_import_settings,
 )
 from tfm.pipeline.model_io.huggingface.encoders.families import EncoderFamily, HeadWeightNames
-from tfm.pipeline.model_io.huggingface.encoders.labels import has_tfm_labels, label_names_of
+from tfm.pipeline.model_io.huggingface.encoders.labels import has_tfm_labels, read_label_names
 from tfm.pipeline.model_io.huggingface.weights import WeightMapping, linear_weights, norm_weights
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.special import PAD_ID, SPECIAL_TOKENS
 
@@ -43,7 +43,7 @@ def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int)
         config: of the model.
         vocab_size: the number of pieces.
     """
-    stack, masked = config.encoder, ABILITIES[config.task].hides_pieces
+    stack, masked = config.encoder, TASK_SPECS[config.task].hides_pieces
     found: JsonObject = {
         "vocab_size": vocab_size + masked,
         "hidden_size": stack.dim,
@@ -57,7 +57,7 @@ def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int)
         "type_vocab_size": 1,
         "layer_norm_eps": config.norm_eps,
         "tie_word_embeddings": masked and config.tie in ("output", "all") and not config.scale_embedding,
-        **tfm_keys(config),
+        **tfm_import_settings(config),
         **SPECIAL_TOKEN_IDS,
     }
     return found | ({"tfm": {**found["tfm"], HIDDEN_ACTIVATION_PREFIX: vocab_size}} if masked else {})
@@ -112,7 +112,7 @@ def finish_export(
     state_dict[family.type_embeddings] = torch.zeros(1, dim)
     assert head.bias is not None  # classes without a head are read alone
     state_dict = {head.bias: torch.zeros(len(state_dict[head.classes])), **state_dict}
-    if ABILITIES[config.task].hides_pieces:
+    if TASK_SPECS[config.task].hides_pieces:
         for name in (family.word_embeddings, head.classes):
             state_dict[name] = torch.cat([state_dict[name], state_dict[name][PAD_ID : PAD_ID + 1]])
         state_dict[head.bias] = torch.cat([state_dict[head.bias], torch.tensor([SUPPRESSED_BIAS])])
@@ -189,13 +189,13 @@ def read_config(
         state_dict: the weights.
     """
     require_setting(settings, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
-    labels, activation = ABILITIES[task].labels, activation_of(settings["hidden_act"])
+    labels, activation = TASK_SPECS[task].labels, import_activation(settings["hidden_act"])
     if labels is not None:
-        _check_labels(settings, labels, len(state_dict[head.classes]))
+        _check_problem_type(settings, labels, len(state_dict[head.classes]))
     if head.inner_norm is not None and family.head_activation not in (None, activation):
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not that of its head, {family.head_activation}")
     return {
-        **read_task(settings, task),
+        **read_tfm_task_keys(settings, task),
         "architecture": "encoder_only",
         "encoder": {
             "layers": settings["num_hidden_layers"],
@@ -224,11 +224,11 @@ def read_config(
     }
 
 
-def _check_labels(settings: JsonObject, kind: LabelKind, rows: int) -> None:
+def _check_problem_type(settings: JsonObject, kind: LabelKind, rows: int) -> None:
     """Raise ValueError where a text has not one of several labels, or a word one of several tags."""
     if settings.get("problem_type") not in (None, "single_label_classification"):
         raise ValueError(f"problem_type = {settings['problem_type']!r} is not supported: a text has one label here")
-    names = label_names_of(settings, kind)
+    names = read_label_names(settings, kind)
     if len(names) + len(SPECIAL_TOKENS) != rows:
         raise ValueError(
             f"id2label has {format_count(len(names), 'name')} and its output "

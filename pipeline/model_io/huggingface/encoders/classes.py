@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.huggingface.encoders.families import (
     EncoderFamily,
     HeadWeightNames,
 )
-from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS, SupportedConfig
+from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS_STACK_KEYS, SupportedConfig
 from tfm.pipeline.tasks.abilities import select_tasks
 
 (MASKED_TASKS,) = select_tasks(lambda each: each.hides_pieces)
@@ -44,7 +44,7 @@ def _encoder_class(
         name=family.name + suffix,
         model_type=family.model_type,
         pipeline=pipeline,
-        supports=SupportedConfig(keys | held, STANDARD_HEADS, ("encoder",)),
+        supports=SupportedConfig(keys | held, STANDARD_HEADS_STACK_KEYS, ("encoder",)),
         settings=partial(bert.export_settings, family),
         weights=partial(bert.list_weights, family, head),
         finalize_export=partial(bert.finish_export, family, head),
@@ -56,7 +56,7 @@ def _encoder_class(
     )
 
 
-def classes_of(family: EncoderFamily) -> tuple[HuggingFaceClass, ...]:
+def list_family_classes(family: EncoderFamily) -> tuple[HuggingFaceClass, ...]:
     """The classes of a family that have a head."""
     in_head = tuple(ACTIVATIONS) if family.head_activation is None else (family.head_activation,)
     transform: Any = {"head_transform": (True,), "activation": in_head}
@@ -68,10 +68,10 @@ def classes_of(family: EncoderFamily) -> tuple[HuggingFaceClass, ...]:
     )
 
 
-ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each in classes_of(family))
+ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each in list_family_classes(family))
 """The classes that hold an encoder-only model of tfm. RoBERTa's classes hold none that BERT's do not."""
 IMPORT_ONLY_CLASSES = (
-    *classes_of(ROBERTA),
+    *list_family_classes(ROBERTA),
     *(
         _encoder_class(family, "Model", "feature-extraction", MASKED_TASKS, family.missing_head)
         for family in (BERT, ROBERTA, ROBERTA_PRE_NORM, MEGATRON)

@@ -8,12 +8,12 @@ from tfm.tokenizer.special import SPECIAL_TOKENS
 
 def has_tfm_labels(settings: JsonObject) -> bool:
     """Whether control tokens are among the names, as `tfm export` writes them."""
-    return _label_names(settings)[: len(SPECIAL_TOKENS)] == [*SPECIAL_TOKENS]
+    return _read_id2label(settings)[: len(SPECIAL_TOKENS)] == [*SPECIAL_TOKENS]
 
 
-def label_names_of(settings: JsonObject, kind: LabelKind) -> list[str]:
+def read_label_names(settings: JsonObject, kind: LabelKind) -> list[str]:
     """The names in their order, without control tokens. Raises ValueError where one cannot be a name here."""
-    names = _label_names(settings)[len(SPECIAL_TOKENS) if has_tfm_labels(settings) else 0 :]
+    names = _read_id2label(settings)[len(SPECIAL_TOKENS) if has_tfm_labels(settings) else 0 :]
     known: set[str] = set()
     for name in names:
         if split_names(name, kind) != [name]:
@@ -25,7 +25,7 @@ def label_names_of(settings: JsonObject, kind: LabelKind) -> list[str]:
     return names
 
 
-def _label_names(settings: JsonObject) -> list[str]:
+def _read_id2label(settings: JsonObject) -> list[str]:
     """Every name by its number; without any there are two, as transformers has them by default."""
     named = settings.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     return [str(named[str(number)]) for number in range(len(named))]

@@ -9,7 +9,7 @@ import json
 from tfm.data.errors import format_count
 from tfm.pipeline.model_io.huggingface.classes import JsonObject
 from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN_ACTIVATION_PREFIX
-from tfm.pipeline.model_io.huggingface.encoders.labels import label_names_of
+from tfm.pipeline.model_io.huggingface.encoders.labels import read_label_names
 from tfm.pipeline.model_io.huggingface.encoders.vocabularies import read_tokenizer_document
 from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
 from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
@@ -22,7 +22,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer
 
 
-def read_encoder_pieces(
+def read_encoder_tokenizers(
     folder: Snapshot, settings: JsonObject, size: int, kind: LabelKind | None
 ) -> tuple[ImportedTokenizers, bool]:
     """Read the tokenizers of a model.
@@ -56,7 +56,7 @@ def read_encoder_pieces(
     if hidden is None and rows[: len(SPECIAL_TOKENS)] == [*range(len(SPECIAL_TOKENS))] and PAD in roles:
         rows[PAD_ID], rows[roles[PAD]] = rows[roles[PAD]], rows[PAD_ID]  # called as ours, but hidden pieces are not
     source = Tokenizer.from_json(json.dumps(made.document))
-    target = source if kind is None else make_label_tokenizer(label_names_of(settings, kind), kind)
+    target = source if kind is None else make_label_tokenizer(read_label_names(settings, kind), kind)
     return ImportedTokenizers(source, target, rows, made.unmapped_ids), before is not None
 
 

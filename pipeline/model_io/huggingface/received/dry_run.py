@@ -14,9 +14,9 @@ from torch import Tensor
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, JsonObject, StateDict
-from tfm.pipeline.model_io.huggingface.received.settings_checks import check_ids
+from tfm.pipeline.model_io.huggingface.received.settings_checks import check_token_ids
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, GENERATION_CONFIG_FILE, Snapshot
-from tfm.pipeline.model_io.loaded_model import check_shapes_match, shapes_of
+from tfm.pipeline.model_io.loaded_model import check_shapes_match, model_weight_shapes
 from tfm.pipeline.model_io.weight_files import read_tensor_specs
 
 IGNORED_WEIGHTS = (
@@ -44,8 +44,8 @@ def check_weights(received: Snapshot, settings: JsonObject, model_class: Hugging
     found = _empty_weights(received)
     given = sum(each.numel() for each in found.values())
     size = _num_embedding_rows(found, settings, model_class)
-    check_ids(settings, size, received.folder / CONFIG_FILE)
-    check_ids(received.read_document(GENERATION_CONFIG_FILE), size, received.folder / GENERATION_CONFIG_FILE)
+    check_token_ids(settings, size, received.folder / CONFIG_FILE)
+    check_token_ids(received.read_document(GENERATION_CONFIG_FILE), size, received.folder / GENERATION_CONFIG_FILE)
     with torch.device("meta"):
         found = model_class.normalize_weights(settings, found)
         config = ModelConfig.model_validate(model_class.read(settings, found))
@@ -54,7 +54,7 @@ def check_weights(received: Snapshot, settings: JsonObject, model_class: Hugging
     shapes = {name: tuple(each.shape) for name, each in kept.items()}
     source = _rows_of_first_weight(shapes, "source_embedding.table.weight", "embedding.table.weight")
     target = _rows_of_first_weight(shapes, "output.weight", "embedding.table.weight")
-    check_shapes_match(shapes_of(config, source_vocab=source, target_vocab=target), shapes, received.folder)
+    check_shapes_match(model_weight_shapes(config, source_vocab=source, target_vocab=target), shapes, received.folder)
     for name, each in kept.items():
         if not each.is_floating_point():
             raise ValueError(f"its weights are not {', '.join(FLOAT_DTYPES)}: {name}")

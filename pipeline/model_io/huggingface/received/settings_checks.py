@@ -134,7 +134,7 @@ def check_config(settings: JsonObject, file: Path) -> None:
         check_values(settings.get(key) or {}, ROTARY_CHECKS, file, f"{key}.")
 
 
-def check_ids(settings: JsonObject, size: int, file: Path) -> None:
+def check_token_ids(settings: JsonObject, size: int, file: Path) -> None:
     """Check the ids of tokens; null is none.
 
     Args:

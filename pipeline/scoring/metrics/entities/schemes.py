@@ -11,10 +11,10 @@ from typing import TypeAlias
 Entity: TypeAlias = tuple[int, int, str]
 """First word, word behind the last, type."""
 Tag: TypeAlias = tuple[str, str]
-"""Prefix and type; OUTSIDE is no entity."""
+"""Prefix and type; OUTSIDE_TAG is no entity."""
 
-OUTSIDE: Tag = ("O", "")
-PREFIXES: Mapping[str, str] = {
+OUTSIDE_TAG: Tag = ("O", "")
+PREFIXES_BY_SCHEME: Mapping[str, str] = {
     "conlleval": "BIESLU",
     "IOB2": "BI",
     "IOE2": "IE",
@@ -29,16 +29,16 @@ _BILOU_TO_IOBES = str.maketrans("LU", "ES")
 def parse_tag(label: str, scheme: str) -> Tag | None:
     """The tag that a label spells; None where it spells none of this way."""
     if label == "O":
-        return OUTSIDE
+        return OUTSIDE_TAG
     found = _TAG_PATTERN.fullmatch(label)
-    if found is None or found[1] not in PREFIXES[scheme]:
+    if found is None or found[1] not in PREFIXES_BY_SCHEME[scheme]:
         return None
     return found[1].translate(_BILOU_TO_IOBES), found[2] or "_"
 
 
 def extract_entities(labels: Sequence[str], scheme: str) -> list[Entity]:
     """Return the entities in the labels of a text, in order; a label that is no tag of the scheme is outside."""
-    tags = [parse_tag(label, scheme) or OUTSIDE for label in labels]
+    tags = [parse_tag(label, scheme) or OUTSIDE_TAG for label in labels]
     found: list[Entity] = []
     place = 0
     while place < len(tags):
@@ -60,9 +60,9 @@ def _continues_entity(previous: Tag, tag: Tag) -> bool:
 
 
 _BEGINS_ENTITY: Mapping[str, Callable[[Tag], bool]] = {
-    "conlleval": lambda tag: tag != OUTSIDE,
+    "conlleval": lambda tag: tag != OUTSIDE_TAG,
     "IOB2": lambda tag: tag[0] == "B",
-    "IOE2": lambda tag: tag != OUTSIDE,
+    "IOE2": lambda tag: tag != OUTSIDE_TAG,
     "IOBES": lambda tag: tag[0] in "BS",
     "BILOU": lambda tag: tag[0] in "BS",
 }

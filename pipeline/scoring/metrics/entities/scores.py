@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, extract_entities, parse_tag
+from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES_BY_SCHEME, extract_entities, parse_tag
 from tfm.pipeline.scoring.metrics.labels import LabelScore, label_score
 from tfm.pipeline.scoring.metrics.score import Score
 
@@ -97,7 +97,7 @@ def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> s
     for line, text in enumerate(references, 1):
         for label in text.split():
             if parse_tag(label, config.entities) is None:
-                tags = ", ".join(f"{prefix}-TYPE" for prefix in PREFIXES[config.entities])
+                tags = ", ".join(f"{prefix}-TYPE" for prefix in PREFIXES_BY_SCHEME[config.entities])
                 return f'"{label}" of line {line} is no tag of an entity ({config.entities}: O, {tags})'
     if not any(extract_entities(text.split(), config.entities) for text in references):
         return "the references have no entity"

@@ -54,7 +54,7 @@ def run_command(
         ExternalMetricError: the command cannot be started, fails, takes longer than its limit, or prints anything else.
     """
     numbers = _NumberParser(len(hypotheses))
-    _run(metric, _input_chunks(sources, hypotheses, references), lambda data: on_done(numbers.feed(data)))
+    _run_subprocess(metric, _input_chunks(sources, hypotheses, references), lambda data: on_done(numbers.feed(data)))
     return numbers.all_numbers()
 
 
@@ -90,11 +90,11 @@ def run_command_on_pairs(
     def read(data: bytes) -> None:
         nonlocal count
         numbers.feed(data)
-        found = numbers.take()
+        found = numbers.pop_numbers()
         count += len(found)
         on_numbers(found)
 
-    _run(metric, chunks(), read)
+    _run_subprocess(metric, chunks(), read)
     found = numbers.all_numbers()
     if count + len(found) != given:
         raise ExternalMetricError(
@@ -103,7 +103,7 @@ def run_command_on_pairs(
     on_numbers(found)
 
 
-def _run(metric: ExternalMetric, chunks: Iterator[bytes], on_read: Callable[[bytes], None]) -> None:
+def _run_subprocess(metric: ExternalMetric, chunks: Iterator[bytes], on_read: Callable[[bytes], None]) -> None:
     """Run the command of a metric: chunks go into its stdin, and `on_read` is called with the output."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     try:
@@ -218,7 +218,7 @@ class _NumberParser:
             )
         return self._found
 
-    def take(self) -> Sequence[float]:
+    def pop_numbers(self) -> Sequence[float]:
         """Return the numbers so far, and forget them."""
         found, self._found = self._found, array("d")
         self._taken += len(found)

@@ -16,7 +16,7 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.external_metric import ExternalMetric
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.command import ExternalMetricError, run_command
-from tfm.pipeline.scoring.metrics.references import num_references
+from tfm.pipeline.scoring.metrics.references import num_references_signature
 from tfm.pipeline.scoring.metrics.score import LOWER_IS_BETTER_SIGNATURE, Score
 
 MAX_COMMAND_LENGTH = 200  # characters of a command in a signature
@@ -80,13 +80,14 @@ def external_signature(metric: ExternalMetric, references: Sequence[Sequence[str
     """
     text = " ".join(shlex.join(metric.command).split()).replace("|", "¦")
     text = text if len(text) <= MAX_COMMAND_LENGTH else text[: MAX_COMMAND_LENGTH - 1] + ELLIPSIS
-    files = {label: each.fingerprint for label, each in files_of(metric).items()}
+    files = {label: each.fingerprint for label, each in command_files(metric).items()}
     digest = sha256_of_json([list(metric.command), files])[:12]
     better = "" if metric.higher_is_better else f"|{LOWER_IS_BETTER_SIGNATURE}"
-    return f"external:{metric.name}|nrefs:{num_references(references)}|command:{text}|sha256:{digest}{better}|stat:mean"
+    nrefs = num_references_signature(references)
+    return f"external:{metric.name}|nrefs:{nrefs}|command:{text}|sha256:{digest}{better}|stat:mean"
 
 
-def files_of(metric: ExternalMetric) -> dict[str, Input]:
+def command_files(metric: ExternalMetric) -> dict[str, Input]:
     """The files that a command names, such as a script, as inputs of its scores; the program where it has a path.
 
     A word is a name, or has one after its first equals sign (`--model=FILE`). All files of a folder count, unless they
@@ -101,9 +102,9 @@ def files_of(metric: ExternalMetric) -> dict[str, Input]:
     }
 
 
-def inputs_of(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
+def external_metric_inputs(metrics: Sequence[ExternalMetric]) -> dict[str, Input]:
     """The files of all commands: where one changes, scores are made again."""
-    return {label: each for metric in metrics for label, each in files_of(metric).items()}
+    return {label: each for metric in metrics for label, each in command_files(metric).items()}
 
 
 def _mean_of_numbers(numbers: Sequence[float]) -> float:

@@ -23,7 +23,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs, target_log_probs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.export import unsupported_part
-from tfm.pipeline.model_io.loaded_model import load_model, load_weights, remove_ties, shapes_of
+from tfm.pipeline.model_io.loaded_model import drop_shared_tensors, load_model, load_weights, model_weight_shapes
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.losses import linear_cross_entropy, output_loss
@@ -221,7 +221,7 @@ def test_ties_share_each_clusters_tensor_and_outlive_a_file(tie: str, architectu
     again = network(architecture=architecture, tie=tie, embedding_dim=E)
     for parameter in again.parameters():
         nn.init.zeros_(parameter)
-    file = save(remove_ties(model.state_dict()))
+    file = save(drop_shared_tensors(model.state_dict()))
     load_weights(again, load(file), Path("model"))
     for each in (model, again):
         parts = [each.embedding] if architecture == "decoder_only" else [each.source_embedding, each.target_embedding]
@@ -239,8 +239,8 @@ def test_shapes_are_found_without_memory() -> None:
         {"encoder": STACK, "decoder": STACK, "adaptive": {"cutoffs": CUTOFFS, "factor": 2}}
     )
     model = build(config, source_vocab=V, target_vocab=V)
-    found = shapes_of(config, source_vocab=V, target_vocab=V)
-    assert found == {name: tuple(each.shape) for name, each in remove_ties(model.state_dict()).items()}
+    found = model_weight_shapes(config, source_vocab=V, target_vocab=V)
+    assert found == {name: tuple(each.shape) for name, each in drop_shared_tensors(model.state_dict()).items()}
     assert sum(torch.Size(each).numel() for each in found.values()) == num_parameters(model)
 
 

@@ -11,7 +11,7 @@ from tests.tiny_model import STACK, numpy_of, tiny_model
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.numpy_inference.transformer import select_cache_rows
 from tfm.model.numpy_inference.weights import SUPPORTED_KEYS, UnsupportedModelError, build_network, is_supported
-from tfm.pipeline.model_io.loaded_model import remove_ties
+from tfm.pipeline.model_io.loaded_model import drop_shared_tensors
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 SHARED_KEYS = StackConfig(layers=2, dim=16, heads=4, key_value_heads=2, key_dim=6, value_dim=3, feed_forward_dim=24)
@@ -134,7 +134,7 @@ def test_a_key_that_is_not_listed_must_be_as_it_is_by_default(name: str) -> None
 @pytest.mark.parametrize("wrong", ["missing", "more", "of another shape"])
 def test_other_weights_than_the_configuration_says_are_refused(wrong: str) -> None:
     loaded = tiny_model()
-    weights = {name: each.numpy() for name, each in remove_ties(loaded.model.state_dict()).items()}
+    weights = {name: each.numpy() for name, each in drop_shared_tensors(loaded.model.state_dict()).items()}
     name = "encoder.1.feed_forward.inner.bias"
     if wrong == "missing":
         del weights[name]
@@ -149,7 +149,7 @@ def test_other_weights_than_the_configuration_says_are_refused(wrong: str) -> No
 
 def test_one_table_is_of_one_vocabulary() -> None:
     loaded = tiny_model(tie="embeddings")
-    weights = {name: each.numpy() for name, each in remove_ties(loaded.model.state_dict()).items()}
+    weights = {name: each.numpy() for name, each in drop_shared_tensors(loaded.model.state_dict()).items()}
     size = loaded.source_tokenizer.vocab_size
     assert build_network(loaded.config, weights, source_vocab=size, target_vocab=size) is not None
     weights["output.weight"] = np.zeros((size + 1, 16), np.float32)

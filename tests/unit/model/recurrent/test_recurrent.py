@@ -32,7 +32,7 @@ from tfm.model.recurrent.steps import TimeMajorPacking
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.loaded_model import load_weights, remove_ties
+from tfm.pipeline.model_io.loaded_model import drop_shared_tensors, load_weights
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 
@@ -445,7 +445,7 @@ def test_a_state_that_no_step_reads_is_not_projected() -> None:
 
 def test_weights_with_a_projection_that_nothing_reads_are_refused_by_name(tmp_path: Path) -> None:
     model = network({"cell": "ssru"}, layers=(1, 2), dims=(8, 12), tie="none")
-    weights = remove_ties(model.state_dict())
+    weights = drop_shared_tensors(model.state_dict())
     weights["bridge.project.weight"] = weights["bridge.project.weight"].repeat(2, 1)
     with pytest.raises(DataError, match=r"do not match the model: bridge.project.weight is \(48, 8\), not \(24, 8\)"):
         load_weights(model, weights, tmp_path)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import float64
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, align_chunks, link_words
-from tfm.pipeline.alignment.head_agreement import compare_heads
+from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, align_chunks, link_by_argmax
+from tfm.pipeline.alignment.head_agreement import rank_head_agreements
 from tfm.pipeline.alignment.pharaoh import GoldLinks, format_links, parse_gold_links, read_gold_links
 from tfm.pipeline.alignment.symmetrization import (
     NEIGHBOURS,
@@ -22,7 +22,7 @@ from tfm.pipeline.alignment.symmetrization import (
 )
 from tfm.pipeline.alignment.word_pieces import NO_WORD, PieceWords, attention_between_words
 from tfm.pipeline.alignment.word_trace import trace_words
-from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -47,7 +47,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 def plain_weights(loaded: LoadedModel, pair: Pair, head: AlignmentHead) -> np.ndarray:
     """The attention between words of one pair, by the page's own reading and loops over pieces."""
-    trace = attend(loaded, pair.source, pair.target, DecodingConfig())
+    trace = trace_text(loaded, pair.source, pair.target, DecodingConfig())
     layer = trace.layers("cross")[head.layer - 1].weights.astype(np.float64)
     chosen = layer.mean(0) if head.head is None else layer[head.head - 1]
     words = [
@@ -76,7 +76,7 @@ def test_attention_between_words_is_the_sum_over_pieces(name: str) -> None:
         for head, weights in zip(heads, matrices, strict=True):
             expected = plain_weights(loaded, pair, head)
             assert np.abs(weights - expected).max() < 1e-6  # the page's are float32
-            links = link_words(weights)
+            links = link_by_argmax(weights)
             assert links == {(int(row.argmax()), word) for word, row in enumerate(weights)}
 
 
@@ -109,7 +109,7 @@ def test_attention_between_words_of_some_pieces() -> None:
     weights = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.0, 1.0, 0.0]])
     found = attention_between_words(weights, [0, 0, 1], [0, NO_WORD, 1])
     assert np.allclose(found, [[0.3, 0.45], [0.0, 0.0]])
-    assert link_words(found) == {(1, 0)}
+    assert link_by_argmax(found) == {(1, 0)}
 
 
 def test_error_rate_is_that_of_its_equation() -> None:
@@ -235,7 +235,7 @@ def test_links_grow_along_the_diagonal() -> None:
 def test_heads_that_agree_most_come_first() -> None:
     """Against plain sets of the links of each head of both models."""
     first, second = WordAligner(tiny_model(dtype=float64)), WordAligner(tiny_model(dtype=float64, positions="rotary"))
-    found = compare_heads(first, second, PAIRS, (first.heads(), second.heads()))
+    found = rank_head_agreements(first, second, PAIRS, (first.heads(), second.heads()))
     assert len(found) == 144
     rates = [each.agreement for each in found]
     assert rates == sorted(rates, reverse=True)

@@ -24,7 +24,7 @@ from tfm.model.attention.scores import SCORES
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.masks import Mask
 from tfm.pipeline.alignment.cross_attention import cross_attentions
-from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, link_words
+from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, link_by_argmax
 from tfm.pipeline.alignment.guided_loss import AlignmentGuide, log_attention
 from tfm.pipeline.alignment.piece_links import PieceLinks, link_pieces, read_piece_links
 from tfm.pipeline.alignment.word_pieces import attention_between_words
@@ -33,7 +33,7 @@ from tfm.pipeline.errors import DataError, RecipeError, Stopped
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy, RDrop
-from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -105,7 +105,7 @@ def test_a_batch_adds_up_to_its_rows() -> None:
     sources, targets, links = pieces_and_links(loaded)
     guide = make_guide(links)
 
-    def loss(rows: list[int]) -> Loss:
+    def loss(rows: list[int]) -> LossSums:
         batch = pair_batch_from_ids([sources[row] for row in rows], [targets[row] for row in rows])
         own = make_guide([links[row] for row in rows])
         return Translation(CrossEntropy(0.1), guide=own).loss(loaded.model, batch)
@@ -173,7 +173,7 @@ def test_links_of_pieces_are_links_of_words(
     for target, source in found:
         weights[target, source] = 1 / sum(each == target for each, _ in found)
     if weights.size:
-        read = link_words(attention_between_words(weights, target_words, source_words))
+        read = link_by_argmax(attention_between_words(weights, target_words, source_words))
         assert read <= links
         assert {target for _, target in read} == {target_words[target] for target, _ in found}
 

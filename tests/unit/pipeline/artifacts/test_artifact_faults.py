@@ -258,7 +258,7 @@ def test_a_hash_is_remembered_only_for_a_file_that_is_settled(tmp_path: Path, mo
     for expected in (1, 2):
         files.sha256_of(file)
         assert len(digests) == expected
-    monkeypatch.setattr(files, "MIN_AGE_NS", -1)
+    monkeypatch.setattr(files, "MIN_CACHEABLE_AGE_NS", -1)
     for _ in range(3):
         files.sha256_of(file)
         assert len(digests) == 3

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import make, plan_of
-from tfm.pipeline.artifacts.artifact import lock, open_artifact, publish
+from tfm.pipeline.artifacts.artifact import lock_folder, open_artifact, publish
 from tfm.pipeline.errors import CannotWrite
 
 ROOT = Path(__file__).parents[4]
@@ -99,7 +99,7 @@ def test_of_writers_at_once_one_wins_and_is_named(folder: Path) -> None:
         def write(number: int, start: Any = start, end: Any = end, won: Any = won, refusals: Any = refusals) -> None:
             start.wait(10)
             try:
-                with lock(folder):
+                with lock_folder(folder):
                     won.append(number)
                     end.wait(10)
             except CannotWrite as error:
@@ -119,8 +119,8 @@ def test_of_writers_at_once_one_wins_and_is_named(folder: Path) -> None:
 @pytest.mark.promise("writers")
 def test_a_lock_ends_with_its_holder_even_if_a_child_of_it_lives(folder: Path) -> None:
     program = (
-        "import os, sys, time\nfrom pathlib import Path\nfrom tfm.pipeline.artifacts.folder_lock import lock\n"
-        "with lock(Path(sys.argv[1])):\n"
+        "import os, sys, time\nfrom pathlib import Path\nfrom tfm.pipeline.artifacts.folder_lock import lock_folder\n"
+        "with lock_folder(Path(sys.argv[1])):\n"
         "    if not os.fork(): print(os.getpid(), flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -129,11 +129,11 @@ def test_a_lock_ends_with_its_holder_even_if_a_child_of_it_lives(folder: Path) -
     assert holder.stdout is not None
     child = int(holder.stdout.readline())
     try:
-        with pytest.raises(CannotWrite, match=f"process {holder.pid} is writing"), lock(folder):
+        with pytest.raises(CannotWrite, match=f"process {holder.pid} is writing"), lock_folder(folder):
             pytest.fail("two holders")
         holder.kill()
         holder.wait()
-        with lock(folder):
+        with lock_folder(folder):
             pass
     finally:
         os.kill(child, 9)

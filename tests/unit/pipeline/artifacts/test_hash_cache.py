@@ -19,7 +19,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where hashes are kept; every file counts as large and settled."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(hash_cache, "MIN_CACHED_BYTES", 1000)
-    monkeypatch.setattr(files, "MIN_AGE_NS", -1)
+    monkeypatch.setattr(files, "MIN_CACHEABLE_AGE_NS", -1)
     return tmp_path / "cache" / "tfm" / "hashes.json"
 
 
@@ -61,7 +61,7 @@ def test_a_small_file_is_hashed_each_time(cache: Path, file: Path, taken: list[o
 def test_a_file_that_may_still_change_is_not_remembered(
     cache: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MIN_AGE_NS", 10**12)
+    monkeypatch.setattr(files, "MIN_CACHEABLE_AGE_NS", 10**12)
     anew(file)
     assert not cache.exists()
 
@@ -78,7 +78,7 @@ def test_a_changed_file_of_the_same_size_and_time_is_seen(cache: Path, file: Pat
 
 
 def test_the_oldest_of_too_many_are_forgotten(cache: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hash_cache, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(hash_cache, "MAX_CACHED_HASHES", 3)
     for number in range(5):
         hash_cache.store_hash(str(number), f"{number:064x}")
     assert list(json.loads(cache.read_text("utf-8"))) == ["2", "3", "4"]

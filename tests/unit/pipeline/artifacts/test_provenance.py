@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tfm.pipeline.artifacts.provenance import git_commit, gpus, hardware, versions
+from tfm.pipeline.artifacts.provenance import describe_hardware, git_commit, nvidia_gpu_names, package_versions
 from tfm.pipeline.runtime.cpu import RELEVANT_FLAGS, describe_cpuinfo, describe_processor, describe_sysctl
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -16,14 +16,14 @@ def test_gpus_are_named_as_the_driver_lists_them(tmp_path: Path) -> None:
     for number, name in enumerate(("NVIDIA H200", "Tesla T4")):
         (tmp_path / f"0000:0{number}:00.0").mkdir()
         (tmp_path / f"0000:0{number}:00.0" / "information").write_text(f"Model: \t\t {name}\nIRQ:   \t\t 5\n")
-    assert gpus(tmp_path) == ["NVIDIA H200", "Tesla T4"]
-    assert gpus(tmp_path / "nothing") == []
+    assert nvidia_gpu_names(tmp_path) == ["NVIDIA H200", "Tesla T4"]
+    assert nvidia_gpu_names(tmp_path / "nothing") == []
 
 
 def test_versions_and_hardware_say_what_runs_here() -> None:
-    assert set(versions()) == {"python", "tfm", "torch", "tokenizers"}
-    assert versions()["torch"] is not None
-    assert hardware().keys() == {"cpus", "cpu", "instructions", "machine", "platform", "gpus"}
+    assert set(package_versions()) == {"python", "tfm", "torch", "tokenizers"}
+    assert package_versions()["torch"] is not None
+    assert describe_hardware().keys() == {"cpus", "cpu", "instructions", "machine", "platform", "gpus"}
 
 
 def test_the_commit_is_that_of_this_checkout() -> None:

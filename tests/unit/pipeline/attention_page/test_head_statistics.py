@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttentionAxes, Token
+from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttendedToken, AttentionAxes
 from tfm.pipeline.attention_page.head_statistics import (
     RELATIVE_POSITIONS,
     HeadMeasures,
     HeadReport,
-    HeadSums,
+    HeadStatisticSums,
     measure_heads,
     uniform_attention,
 )
-from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
@@ -36,7 +36,7 @@ TAGGED = [
 
 
 def axes(num_queries: int, num_keys: int, separators: tuple[int, ...] = ()) -> AttentionAxes:
-    tokens = tuple(Token(str(i), i in separators, i) for i in range(max(num_queries, num_keys)))
+    tokens = tuple(AttendedToken(str(i), i in separators, i) for i in range(max(num_queries, num_keys)))
     return AttentionAxes(tokens[:num_queries], tokens[:num_keys], ("",) * num_queries)
 
 
@@ -63,7 +63,7 @@ class Warned(NullReporter):
 
 
 def test_every_figure_is_what_it_says() -> None:
-    sums = HeadSums()
+    sums = HeadStatisticSums()
     sums.add(rows([0.5, 0.5, 0], [0.25, 0.25, 0.5], [0, 0.5, 0.5]), axes(3, 3, (2,)), ["A", "B", "A"])
     (found,) = sums.measures("encoder", 1)
     assert (found.kind, found.layer, found.head, found.queries) == ("encoder", 1, 1, 3)
@@ -77,7 +77,7 @@ def test_every_figure_is_what_it_says() -> None:
 
 
 def test_each_token_that_asks_counts_once_however_long_its_sentence() -> None:
-    sums = HeadSums()
+    sums = HeadStatisticSums()
     sums.add(rows([1.0]), axes(1, 1), None)
     sums.add(rows([0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]), axes(3, 4), None)
     (found,) = sums.measures("cross", 2)
@@ -93,7 +93,7 @@ def test_attention_spread_evenly_has_the_largest_entropy(
     if causal:
         logits[:, np.arange(num_keys) > np.arange(num_queries)[:, None]] = -np.inf
     weights = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-    heads, even = HeadSums(), HeadSums()
+    heads, even = HeadStatisticSums(), HeadStatisticSums()
     heads.add(weights, axes(num_queries, num_keys), None)
     even.add(uniform_attention(weights), axes(num_queries, num_keys), None)
     (most,) = even.measures("decoder", None)
@@ -116,7 +116,7 @@ def test_a_corpus_gives_the_sums_of_its_sentences(tmp_path: Path) -> None:
     ]
     queries, same = 0, 0.0
     for line in LINES:
-        (_, second) = attend(loaded, line, None, GREEDY).layers("cross")
+        (_, second) = trace_text(loaded, line, None, GREEDY).layers("cross")
         queries += second.weights.shape[1]
         same += np.trace(second.weights[0].astype(np.float64))
     found = report.measures[-2]

@@ -7,17 +7,17 @@ import pytest
 from torch import float64
 
 from tests.tiny_model import tiny_model
-from tfm.pipeline.attention_page.attended import AttentionAxes, Token
+from tfm.pipeline.attention_page.attended import AttendedToken, AttentionAxes
 from tfm.pipeline.attention_page.head_statistics import HeadReport, measure_heads
 from tfm.pipeline.attention_page.head_syntax import (
     COLUMNS,
     MIN_RELATION_COUNT,
-    SyntaxSums,
+    SyntaxAccuracyCounts,
     relation_rows,
     syntax_probe_targets,
     word_attention,
 )
-from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_words, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
@@ -52,7 +52,7 @@ def sentence(words: list[tuple[str, int, str]]) -> TaggedSentence:
 
 
 def axes(pieces: int) -> AttentionAxes:
-    tokens = (*(Token(str(place), False, place) for place in range(pieces)), Token("</s>", True))
+    tokens = (*(AttendedToken(str(place), False, place) for place in range(pieces)), AttendedToken("</s>", True))
     return AttentionAxes(tokens, tokens, ("",) * len(tokens))
 
 
@@ -106,12 +106,12 @@ def planted(of: TaggedSentence, towards: str) -> np.ndarray:
 
 
 def test_a_head_that_knows_the_syntax_is_found_and_the_best_offset_stands_beside_it() -> None:
-    sums = SyntaxSums()
+    sums = SyntaxAccuracyCounts()
     for each in map(sentence, SENTENCES[:2]):
-        sums.add_sentence(each)
+        sums.count_offset_hits(each)
         uniform = np.full((1, len(each.tags), len(each.tags)), 0.1)
-        sums.add_heads(each, "encoder", 1, np.concatenate([uniform, uniform]))
-        sums.add_heads(each, "encoder", 2, np.concatenate([uniform, planted(each, "governor")]))
+        sums.count_head_hits(each, "encoder", 1, np.concatenate([uniform, uniform]))
+        sums.count_head_hits(each, "encoder", 2, np.concatenate([uniform, planted(each, "governor")]))
     found = {(each.name, each.towards): each for each in sums.relations()}
     for (name, towards), each in found.items():
         if towards == "governor":
@@ -142,7 +142,7 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
     for each in map(sentence, SENTENCES):
         ((_, words),) = encode_with_words(tokenizer, [each])
         assert words is not None
-        read = attend(loaded, each.text, None, GREEDY)
+        read = trace_text(loaded, each.text, None, GREEDY)
         of = read.axes[kind]  # type: ignore[index]
         for attention in read.layers(kind):  # type: ignore[arg-type]
             for head, weights in enumerate(attention.weights, 1):

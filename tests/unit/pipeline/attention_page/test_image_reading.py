@@ -16,7 +16,7 @@ from tfm.data.images.preparation import ImageTransform
 from tfm.model.build import build
 from tfm.model.layout import Layout
 from tfm.pipeline.attention_page.attended import AttentionTrace
-from tfm.pipeline.attention_page.image_reading import attend_to_image
+from tfm.pipeline.attention_page.image_reading import trace_image_file
 from tfm.pipeline.attention_page.page import render_page
 from tfm.pipeline.attention_page.picture import choose_view, draw_picture
 from tfm.pipeline.config import DecodingConfig
@@ -53,7 +53,7 @@ def captioner(name: str, seen_by: str = "patches", **changes: object) -> LoadedM
 
 
 def test_every_word_attends_to_places_of_the_image(file: Path) -> None:
-    read = attend_to_image(captioner("transformer"), file, SAYS, GREEDY)
+    read = trace_image_file(captioner("transformer"), file, SAYS, GREEDY)
     assert (read.source, read.target) == (str(file), SAYS)
     assert read.image is not None
     assert (read.image.rows, read.image.columns, read.image.side) == (2, 3, 3)
@@ -67,7 +67,7 @@ def test_every_word_attends_to_places_of_the_image(file: Path) -> None:
 
 def test_the_weights_are_those_of_the_equation(file: Path) -> None:
     model = captioner("transformer")
-    read = attend_to_image(model, file, SAYS, GREEDY)
+    read = trace_image_file(model, file, SAYS, GREEDY)
     assert model.images is not None
     network, ids = model.model, [BOS_ID, *model.target_tokenizer.encode(SAYS)]
     layer = network.decoder[0]
@@ -89,7 +89,7 @@ def test_the_weights_are_those_of_the_equation(file: Path) -> None:
 
 @pytest.mark.parametrize("name", ["lstm, bahdanau", "gru, luong"])
 def test_a_recurrent_decoder_attends_to_cells_of_the_last_map(file: Path, name: str) -> None:
-    read = attend_to_image(captioner(name, "convolution"), file, None, GREEDY)
+    read = trace_image_file(captioner(name, "convolution"), file, None, GREEDY)
     assert read.image is not None
     assert (read.image.rows, read.image.columns, read.image.side) == (3, 5, 2)
     assert list(read.axes) == ["encoder", "cross"]
@@ -99,19 +99,19 @@ def test_a_recurrent_decoder_attends_to_cells_of_the_last_map(file: Path, name: 
 
 def test_a_classifier_shows_what_its_patches_attend_to(file: Path) -> None:
     model = loaded("patches", image_models.CLASSIFIER)
-    read = attend_to_image(model, file, None, GREEDY)
+    read = trace_image_file(model, file, None, GREEDY)
     assert list(read.axes) == ["encoder"]
     assert read.axes["encoder"].on_image == ("queries", "keys")
     with pytest.raises(RecipeError, match="says no words"):
-        attend_to_image(model, file, SAYS, GREEDY)
+        trace_image_file(model, file, SAYS, GREEDY)
 
 
 def test_what_is_no_image_or_has_no_attention_is_refused(file: Path) -> None:
     with pytest.raises(RecipeError, match="no attention"):
-        attend_to_image(captioner("lstm", "convolution", encoder={"layers": 0, "dim": 8}), file, None, GREEDY)
+        trace_image_file(captioner("lstm", "convolution", encoder={"layers": 0, "dim": 8}), file, None, GREEDY)
     file.write_bytes(b"no image")
     with pytest.raises(DataError, match="ब्लू"):
-        attend_to_image(captioner("transformer"), file, None, GREEDY)
+        trace_image_file(captioner("transformer"), file, None, GREEDY)
 
 
 def shown_at(read: AttentionTrace, png: bytes) -> Any:
@@ -122,7 +122,7 @@ def shown_at(read: AttentionTrace, png: bytes) -> Any:
 
 
 def test_the_picture_has_the_image_once_for_each_word(file: Path) -> None:
-    read = attend_to_image(captioner("transformer"), file, SAYS, GREEDY)
+    read = trace_image_file(captioner("transformer"), file, SAYS, GREEDY)
     png = draw_picture(read, choose_view(read))
     assert png == draw_picture(read, choose_view(read))
     reddish = shown_at(read, png)
@@ -133,10 +133,10 @@ def test_the_picture_has_the_image_once_for_each_word(file: Path) -> None:
 
 
 def test_the_page_has_the_image_and_needs_nothing_else(file: Path) -> None:
-    read = attend_to_image(captioner("transformer"), file, SAYS, GREEDY)
+    read = trace_image_file(captioner("transformer"), file, SAYS, GREEDY)
     page = render_page("Attention", read, choose_view(read), None)
     assert '<figure id="seen">' in page
     assert "src=" not in page
     assert "url(" not in page
-    text = attend_to_image(loaded("patches", image_models.CLASSIFIER), file, None, GREEDY)
+    text = trace_image_file(loaded("patches", image_models.CLASSIFIER), file, None, GREEDY)
     assert '"onImage":["queries","keys"]' in render_page("Attention", text, None, None)

@@ -19,16 +19,16 @@ from tests.tiny_model import TEXTS, tiny_model
 from tfm.model.config import SUPPORTED_TASKS, Architecture
 from tfm.pipeline.attention_page.attended import (
     ATTENTION_KIND_TITLES,
+    AttendedToken,
     AttentionAxes,
     AttentionTrace,
     LayerAttention,
-    Token,
     trace_as_json,
 )
 from tfm.pipeline.attention_page.head_statistics import HeadMeasures, HeadReport
 from tfm.pipeline.attention_page.page import render_page
-from tfm.pipeline.attention_page.picture import AttentionView, choose_view, draw_picture, title_of, weights_of
-from tfm.pipeline.attention_page.reading import FORWARD_SPECS, attend, make_token
+from tfm.pipeline.attention_page.picture import AttentionView, choose_view, draw_picture, view_title, view_weights
+from tfm.pipeline.attention_page.reading import FORWARD_SPECS, make_token, trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError, escape_unprintable
 from tfm.pipeline.inference.translation import translate_lines
@@ -68,7 +68,7 @@ def handmade(
 ) -> AttentionTrace:
     """Cross-attention of one layer over equally many tokens on both sides."""
     found = np.eye(3, dtype=np.float32)[None] if weights is None else weights
-    tokens = tuple(Token(escape_unprintable(f"{text}{i}"), False, i) for i in range(found.shape[2]))
+    tokens = tuple(AttendedToken(escape_unprintable(f"{text}{i}"), False, i) for i in range(found.shape[2]))
     axes = AttentionAxes(tokens[: found.shape[1]], tokens, ("",) * found.shape[1])
     return AttentionTrace(source, target, {"cross": axes}, (LayerAttention("cross_attention", "cross", 1, found),))
 
@@ -105,13 +105,13 @@ def data_of(page: Page) -> Any:
 def test_an_architecture_that_is_not_read_has_no_attention(architecture: Architecture) -> None:
     loaded = tiny_model(architecture=architecture, task=SUPPORTED_TASKS[architecture][0], positions="none")
     with pytest.raises(RecipeError, match="has no attention"):
-        attend(loaded, SENTENCE, None, GREEDY)
+        trace_text(loaded, SENTENCE, None, GREEDY)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "shaw"])
 def test_a_translation_has_three_kinds_of_attention(positions: str) -> None:
     loaded = tiny_model(positions=positions, dtype=float64)
-    read = attend(loaded, SENTENCE, None, GREEDY)
+    read = trace_text(loaded, SENTENCE, None, GREEDY)
     ((translation,),) = translate_lines(loaded, [SENTENCE], GREEDY, reporter=NullReporter())
     assert read.target == translation.text
     assert [(each.kind, each.layer) for each in read.attentions] == [
@@ -131,7 +131,7 @@ def test_a_translation_has_three_kinds_of_attention(positions: str) -> None:
 
 
 def test_it_can_be_made_to_say_something() -> None:
-    read = attend(tiny_model(), SENTENCE, "the cat", GREEDY)
+    read = trace_text(tiny_model(), SENTENCE, "the cat", GREEDY)
     assert read.target == "the cat"
     assert "".join(each.text for each in read.axes["cross"].queries) == "␣the␣cat</s>"
 
@@ -139,14 +139,14 @@ def test_it_can_be_made_to_say_something() -> None:
 @pytest.mark.parametrize("kind", ["bahdanau", "luong"])
 def test_a_recurrent_model_aligns(kind: str) -> None:
     loaded = tiny_model(architecture="recurrent", positions="none", recurrent={"attention": kind})
-    read = attend(loaded, SENTENCE, "the cat sleeps", GREEDY)
+    read = trace_text(loaded, SENTENCE, "the cat sleeps", GREEDY)
     (found,) = read.attentions
     assert (found.kind, list(read.axes)) == ("cross", ["cross"])
     assert found.weights.shape[1:] == (len(read.axes["cross"].queries), len(read.axes["cross"].keys))
 
 
 def test_a_decoder_only_model_reads_source_and_target_in_one() -> None:
-    read = attend(tiny_model(architecture="decoder_only"), "a dog", "the cat", GREEDY)
+    read = trace_text(tiny_model(architecture="decoder_only"), "a dog", "the cat", GREEDY)
     shown = "".join(each.text for each in read.axes["decoder"].queries)
     assert shown == "␣a␣dog</s><s>␣the␣cat"
     assert [each.kind for each in read.attentions] == ["decoder", "decoder"]
@@ -163,32 +163,32 @@ def test_a_decoder_only_model_reads_source_and_target_in_one() -> None:
 )
 def test_other_models_read_one_text(name: str, shown: str) -> None:
     loaded = tiny_model(**ONE_TEXT[name])
-    read = attend(loaded, "a dog", None, GREEDY)
+    read = trace_text(loaded, "a dog", None, GREEDY)
     ((kind, axes),) = read.axes.items()
     assert "".join(each.text for each in axes.queries) == shown
     assert read.target is None
     assert all(each.kind == kind and each.weights.shape[1] == len(axes.queries) for each in read.attentions)
     with pytest.raises(RecipeError, match=r"--target: this model .* reads one text"):
-        attend(loaded, "a dog", "the cat", GREEDY)
+        trace_text(loaded, "a dog", "the cat", GREEDY)
 
 
 def test_a_language_model_reads_by_the_tokenizer_of_the_target() -> None:
     loaded = tiny_model(**ONE_TEXT["language model"])
     other = train(["x y z"], TokenizerConfig(kind="char", vocab_size=9, min_frequency=1))
-    read = attend(replace(loaded, source_tokenizer=other), "a dog", None, GREEDY)
-    assert read == replace(attend(loaded, "a dog", None, GREEDY), attentions=read.attentions)
+    read = trace_text(replace(loaded, source_tokenizer=other), "a dog", None, GREEDY)
+    assert read == replace(trace_text(loaded, "a dog", None, GREEDY), attentions=read.attentions)
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
     loaded = tiny_model(max_length=6)
     with pytest.raises(DataError, match="'  ' has no pieces"):
-        attend(loaded, "  ", None, GREEDY)
+        trace_text(loaded, "  ", None, GREEDY)
     with pytest.raises(DataError, match="has 9 pieces and the model reads at most 5: 'a a a"):
-        attend(loaded, "a " * 9, None, GREEDY)
+        trace_text(loaded, "a " * 9, None, GREEDY)
     with pytest.raises(DataError, match="reads at most 5: 'dog dog"):
-        attend(loaded, "a", "dog " * 9, GREEDY)
+        trace_text(loaded, "a", "dog " * 9, GREEDY)
     with pytest.raises(RecipeError, match=r"tiny: this model has no attention \(architecture recurrent\)"):
-        attend(tiny_model(architecture="recurrent", positions="none"), "a dog", None, GREEDY)
+        trace_text(tiny_model(architecture="recurrent", positions="none"), "a dog", None, GREEDY)
 
 
 def test_tokens_show_their_spaces_and_what_separates() -> None:
@@ -208,7 +208,7 @@ def test_no_token_is_invisible(kind: str) -> None:
 
 
 def test_json_holds_all_weights() -> None:
-    read = attend(tiny_model(), SENTENCE, None, GREEDY)
+    read = trace_text(tiny_model(), SENTENCE, None, GREEDY)
     found = json.loads(json.dumps(trace_as_json(read), allow_nan=False))
     assert [each["name"] for each in found["attentions"]][:3] == [
         "encoder.0.attention",
@@ -221,12 +221,12 @@ def test_json_holds_all_weights() -> None:
 
 
 def test_a_view_is_of_files_hint() -> None:
-    read = attend(tiny_model(), SENTENCE, None, GREEDY)
+    read = trace_text(tiny_model(), SENTENCE, None, GREEDY)
     assert choose_view(read) == AttentionView("cross", None, None)
     assert choose_view(read, "decoder", 2, 1) == AttentionView("decoder", 2, 1)
     one = handmade()
     assert choose_view(one) == AttentionView("cross", 1, 1)
-    assert title_of(one, choose_view(one)) == "cross-attention"
+    assert view_title(one, choose_view(one)) == "cross-attention"
     for asked, problem in (
         (("word", None, None), "--kind word: this model has encoder, decoder, cross"),
         ((None, 3, None), "--layer 3: the cross-attention has layers 1 to 2"),
@@ -239,16 +239,16 @@ def test_a_view_is_of_files_hint() -> None:
 
 
 def test_a_view_without_a_head_is_the_mean() -> None:
-    read = attend(tiny_model(), SENTENCE, None, GREEDY)
+    read = trace_text(tiny_model(), SENTENCE, None, GREEDY)
     first, second = (each.weights for each in read.layers("cross"))
-    np.testing.assert_array_equal(weights_of(read, AttentionView("cross", 2, 1)), second[0])
-    np.testing.assert_allclose(weights_of(read, AttentionView("cross", 1, None)), first.mean(0), rtol=1e-6)
+    np.testing.assert_array_equal(view_weights(read, AttentionView("cross", 2, 1)), second[0])
+    np.testing.assert_allclose(view_weights(read, AttentionView("cross", 1, None)), first.mean(0), rtol=1e-6)
     np.testing.assert_allclose(
-        weights_of(read, AttentionView("cross", None, None)), (first.mean(0) + second.mean(0)) / 2, 1e-6
+        view_weights(read, AttentionView("cross", None, None)), (first.mean(0) + second.mean(0)) / 2, 1e-6
     )
-    assert title_of(read, AttentionView("cross", None, None)) == "cross-attention, mean of 4 heads of 2 layers"
-    assert title_of(read, AttentionView("cross", 2, None)) == "cross-attention, layer 2, mean of 2 heads"
-    assert title_of(read, AttentionView("cross", 2, 1)) == "cross-attention, layer 2, head 1"
+    assert view_title(read, AttentionView("cross", None, None)) == "cross-attention, mean of 4 heads of 2 layers"
+    assert view_title(read, AttentionView("cross", 2, None)) == "cross-attention, layer 2, mean of 2 heads"
+    assert view_title(read, AttentionView("cross", 2, 1)) == "cross-attention, layer 2, head 1"
 
 
 def test_the_picture_is_white_where_attention_is() -> None:
@@ -273,7 +273,7 @@ def test_the_picture_takes_any_text_and_is_the_same_again() -> None:
 
 
 def test_the_page_says_all_that_was_read() -> None:
-    read = attend(tiny_model(), SENTENCE, None, GREEDY)
+    read = trace_text(tiny_model(), SENTENCE, None, GREEDY)
     text = render_page("Attention", read, choose_view(read, "decoder", 2, 1), None)
     page = Page(text)
     data = data_of(page)

@@ -10,7 +10,7 @@ from tests.tiny_model import tiny_model
 from tfm.model.build import build
 from tfm.model.config import ModelConfig
 from tfm.pipeline.attention_page.head_statistics import measure_heads
-from tfm.pipeline.attention_page.reading import attend
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -32,7 +32,7 @@ def loaded(**about: object) -> LoadedModel:
 
 
 def test_a_translation_attends_to_rows_of_characters() -> None:
-    read = attend(loaded(tie="output"), TEXT, "a dog", DecodingConfig(beam=1))
+    read = trace_text(loaded(tie="output"), TEXT, "a dog", DecodingConfig(beam=1))
     assert [each.text for each in read.axes["cross"].keys] == ROWS
     assert [each.text for each in read.axes["encoder"].queries] == ROWS
     assert [len(read.layers(kind)) for kind in ("encoder", "decoder", "cross")] == [2, 2, 2]
@@ -44,7 +44,7 @@ def test_a_translation_attends_to_rows_of_characters() -> None:
 
 @pytest.mark.parametrize("task", ["classification", "tagging"])
 def test_so_do_those_that_label(task: str) -> None:
-    read = attend(loaded(architecture="encoder_only", task=task), TEXT, None, DecodingConfig())
+    read = trace_text(loaded(architecture="encoder_only", task=task), TEXT, None, DecodingConfig())
     assert [each.text for each in read.axes["encoder"].keys] == ROWS
     assert [each.weights.shape for each in read.attentions] == [(2, 4, 4)] * 2
 

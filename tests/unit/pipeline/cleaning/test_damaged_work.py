@@ -17,7 +17,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.cleaning import cleaner, corpora, measurement
 from tfm.pipeline.cleaning.config import CleanConfig
-from tfm.pipeline.cleaning.work_folder import WorkFolder
+from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 from tfm.pipeline.errors import DataError, TfmError
 from tfm.pipeline.stages.clean import clean
 
@@ -161,18 +161,18 @@ def test_scores_that_are_none_with_a_sum_that_fits_end_in_results_or_an_error(
 
 
 def test_it_goes_on_from_what_is_whole(tmp_path: Path) -> None:
-    def opened() -> WorkFolder:
-        return WorkFolder(tmp_path / "work", "plan", {"x": 1, "keys": 2})
+    def opened() -> MeasurementFolder:
+        return MeasurementFolder(tmp_path / "work", "plan", {"x": 1, "keys": 2})
 
     work = opened()
     work.append({"x": np.arange(3.0), "keys": np.arange(6, dtype=np.uint64)}, {1: ("a", "é")})
-    work.save()
+    work.save_progress()
     work.append({"x": np.arange(2.0), "keys": np.arange(4, dtype=np.uint64)}, {0: ("lost", "b")})
     work.close()  # and never saved
     work = opened()
     assert work.rows == 3
     work.append({"x": np.arange(1.0), "keys": np.arange(2, dtype=np.uint64)}, {0: ("c", "d")})
-    work.save()
+    work.save_progress()
     work.close()
     work = opened()
     assert work.scores("x").tolist() == [0, 1, 2, 0]

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.pipeline.cleaning.decisions import count_equal, first_of_each
+from tfm.pipeline.cleaning.decisions import count_equal, is_first_occurrence
 from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
 from tfm.pipeline.cleaning.rules.corpora.config import BoilerplateConfig, DuplicatesConfig, OverlapConfig
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
-from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, count_shared_sides
+from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, mark_shared_pairs
 from tfm.pipeline.cleaning.rules.pairs.config import (
     CopiesConfig,
     MarkupConfig,
@@ -25,18 +25,18 @@ from tfm.pipeline.cleaning.rules.pairs.config import (
     PunctuationConfig,
     RatioConfig,
 )
-from tfm.pipeline.cleaning.rules.pairs.copies import measure_copies
+from tfm.pipeline.cleaning.rules.pairs.copies import measure_side_similarity
 from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup
-from tfm.pipeline.cleaning.rules.pairs.numbers import measure_numbers
+from tfm.pipeline.cleaning.rules.pairs.numbers import measure_digit_similarity
 from tfm.pipeline.cleaning.rules.pairs.punctuation import measure_punctuation
 from tfm.pipeline.cleaning.rules.pairs.ratio import measure_ratio
 from tfm.pipeline.cleaning.rules.texts.config import EmptyConfig, LengthConfig, LettersConfig, ScriptConfig
 from tfm.pipeline.cleaning.rules.texts.controls import count_controls, remove_controls
-from tfm.pipeline.cleaning.rules.texts.empty import count_filled_sides
+from tfm.pipeline.cleaning.rules.texts.empty import mark_pairs_with_words
 from tfm.pipeline.cleaning.rules.texts.length import measure_lengths
 from tfm.pipeline.cleaning.rules.texts.letters import measure_letters
 from tfm.pipeline.cleaning.rules.texts.script import measure_script
-from tfm.pipeline.cleaning.text_batch import PairBatch
+from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 Pair = tuple[str, str]
 ALPHABET = "ab Zß1 205.?!…й漢 \t\u2028\u200b,-é"
@@ -44,8 +44,8 @@ TEXT = st.text(st.sampled_from(ALPHABET), max_size=12) | st.text(st.characters(e
 PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8)
 
 
-def batch(pairs: list[Pair]) -> PairBatch:
-    return PairBatch([source for source, _ in pairs], [target for _, target in pairs])
+def batch(pairs: list[Pair]) -> TextPairBatch:
+    return TextPairBatch([source for source, _ in pairs], [target for _, target in pairs])
 
 
 def is_letter(character: str) -> bool:
@@ -82,8 +82,11 @@ def digits(text: str) -> list[int]:
     return [int(each) for each in text if each in "123456789"]
 
 
-PLAIN: dict[str, tuple[Callable[[PairBatch], np.ndarray], Callable[[str, str], object]]] = {
-    "empty": (lambda pairs: count_filled_sides(pairs, EmptyConfig()), lambda s, t: bool(s.split()) and bool(t.split())),
+PLAIN: dict[str, tuple[Callable[[TextPairBatch], np.ndarray], Callable[[str, str], object]]] = {
+    "empty": (
+        lambda pairs: mark_pairs_with_words(pairs, EmptyConfig()),
+        lambda s, t: bool(s.split()) and bool(t.split()),
+    ),
     "words": (
         lambda pairs: measure_lengths(pairs, LengthConfig()),
         lambda s, t: sorted((len(s.split()), len(t.split()))),
@@ -96,10 +99,13 @@ PLAIN: dict[str, tuple[Callable[[PairBatch], np.ndarray], Callable[[str, str], o
         lambda pairs: measure_ratio(pairs, RatioConfig()),
         lambda s, t: ratio(len(s.split()), len(t.split())),
     ),
-    "copies": (lambda pairs: measure_copies(pairs, CopiesConfig()), lambda s, t: likeness(s.lower(), t.lower())),
-    "exact copies": (lambda pairs: measure_copies(pairs, CopiesConfig(fold_case=False)), likeness),
+    "copies": (
+        lambda pairs: measure_side_similarity(pairs, CopiesConfig()),
+        lambda s, t: likeness(s.lower(), t.lower()),
+    ),
+    "exact copies": (lambda pairs: measure_side_similarity(pairs, CopiesConfig(fold_case=False)), likeness),
     "numbers": (
-        lambda pairs: measure_numbers(pairs, NumbersConfig()),
+        lambda pairs: measure_digit_similarity(pairs, NumbersConfig()),
         lambda s, t: SequenceMatcher(None, digits(s), digits(t)).ratio(),
     ),
     "punctuation": (lambda pairs: measure_punctuation(pairs, PunctuationConfig()), punctuation),
@@ -146,7 +152,7 @@ def test_duplicates_are_pairs_that_came_before(pairs: list[Pair]) -> None:
     ):
         keys = [key(pair) for pair in pairs]
         expected = [key not in keys[:row] for row, key in enumerate(keys)]
-        assert first_of_each(duplicate_keys(batch(pairs), config).T, len(pairs)).tolist() == expected
+        assert is_first_occurrence(duplicate_keys(batch(pairs), config).T, len(pairs)).tolist() == expected
 
 
 def test_marks_and_digits_make_no_difference_where_they_are_to_be_ignored() -> None:
@@ -194,11 +200,11 @@ def _controls(action: str) -> object:
 def test_pairs_that_tests_have_are_known_by_either_side_or_both() -> None:
     held_out = HeldOutKeys.from_pairs([("A  dog", "Ein Hund"), ("", "leer")])
     pairs = [("a dog", "x"), ("y", "EIN HUND"), ("A dog", "Ein hund"), ("", "voll"), ("b", "c")]
-    either = count_shared_sides(batch(pairs), OverlapConfig(), held_out)[:, 0]
+    either = mark_shared_pairs(batch(pairs), OverlapConfig(), held_out)[:, 0]
     assert either.tolist() == [1, 1, 1, 0, 0]
-    both = count_shared_sides(batch(pairs), OverlapConfig(sides="both"), held_out)[:, 0]
+    both = mark_shared_pairs(batch(pairs), OverlapConfig(sides="both"), held_out)[:, 0]
     assert both.tolist() == [0, 0, 1, 0, 0]
-    assert not count_shared_sides(batch(pairs), OverlapConfig(), HeldOutKeys.from_pairs([])).any()
+    assert not mark_shared_pairs(batch(pairs), OverlapConfig(), HeldOutKeys.from_pairs([])).any()
 
 
 @given(st.lists(st.lists(st.integers(0, 4), min_size=6, max_size=6), min_size=1, max_size=3))
@@ -208,7 +214,9 @@ def test_keys_are_counted_as_a_counter_does(rows: list[list[int]]) -> None:
     assert count_equal(keys, 6).tolist() == [
         max(count[each[row]] for count, each in zip(counts, rows, strict=True)) for row in range(6)
     ]
-    assert first_of_each(keys, 6).tolist() == [not any(each[row] in each[:row] for each in rows) for row in range(6)]
+    assert is_first_occurrence(keys, 6).tolist() == [
+        not any(each[row] in each[:row] for each in rows) for row in range(6)
+    ]
 
 
 def test_near_duplicates_are_found_as_often_as_the_curve_says() -> None:

@@ -132,7 +132,10 @@ def test_a_refusal_is_one_line(
 
     monkeypatch.setitem(sys.modules, "ray", ray_that(init))
     monkeypatch.setattr(session, "_check_cluster_answers", lambda address: None)
-    with pytest.raises(RecipeError, match=f"^--cluster 10.0.0.1:6379: {expected}"), session.connect("10.0.0.1:6379"):
+    with (
+        pytest.raises(RecipeError, match=f"^--cluster 10.0.0.1:6379: {expected}"),
+        session.connect_to_cluster("10.0.0.1:6379"),
+    ):
         pass
     assert capfd.readouterr() == ("", "")
 
@@ -144,7 +147,7 @@ def test_what_ray_prints_does_not_go_to_stdout(
         print("a worker died")
 
     monkeypatch.setitem(sys.modules, "ray", ray_that(init))
-    with session.connect("auto"):
+    with session.connect_to_cluster("auto"):
         print("another worker died")
     print("result")
     assert capsys.readouterr() == ("result\n", "a worker died\nanother worker died\n")

@@ -16,7 +16,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan
 from tfm.pipeline.cluster import encoding, translation
 from tfm.pipeline.cluster.chunk_store import open_chunk_store
 from tfm.pipeline.cluster.local_session import LocalSession
-from tfm.pipeline.cluster.session import Chunk
+from tfm.pipeline.cluster.session import ComputeChunk
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, TfmError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -41,7 +41,7 @@ def results_of(plan: Plan) -> tuple[list[bytes], list[int]]:
 
     with open_chunk_store(plan) as store:
         session = LocalSession(0, store)
-        given = ((number, Chunk(str(number), (number,))) for number in range(10))
+        given = ((number, ComputeChunk(str(number), (number,))) for number in range(10))
         return [result for _, result in session.map_in_order(compute, given)], computed
 
 
@@ -176,7 +176,7 @@ def kept(**changes: object) -> bytes:
 
 @pytest.mark.promise("hostile")
 def test_chunks_of_translations_made_to_harm(tmp_path: Path) -> None:
-    assert translation.read_result(kept(), 1)[2] == 9
+    assert translation.parse_chunk_result(kept(), 1)[2] == 9
     marker = tmp_path / "it ran"
     records: list[object] = [None, 3, "x", [], {}, {**GOOD, "more": 1}, {"text": "a"}]
     records += [{**GOOD, "text": text} for text in (None, 3, ["a"], "a\nb", "a\rb", "\ud800")]
@@ -190,5 +190,5 @@ def test_chunks_of_translations_made_to_harm(tmp_path: Path) -> None:
     cases += [kept(limit=0).replace(b'"limit": 0', b'"limit": 1e999')]
     for content in cases:
         with pytest.raises(ValueError):
-            translation.read_result(content, 1)
+            translation.parse_chunk_result(content, 1)
     assert not marker.exists()

@@ -9,7 +9,7 @@ import pytest
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.cluster.chunk_store import chunk_folder, open_chunk_store
 from tfm.pipeline.cluster.local_session import WORKER_KILLED_MESSAGE, LocalSession
-from tfm.pipeline.cluster.session import CHUNKS_PER_CPU, Chunk
+from tfm.pipeline.cluster.session import MAX_PENDING_CHUNKS_PER_CPU, ComputeChunk
 from tfm.pipeline.errors import DataError
 
 
@@ -18,13 +18,13 @@ def square(number: int) -> bytes:
     return f"{number * number} {os.getpid()}".encode()
 
 
-def chunks(count: int) -> list[tuple[int, Chunk]]:
-    return [(number, Chunk(f"key {number}", (number,))) for number in range(count)]
+def chunks(count: int) -> list[tuple[int, ComputeChunk]]:
+    return [(number, ComputeChunk(f"key {number}", (number,))) for number in range(count)]
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_results_come_in_order(workers: int) -> None:
-    count = 3 * CHUNKS_PER_CPU * max(workers, 1) + 1
+    count = 3 * MAX_PENDING_CHUNKS_PER_CPU * max(workers, 1) + 1
     found = list(LocalSession(workers, None).map_in_order(square, chunks(count)))
     assert [(number, int(result.split()[0])) for number, result in found] == [(n, n * n) for n in range(count)]
     processes = {int(result.split()[1]) for _, result in found}

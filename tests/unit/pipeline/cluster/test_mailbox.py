@@ -76,7 +76,7 @@ def test_a_reporter_hears_what_a_process_told() -> None:
     with forward_events(Handle(mailbox), "0") as reporter:
         tell(reporter)
     replay = EventReplay(talk, labelled=False)
-    replay.play(mailbox.take())
+    replay.replay_events(mailbox.take())
     assert talk.lines == ["first"]
     assert talk.warnings == ["odd"]
     assert talk.bars == [["open", "training", 9, "steps", 2], (3, "loss 2"), (1, "loss 1"), "closed"]
@@ -89,7 +89,7 @@ def test_lines_of_several_processes_begin_with_their_names_and_bars_are_not_show
     for name in ("one", "two"):
         with forward_events(Handle(mailbox), name) as reporter:
             tell(reporter)
-    EventReplay(talk, labelled=True).play(mailbox.take())
+    EventReplay(talk, labelled=True).replay_events(mailbox.take())
     assert talk.lines == ["one: first", "two: first"]
     assert talk.warnings == ["one: odd", "two: odd"]
     assert talk.bars == []
@@ -100,10 +100,10 @@ def test_a_bar_of_a_process_that_was_lost_is_closed_by_the_next() -> None:
     replay = EventReplay(talk, labelled=False)
     lost = EventReporter()
     with lost.bar("training", 9, "steps"):
-        replay.play([("0", each) for each in lost.drain()])
+        replay.replay_events([("0", each) for each in lost.pop_events()])
         again = EventReporter()
         with again.bar("training", 9, "steps", done=4):
-            replay.play([("0", each) for each in again.drain()])
+            replay.replay_events([("0", each) for each in again.pop_events()])
     replay.close()
     assert talk.bars == [["open", "training", 9, "steps", 0], "closed", ["open", "training", 9, "steps", 4], "closed"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tfm.pipeline.artifacts.artifact import Plan
-from tfm.pipeline.cluster.chunk_store import DIGEST_BYTES, chunk_folder, key_of_texts, open_chunk_store
-from tfm.pipeline.cluster.session import CHUNKS_PER_CPU, Chunk, ClusterSession, connect
+from tfm.pipeline.cluster.chunk_store import DIGEST_BYTES, chunk_folder, hash_text_columns, open_chunk_store
+from tfm.pipeline.cluster.session import MAX_PENDING_CHUNKS_PER_CPU, ClusterSession, ComputeChunk, connect_to_cluster
 from tfm.pipeline.errors import CannotWrite, RecipeError
 
 
@@ -58,9 +58,9 @@ def square(number: int) -> bytes:
     return str(number * number).encode()
 
 
-def chunks(count: int) -> list[tuple[int, Chunk]]:
+def chunks(count: int) -> list[tuple[int, ComputeChunk]]:
     """Numbers, each a chunk."""
-    return [(number, Chunk(str(number), (number,))) for number in range(count)]
+    return [(number, ComputeChunk(str(number), (number,))) for number in range(count)]
 
 
 def plan_in(folder: Path) -> Plan:
@@ -74,7 +74,7 @@ def test_results_come_in_order_each_computed_once_within_bounds(seed: int, num_c
     found = list(ClusterSession(ray, None).map_in_order(square, chunks(50)))
     assert found == [(number, square(number)) for number in range(50)]
     assert sorted(ray.computed) == list(range(50))
-    assert ray.most_under_way <= CHUNKS_PER_CPU * num_cpus
+    assert ray.most_under_way <= MAX_PENDING_CHUNKS_PER_CPU * num_cpus
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -121,14 +121,14 @@ def test_no_link_has_the_name_of_the_chunks(tmp_path: Path) -> None:
 
 def test_keys_differ_where_texts_do() -> None:
     different = ([["ab"], []], [["a", "b"], []], [["a"], ["b"]], [["b", "a"], []], [[], ["ab"]], [["ab", ""], []])
-    assert len({key_of_texts(*columns) for columns in different}) == len(different)
+    assert len({hash_text_columns(*columns) for columns in different}) == len(different)
 
 
 def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
         pytest.raises(RecipeError, match=r'--cluster needs ray: pip install "tfm-toolkit\[cluster\]"'),
-        connect("auto"),
+        connect_to_cluster("auto"),
     ):
         pass
 
@@ -136,5 +136,8 @@ def test_without_ray_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere", "127.0.0.1:x", "127.0.0.1:99999", ""])
 def test_an_address_without_a_cluster_is_refused_at_once(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
-    with pytest.raises(RecipeError, match=f"--cluster {address}: there is no cluster of Ray"), connect(address):
+    with (
+        pytest.raises(RecipeError, match=f"--cluster {address}: there is no cluster of Ray"),
+        connect_to_cluster(address),
+    ):
         pass

@@ -10,7 +10,7 @@ from tests.tiny_runs import add_texts, make_run
 from tfm.pipeline.comparison.differences.breakdowns import Breakdown, BreakdownRow
 from tfm.pipeline.comparison.differences.changed_sentences import find_sentence_changes
 from tfm.pipeline.comparison.differences.html import MIN_BAR_SCALE
-from tfm.pipeline.comparison.differences.overview import Differences
+from tfm.pipeline.comparison.differences.overview import SystemDifferences
 from tfm.pipeline.comparison.metric_tests import run_significance_tests
 from tfm.pipeline.comparison.page import NO_OUTPUTS_MESSAGE, render_page, score_columns, write_page
 from tfm.pipeline.comparison.page import comparison_page as comparison_page
@@ -33,7 +33,7 @@ SENTENCES = [
 ]
 
 
-def differences() -> Differences:
+def differences() -> SystemDifferences:
     """Of a baseline and two systems, with names and texts that try to be more than text."""
     before, after = ([pair[side] for pair in SENTENCES] for side in (0, 1))
     one = Segments(NASTY, [NASTY] * 4, before, [after])
@@ -42,7 +42,7 @@ def differences() -> Differences:
     words = [Breakdown(f"{kind} of words", "times in training", "in the references", rows) for kind in ("F1", "recall")]
     parts = Breakdown("What BLEU is made of", "part", "", [BreakdownRow("1-grams", None, [70.0, 70.25, 70.0])])
     tables = [Breakdown("BLEU by length", "words", "segments", rows), parts]
-    return Differences(NASTY, ["base", NASTY, "other"], tables, words, {NASTY: found}, [NASTY])
+    return SystemDifferences(NASTY, ["base", NASTY, "other"], tables, words, {NASTY: found}, [NASTY])
 
 
 def page() -> str:

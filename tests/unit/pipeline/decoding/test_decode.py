@@ -17,7 +17,7 @@ from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
-from tfm.pipeline.decoding.decode import decode, is_too_long
+from tfm.pipeline.decoding.decode import decode, is_source_truncated
 from tfm.pipeline.decoding.limits import LENGTH_NORMS
 from tfm.pipeline.decoding.search.top_k import best_candidates
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
@@ -229,8 +229,8 @@ def test_a_source_without_pieces_is_not_shown_to_the_model():
 def test_a_source_beyond_the_model_is_cut():
     model = Countdown(max_length=4)
     long = [6, 5, 4, 7, 7]
-    assert is_too_long(long, model)
-    assert not is_too_long(long[:3], model)
+    assert is_source_truncated(long, model)
+    assert not is_source_truncated(long[:3], model)
     assert decode(model, [long], DecodingConfig()) == decode(model, [long[:3]], DecodingConfig())
     assert model.read == [[6, 5, 4, EOS_ID]] * 2
     assert len(decode(model, [[7, 7]], DecodingConfig(min_length=30))[0][0].ids) == 3, "no more than the model can read"

@@ -14,7 +14,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.numpy_sampling import draw_tokens as draw_by_numpy
 from tfm.pipeline.decoding.search.numpy_sampling import sampling_key, uniform_numbers
-from tfm.pipeline.decoding.search.sampling import Sampling, draw_tokens
+from tfm.pipeline.decoding.search.sampling import TokenSampler, draw_tokens
 from tfm.pipeline.errors import RecipeError
 
 GRID = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
@@ -111,14 +111,14 @@ def test_uniform_numbers_are_a_hash_of_what_is_drawn():
 def test_what_is_reported_is_the_model_s_own_log_probability():
     log_probs = torch.randn(6, 20, dtype=torch.float64).log_softmax(1)
     config = DecodingConfig(strategy="sample", temperature=0.7, top_k=5, top_p=0.9)
-    values, tokens = Sampling(config, list(range(6)))(log_probs, torch.arange(6), torch.zeros(6, dtype=torch.int64))
+    values, tokens = TokenSampler(config, list(range(6)))(log_probs, torch.arange(6), torch.zeros(6, dtype=torch.int64))
     assert torch.equal(values, log_probs[torch.arange(6), tokens])
 
 
 @pytest.mark.parametrize("greedy", [{"temperature": 0.0}, {"top_k": 1}])
 def test_temperature_0_and_top_1_are_the_likeliest(greedy):
     log_probs = torch.tensor([[0.0, 2.0, 2.0, -1.0]]).log_softmax(1)
-    choose = Sampling(DecodingConfig(strategy="sample", **greedy), [9])
+    choose = TokenSampler(DecodingConfig(strategy="sample", **greedy), [9])
     values, tokens = choose(log_probs, torch.tensor([0]), torch.tensor([3]))
     assert (values.item(), tokens.item()) == (log_probs.max().item(), 1)
 

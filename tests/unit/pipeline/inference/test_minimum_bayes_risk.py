@@ -14,7 +14,7 @@ from tests.recording_reporter import Listening
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.minimum_bayes_risk.selection import choose_by_utility, pruned_means
+from tfm.pipeline.inference.minimum_bayes_risk.selection import choose_by_utility, surviving_expected_utilities
 from tfm.pipeline.inference.minimum_bayes_risk.utilities import UTILITIES
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.inference.translation_records import Translation
@@ -71,7 +71,7 @@ def test_pruning_keeps_the_best_and_compares_less() -> None:
             return utility(hypothesis, references)  # noqa: B023
 
         places = [unique.index(text) for text in texts]
-        means = pruned_means(counting, len(unique), places, 0.99, 1)  # type: ignore[arg-type]
+        means = surviving_expected_utilities(counting, len(unique), places, 0.99, 1)  # type: ignore[arg-type]
         full = {number: float(utility(number, places).mean()) for number in range(len(unique))}
         best = max(full, key=lambda number: full[number])
         assert max(means, key=lambda number: means[number]) == best

@@ -5,13 +5,13 @@ from typing import Any
 
 from tfm.pipeline.judging.answer_tables import (
     choice_judgments,
-    error_counter,
     error_weight,
     judge_stats,
     list_judgments,
     list_preferences,
+    make_error_counter,
     mean_scale,
-    pair_judgments,
+    preferences_as_judgments,
     scale_reader,
 )
 from tfm.pipeline.judging.answers import Answer, ErrorSpan, Rating, tie_answers
@@ -63,7 +63,11 @@ def test_checks_and_repeats_are_no_ratings() -> None:
 
 def test_errors_by_weight_and_number() -> None:
     rating = Rating({"score": 50}, (ErrorSpan(0, 1, "minor"), ErrorSpan(2, 3, "major"), ErrorSpan(3, 3, "major")))
-    assert (error_weight(rating), error_counter("minor")(rating), error_counter("major")(rating)) == (11, 1, 2)
+    assert (error_weight(rating), make_error_counter("minor")(rating), make_error_counter("major")(rating)) == (
+        11,
+        1,
+        2,
+    )
 
 
 def test_preferences_are_in_the_order_of_the_systems_and_have_the_ties_not_shown() -> None:
@@ -111,7 +115,7 @@ def test_judges_who_prefer_one_system_agree() -> None:
         for line in range(60)
         for judge, wrong in (("a", 7), ("b", 8))
     ]
-    rows = pair_judgments(given)
+    rows = preferences_as_judgments(given)
     assert {each.system for each in rows} == {"x\ty", "y\tx"}
     turned = {each.segment for each in rows if each.system == "y\tx"}
     assert 20 < len(turned) < 40

@@ -15,7 +15,12 @@ from tfm.pipeline.judging.campaign import Campaign, CampaignKind
 from tfm.pipeline.judging.findings import Findings, analyze_answers
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
-from tfm.pipeline.judging.metric_correlation import METRICS, add_correlations, read_references, references_of
+from tfm.pipeline.judging.metric_correlation import (
+    CORRELATED_METRICS,
+    add_correlations,
+    campaign_references,
+    read_references,
+)
 from tfm.pipeline.judging.statistics.correlation import MetricScores
 
 KINDS: Sequence[CampaignKind] = ("likert", "esa", "pairwise", "best")
@@ -110,7 +115,7 @@ def test_the_order_of_files_and_answers_changes_no_figure(tmp_path: Path, kind: 
     answers = [read_answers(campaign, files), read_answers(campaign, files[::-1])]
     answers[1].reverse()
     first, second = (
-        add_correlations(analyze_answers(campaign, each), references_of(campaign), config) for each in answers
+        add_correlations(analyze_answers(campaign, each), campaign_references(campaign), config) for each in answers
     )
     assert first.as_json() == second.as_json()
 
@@ -178,12 +183,12 @@ def test_metrics_agree_with_judges_who_count_errors(tmp_path: Path, kind: Campai
     found = judged(tmp_path, kind, seed=1, segments=40, judges=[panel.careful] * 4)
     done: list[str] = []
     found = add_correlations(
-        found, references_of(found.campaign), EvaluationConfig(metrics=METRICS), {}, done.append, 20
+        found, campaign_references(found.campaign), EvaluationConfig(metrics=CORRELATED_METRICS), {}, done.append, 20
     )
-    assert done == [*METRICS]
+    assert done == [*CORRELATED_METRICS]
     assert [*found.correlations] == (["score", "errors"] if kind == "esa" else ["preference"])
     for correlations in found.correlations.values():
-        assert [each.metric for each in correlations] == [*METRICS]
+        assert [each.metric for each in correlations] == [*CORRELATED_METRICS]
         for each in correlations:
             assert each.signature
             assert each.pearson.value is not None
@@ -207,14 +212,14 @@ def same_mark(true: panel.Quality, random: object) -> panel.Quality:
 def test_nothing_is_said_of_correlations_by_system_where_there_are_none(tmp_path: Path) -> None:
     """Judges with one mark for all have no z, and no metric correlates with them."""
     found = judged(tmp_path, "likert", seed=1, segments=20, judges=[same_mark] * 2)
-    found = add_correlations(found, references_of(found.campaign), EvaluationConfig(metrics=("chrf",)))
+    found = add_correlations(found, campaign_references(found.campaign), EvaluationConfig(metrics=("chrf",)))
     assert [each.num_systems for some in found.correlations.values() for each in some] == [0, 0]
     assert not any("correlations by system" in note for note in found.notes)
 
 
 def test_a_text_too_long_for_a_metric_is_named_by_its_line_in_the_test_set(tmp_path: Path) -> None:
     found = judged(tmp_path, "likert", seed=1, segments=12, judges=[panel.careful])
-    wanted = references_of(found.campaign)
+    wanted = campaign_references(found.campaign)
     last = max(found.answers, key=lambda answer: answer.item.line).item
     long = {**wanted, f"t:{last.line}": ["wort " * 1001]}
     notes = add_correlations(found, long, EvaluationConfig(metrics=("ter", "exact_match"))).notes
@@ -226,14 +231,14 @@ def test_references_from_a_file(tmp_path: Path) -> None:
     bare = replace(found, campaign=found.campaign.model_copy(update={"items": tuple(
         item.model_copy(update={"references": ()}) for item in found.campaign.items
     )}))  # fmt: skip
-    assert references_of(bare.campaign) == {}
-    without = add_correlations(bare, {}, EvaluationConfig(metrics=METRICS))
+    assert campaign_references(bare.campaign) == {}
+    without = add_correlations(bare, {}, EvaluationConfig(metrics=CORRELATED_METRICS))
     assert without.correlations == {}
     assert "so there are no metrics beside the judges: give --reference" in without.notes[-1]
     noted = add_correlations(bare, {}, EvaluationConfig(), {"comet": MetricScores("", {}, {})})
     assert "so there are no other metrics beside the judges" in noted.notes[-1]
     file = tmp_path / "references"
-    wanted = references_of(found.campaign)
+    wanted = campaign_references(found.campaign)
     file.write_text("".join(f"{wanted[f't:{line}'][0]}\n" for line in range(1, 13)), encoding="utf-8")
     assert {name: list(texts) for name, texts in wanted.items()} == read_references(bare.campaign, file)
     file.write_text("one\n", encoding="utf-8")
@@ -254,4 +259,4 @@ def test_references_of_another_number_of_lines_than_the_test_set_are_refused(tmp
     old = found.campaign.model_copy(update={"num_lines": None})
     assert old.fingerprint == found.campaign.fingerprint  # answers of campaigns from before stay theirs
     (tmp_path / "references").write_text("word\n" * last, encoding="utf-8")
-    assert set(read_references(old, tmp_path / "references")) == set(references_of(old))
+    assert set(read_references(old, tmp_path / "references")) == set(campaign_references(old))

@@ -21,7 +21,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.model_io.pretrained_vectors import format_vectors, vectors_of, word_ids
+from tfm.pipeline.model_io.pretrained_vectors import format_vectors, model_word_vectors, word_ids
 from tfm.pipeline.model_io.vector_files import read_vectors
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
@@ -136,14 +136,14 @@ def test_words_are_pieces_without_the_space_before_them() -> None:
 )
 def test_every_model_has_vectors(changes: dict[str, Any]) -> None:
     loaded = tiny_model(**changes)
-    words, vectors = vectors_of(loaded, "target")
+    words, vectors = model_word_vectors(loaded, "target")
     assert words == word_ids(loaded.target_tokenizer)
     assert vectors.shape == (loaded.target_tokenizer.vocab_size, 16)
 
 
 def test_source_and_target_have_their_own() -> None:
     loaded = tiny_model(tie="none")
-    (_, source), (_, target) = vectors_of(loaded, "source"), vectors_of(loaded, "target")
+    (_, source), (_, target) = model_word_vectors(loaded, "source"), model_word_vectors(loaded, "target")
     assert np.array_equal(source, loaded.model.source_embedding.table.weight.detach().numpy())
     assert np.array_equal(target, loaded.model.target_embedding.table.weight.detach().numpy())
 

@@ -9,8 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.loaded_model import shapes_of
-from tfm.pipeline.planning.costs import Sizes, flop_of_update, memory_by_use, num_parameters
+from tfm.pipeline.model_io.loaded_model import model_weight_shapes
+from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_parameters
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DEVICES, parse_devices
 from tfm.pipeline.planning.run_plan import RunPlan, assume_corpus_and_vocabularies, make_plan
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
@@ -29,14 +29,14 @@ def plan_of(recipe: Recipe, devices: str, **more: float) -> RunPlan:
 
 def test_operations_of_the_base_model_by_hand() -> None:
     model, vocab, tokens = ModelConfig(), 32_000, 1000.0
-    shapes = shapes_of(model, source_vocab=vocab, target_vocab=vocab)
-    found = flop_of_update(shapes, model, Sizes(tokens, tokens, 0, 0, 4096), vocab)
+    shapes = model_weight_shapes(model, source_vocab=vocab, target_vocab=vocab)
+    found = flop_of_update(shapes, model, UpdateSizes(tokens, tokens, 0, 0, 4096), vocab)
     width, inner = 512, 2048
     encoder = 6 * (4 * width**2 + 2 * width * inner)
     decoder = 6 * (8 * width**2 + 2 * width * inner) + vocab * width
     assert found == 6 * tokens * (encoder + decoder)
     assert found / tokens / 1e6 == pytest.approx(368, rel=0.03), "operations a target token, measured elsewhere"
-    with_attention = flop_of_update(shapes, model, Sizes(tokens, tokens, 30, 30, 4096), vocab)
+    with_attention = flop_of_update(shapes, model, UpdateSizes(tokens, tokens, 30, 30, 4096), vocab)
     assert with_attention - found == 3 * 4 * width * 6 * tokens * (30 + 15 + 30)
 
 
@@ -46,12 +46,12 @@ def test_operations_of_a_layer_are_those_that_torch_counts() -> None:
     width, inner, rows = 32, 64, 5
     stack = {"layers": 1, "dim": width, "heads": 4, "feed_forward_dim": inner}
     model = ModelConfig.model_validate({"task": "classification", "architecture": "encoder_only", "encoder": stack})
-    every = shapes_of(model, source_vocab=20, target_vocab=3)
+    every = model_weight_shapes(model, source_vocab=20, target_vocab=3)
     shapes = {name: shape for name, shape in every.items() if "encoder.0" in name}
     layer = nn.TransformerEncoderLayer(width, 4, inner, batch_first=True, dropout=0.0)
     with FlopCounterMode(display=False) as counter:
         layer(torch.randn(1, rows, width, requires_grad=True)).sum().backward()
-    found = flop_of_update(shapes, model, Sizes(rows, 0, rows, 0, 64), 3)
+    found = flop_of_update(shapes, model, UpdateSizes(rows, 0, rows, 0, 64), 3)
     assert found == counter.get_total_flops() + 3 * 4 * width * rows * rows
 
 
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_said_with_keys_that_make_it_fit() -> None:
 @pytest.mark.parametrize(("optimizer", "copies"), [("adam", 2), ("adagrad", 1), ("sgd", 1)])
 def test_memory_of_an_optimizer(optimizer: str, copies: int) -> None:
     model = ModelConfig()
-    shapes = shapes_of(model, source_vocab=100, target_vocab=100)
+    shapes = model_weight_shapes(model, source_vocab=100, target_vocab=100)
     config = TrainingConfig.model_validate({"optimizer": {"name": optimizer}})
     network = nn.Linear(7, 3)
     optimizers = {"adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad, "sgd": torch.optim.SGD}
@@ -106,7 +106,7 @@ def test_memory_of_an_optimizer(optimizer: str, copies: int) -> None:
     step.step()
     kept = sum(each.numel() for state in step.state.values() for each in state.values() if each.dim())
     assert kept == copies * sum(each.numel() for each in network.parameters())
-    memory = memory_by_use(num_parameters(shapes), model, config, Sizes(1, 1, 1, 1, 10), 100, low_precision=False)
+    memory = memory_by_use(num_parameters(shapes), model, config, UpdateSizes(1, 1, 1, 1, 10), 100, low_precision=False)
     assert memory["optimizer"] == copies * memory["weights"]
 
 

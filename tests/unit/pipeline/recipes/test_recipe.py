@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.loaded_model import shapes_of
+from tfm.pipeline.model_io.loaded_model import model_weight_shapes
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, recipe_schema, run_folder, section_from_flags
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
@@ -100,7 +100,7 @@ def test_the_models_of_the_paper_have_its_sizes(
     feed_forward = 2 * width * inner + inner + width
     per_layer = (attention + feed_forward + 2 * norm) + (2 * attention + feed_forward + 3 * norm)
     by_hand = vocab * width + layers * per_layer
-    shapes = shapes_of(model, source_vocab=vocab, target_vocab=vocab)
+    shapes = model_weight_shapes(model, source_vocab=vocab, target_vocab=vocab)
     assert sum(map(math.prod, shapes.values())) == by_hand
     assert by_hand / 1e6 == pytest.approx(millions, rel=0.03)
 

@@ -7,7 +7,7 @@ import pytest
 from tfm.model.config import SUPPORTED_TASKS
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.tasks.abilities import ABILITIES
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 CORPORA = {
     "data.train.0": 'train = { source = "none", target = "a" }',
@@ -32,10 +32,10 @@ def recipe(folder: Path, task: str, corpora: str, more: str = "") -> Path:
 
 
 @pytest.mark.parametrize("where", CORPORA)
-@pytest.mark.parametrize("task", ABILITIES)
+@pytest.mark.parametrize("task", TASK_SPECS)
 def test_a_task_that_reads_sources_is_refused_where_there_are_none(task: str, where: str, tmp_path: Path) -> None:
     file = recipe(tmp_path, task, CORPORA[where])
-    if ABILITIES[task].reads == "target" or (ABILITIES[task].hides_pieces and where != "data"):
+    if TASK_SPECS[task].reads == "target" or (TASK_SPECS[task].hides_pieces and where != "data"):
         assert load_recipe(file).model.task == task
         return
     with pytest.raises(RecipeError, match=f'model.task = "{task}" reads sources, and {where} has source = "none"'):

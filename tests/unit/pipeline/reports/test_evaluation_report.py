@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.reports.evaluation_report import mean_tables, render_report, score_rows
+from tfm.pipeline.reports.evaluation_report import mean_of_directions_tables, render_report, score_rows
 from tfm.pipeline.reports.training_curves import curves_svg
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
-from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, means_of
+from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, mean_scores_by_group
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.registry import Score
@@ -119,10 +119,10 @@ def test_a_mean_over_directions_is_shown_as_its_scores_are() -> None:
         scores = {metric: Score(number, each.format(tokenizer)) for metric, each in signatures.items()}
         direction = tuple(name.split("-"))
         evaluations.append(Evaluation(name, 1, scores, (), "source", (), (), (), direction=direction))  # type: ignore[arg-type]
-    ((title, rows),) = mean_tables(evaluations)
+    ((title, rows),) = mean_of_directions_tables(evaluations)
     assert title == "mean of all directions"
     assert rows[1:] == [("mqm ↓", "0.8423"), ("BLEU", "0.84")]
-    means = means_of(evaluations)["all"]
+    means = mean_scores_by_group(evaluations)["all"]
     assert means["bleu"].signature == "mean-of:2-directions|eng-deu(tok:13a)|eng-zho(tok:zh)"
     assert means["mqm"].signature == f"mean-of:2-directions|{signatures['mqm']}"
 

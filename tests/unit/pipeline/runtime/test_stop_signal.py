@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[4]
 SHOW = """
 import os, signal, sys, time
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
-with catch_stop_signals(talk=False) as stop:
+with catch_stop_signals(acknowledges=False) as stop:
     for name in sys.argv[1:]:
         os.kill(os.getpid(), signal.Signals[name])
         time.sleep(0.1)
@@ -57,7 +57,7 @@ def test_what_a_process_was_started_to_ignore_stays_ignored() -> None:
 def test_a_terminal_that_is_gone_keeps_nobody_from_stopping() -> None:
     """What would be said there is an error then."""
     ours, theirs = os.openpty()
-    command = [sys.executable, "-c", SHOW.replace("talk=False", "")]
+    command = [sys.executable, "-c", SHOW.replace("acknowledges=False", "")]
     process = subprocess.Popen([*command, "SIGHUP", "SIGHUP"], cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
     os.close(ours)

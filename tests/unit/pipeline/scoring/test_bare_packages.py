@@ -10,9 +10,9 @@ PROGRAM = """
 import sys
 
 import pytest
-from tfm.pipeline.scoring.bare_packages import bare_packages
+from tfm.pipeline.scoring.bare_packages import import_without_package_code
 
-with bare_packages("nltk", "nltk.stem"):
+with import_without_package_code("nltk", "nltk.stem"):
     from nltk.stem.porter import PorterStemmer as bare
 loaded = sorted({name.split(".")[0] for name in sys.modules} & {"nltk", "sklearn", "pandas", "scipy"})
 
@@ -20,7 +20,7 @@ import nltk
 from nltk.metrics.association import BigramAssocMeasures
 from nltk.stem.porter import PorterStemmer
 
-with bare_packages("nltk", "nltk.stem"):  # now it is there
+with import_without_package_code("nltk", "nltk.stem"):  # now it is there
     from nltk.stem.porter import PorterStemmer as again
 words = "relational conditionally hopping flies dying generously".split()
 stems = [[stemmer().stem(word) for word in words] for stemmer in (bare, PorterStemmer)]

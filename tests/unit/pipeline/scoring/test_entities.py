@@ -14,13 +14,13 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES, extract_entities
+from tfm.pipeline.scoring.metrics.entities.schemes import PREFIXES_BY_SCHEME, extract_entities
 from tfm.pipeline.scoring.metrics.entities.scores import entity_scores, has_entity_tags
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.registry import score_texts
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
-WAYS = tuple(PREFIXES)
+WAYS = tuple(PREFIXES_BY_SCHEME)
 # of one type, each tag a letter: what an entity is, as an expression; longest first, from the left
 ENTITY = {
     "conlleval": "[BI]I*E?|[ES]",
@@ -40,7 +40,7 @@ def config(way: str) -> EvaluationConfig:
 def tagged(way: str, count: int, seed: int) -> list[str]:
     """Texts of random tags of a way, valid or not."""
     draw = random.Random(seed)
-    prefixes = "BIES" if way == "conlleval" else PREFIXES[way]
+    prefixes = "BIES" if way == "conlleval" else PREFIXES_BY_SCHEME[way]
     tags = ["O", *(f"{prefix}-{kind}" for prefix in prefixes for kind in ("PER", "LOC"))]
     return [" ".join(draw.choices(tags, k=draw.randint(1, 9))) for _ in range(count)]
 

@@ -16,7 +16,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.external_metric import ExternalMetric, missing_command_warnings
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.metrics.external.command import run_command
-from tfm.pipeline.scoring.metrics.external.scores import external_scores, external_signature, files_of
+from tfm.pipeline.scoring.metrics.external.scores import command_files, external_scores, external_signature
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 
 # a start of python costs 20 ms without its site packages
@@ -177,7 +177,7 @@ def test_a_signature_holds_the_command_and_the_contents_of_its_files(tmp_path: P
     found = external_signature(plain, references)
     assert found.startswith(f"external:comet|nrefs:2|command:python {script} 'a¦b c'|sha256:")
     assert len(found.split("|")) == 5
-    assert list(files_of(plain)) == [f"external comet: {script}"]
+    assert list(command_files(plain)) == [f"external comet: {script}"]
     script.write_text("two!")
     others = [plain, ExternalMetric(name="comet", command=(*plain.command, "more"))]
     others.append(plain.model_copy(update={"higher_is_better": False}))

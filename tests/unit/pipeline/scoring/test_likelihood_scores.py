@@ -131,9 +131,9 @@ def test_characters_are_those_of_the_text_or_of_what_is_kept_whichever_are_fewer
     texts: list[str], read: int, kept: int
 ) -> None:
     found = CharacterCounts.count_texts(texts, tiny_model().target_tokenizer)
-    assert (found.read, found.kept, found.count) == (read, kept, min(read, kept))
+    assert (found.read, found.kept, found.num_characters) == (read, kept, min(read, kept))
     assert ("read:" in found.signature) == (read != kept)
-    assert CharacterCounts(4, 9).count == 4
+    assert CharacterCounts(4, 9).num_characters == 4
 
 
 @pytest.mark.parametrize("words", [{"window": 2}, {"window": 3, "negatives": 2}, {"window": 2, "shrink": True}])

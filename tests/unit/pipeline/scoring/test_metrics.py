@@ -21,10 +21,10 @@ from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
-from tfm.pipeline.scoring.metrics.registry import METRICS, bleu_effective_order, looks_tokenized, score_texts
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, bleu_effective_order, looks_tokenized, score_texts
 from tfm.pipeline.scoring.perplexity import LikelihoodCounts, perplexity_scores
 from tfm.pipeline.scoring.text_counts import CharacterCounts
-from tfm.pipeline.scoring.validation import Translator
+from tfm.pipeline.scoring.validation import ValidationTranslator
 
 WORDS = "der die das Hund Katze für läuft, schläft; sieht. 3,5 Übel-keit nicht! \u2028 (weiß) U.S.".split(" ")
 CONFIG = EvaluationConfig()
@@ -93,7 +93,7 @@ def test_rouge_equals_rouge_score(kind: str) -> None:
         scorer.score(reference, hypothesis)[kind]
         for hypothesis, reference in zip(hypotheses, references[0], strict=True)
     ]
-    score = METRICS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize="rouge-score"))
+    score = METRIC_FUNCTIONS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize="rouge-score"))
     for mine, name in ((score.score, "fmeasure"), (score.recall, "recall"), (score.precision, "precision")):
         assert mine == pytest.approx(100 * sum(getattr(each, name) for each in found) / len(found), abs=1e-12)
     assert score.recall != pytest.approx(cast(float, score.precision), abs=1)
@@ -103,10 +103,10 @@ def test_rouge_equals_rouge_score(kind: str) -> None:
 
 def test_rouge_takes_the_best_reference_of_each_segment() -> None:
     hypotheses = ["a b", "c d"]
-    score = METRICS["rouge1"](hypotheses, [["a b", "x y"], ["x y", "c d"]], CONFIG)
+    score = METRIC_FUNCTIONS["rouge1"](hypotheses, [["a b", "x y"], ["x y", "c d"]], CONFIG)
     assert score.score == 100
     assert "nrefs:2|refs:best-f1|" in score.signature
-    assert METRICS["rouge1"](hypotheses, [["a b", "x y"]], CONFIG).score == 50
+    assert METRIC_FUNCTIONS["rouge1"](hypotheses, [["a b", "x y"]], CONFIG).score == 50
 
 
 @pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL", "rougeLsum"])
@@ -117,11 +117,11 @@ def test_recall_and_precision_of_rouge_are_of_the_reference_with_the_best_f1(kin
         max((scorer.score(text, hypothesis)[kind] for text in segment), key=lambda each: each.fmeasure)
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
     ]
-    score = METRICS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize="rouge-score"))
+    score = METRIC_FUNCTIONS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize="rouge-score"))
     assert score.recall == pytest.approx(100 * sum(each.recall for each in best) / len(best), abs=1e-12)
     assert score.precision == pytest.approx(100 * sum(each.precision for each in best) / len(best), abs=1e-12)
     # a short reference would have the greater recall, and the other one has the greater F1
-    score = METRICS["rouge1"](["a b c d"], [["a"], ["a b c x y"]], CONFIG)
+    score = METRIC_FUNCTIONS["rouge1"](["a b c d"], [["a"], ["a b c x y"]], CONFIG)
     assert (score.recall, score.precision) == (pytest.approx(60), pytest.approx(75))
 
 
@@ -143,7 +143,7 @@ def test_the_table_and_the_page_have_rouge_s_recall() -> None:
 
 
 def test_exact_match_counts_any_reference_and_no_outer_space() -> None:
-    score = METRICS["exact_match"](["a ", "b", "c"], [["a", "x", "C"], ["x", "b", "x"]], CONFIG)
+    score = METRIC_FUNCTIONS["exact_match"](["a ", "b", "c"], [["a", "x", "C"], ["x", "b", "x"]], CONFIG)
     assert score.score == pytest.approx(200 / 3)
     assert "nrefs:2" in score.signature
 
@@ -192,7 +192,7 @@ def test_a_validation_target_too_long_for_bleu_is_refused_before_training() -> N
         source=SimpleNamespace(to_lists=list), images=None, texts=lambda: ([], ["a", "b" * 200_001])
     )
     with pytest.raises(DataError, match=r"line 2 has 200,001 characters.* for BLEU; .*validation\.bleu = false"):
-        Translator(split, cast(Any, None), DecodingConfig(), CONFIG)
+        ValidationTranslator(split, cast(Any, None), DecodingConfig(), CONFIG)
 
 
 def test_differing_counts_are_refused_with_both() -> None:
@@ -243,7 +243,7 @@ def test_length_bins_hold_every_segment_once_in_about_equal_shares() -> None:
     segments = [hypotheses[r] for r in rows], [[ref[r] for r in rows] for ref in references]
     assert bins[0].scores == {
         "bleu": bleu_effective_order(*segments, CONFIG),
-        "chrf": METRICS["chrf"](*segments, CONFIG),
+        "chrf": METRIC_FUNCTIONS["chrf"](*segments, CONFIG),
     }
 
 

@@ -13,11 +13,11 @@ from tfm.pipeline.judging.statistics.correlation import metric_scores
 from tfm.pipeline.scoring.breakdown import worst_samples
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.references import drop_blank_references, references_for_sacrebleu
-from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, score_texts
 from tfm.pipeline.significance.segment_statistics import segment_statistics
 
 OF_LABELS = ("accuracy", "macro_f1")  # scores of the first reference alone, as their docstrings say
-TEXT_METRICS = tuple(name for name in METRICS if name not in (*OF_LABELS, "entity_f1"))
+TEXT_METRICS = tuple(name for name in METRIC_FUNCTIONS if name not in (*OF_LABELS, "entity_f1"))
 CONFIG = EvaluationConfig(metrics=TEXT_METRICS, bleu_tokenize="13a")
 ORDERLESS = EvaluationConfig(metrics=("bleu", "ter", "exact_match"), bleu_tokenize="13a")
 WORDS = "the a dog cat bird ran sat here over there . and two small".split()

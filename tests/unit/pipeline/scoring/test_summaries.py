@@ -13,7 +13,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.assess import evaluate_segments
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_as_json, evaluations_from_json
 from tfm.pipeline.scoring.evaluation.segments import Segments
-from tfm.pipeline.scoring.metrics.registry import METRICS
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
 from tfm.pipeline.scoring.summaries import NO_SOURCES_REASON, SUMMARY_METRICS, SummaryStatistics, summary_statistics
 
 WORDS = "running runs Ran runner happily happy ties tie flies dogs cats, relational 3.5 it's was bus".split()
@@ -32,19 +32,21 @@ def test_rouge_of_stems_is_the_packages(kind: str, tokenize: str) -> None:
     scorer = RougeScorer([kind], use_stemmer=True)
     found = [scorer.score(*pair)[kind] for pair in zip(references, hypotheses, strict=True)]
     config = EvaluationConfig.model_validate({"rouge_tokenize": tokenize, "rouge_stemmer": True})
-    score = METRICS[kind](hypotheses, [references], config)
+    score = METRIC_FUNCTIONS[kind](hypotheses, [references], config)
     for mine, name in ((score.score, "fmeasure"), (score.recall, "recall"), (score.precision, "precision")):
         assert mine == pytest.approx(100 * sum(getattr(each, name) for each in found) / len(found), abs=1e-9)
-    plain = METRICS[kind](hypotheses, [references], EvaluationConfig.model_validate({"rouge_tokenize": tokenize}))
+    plain = METRIC_FUNCTIONS[kind](
+        hypotheses, [references], EvaluationConfig.model_validate({"rouge_tokenize": tokenize})
+    )
     assert score.signature == plain.signature.replace("stem:no", "stem:porter")
     assert score.score > plain.score
 
 
 def test_stems_are_of_words_of_four_letters_or_more() -> None:
     config = EvaluationConfig(rouge_stemmer=True)
-    assert METRICS["rouge1"](["ties dogs"], [["tied dog"]], config).score == 100
-    assert METRICS["rouge1"](["was"], [["wa"]], config).score == 0
-    assert METRICS["rouge1"](["Häuser 只"], [["Häuser 只"]], config).score == 100
+    assert METRIC_FUNCTIONS["rouge1"](["ties dogs"], [["tied dog"]], config).score == 100
+    assert METRIC_FUNCTIONS["rouge1"](["was"], [["wa"]], config).score == 0
+    assert METRIC_FUNCTIONS["rouge1"](["Häuser 只"], [["Häuser 只"]], config).score == 100
 
 
 def test_figures_are_those_of_plain_loops() -> None:

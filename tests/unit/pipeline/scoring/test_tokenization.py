@@ -16,7 +16,7 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics import bleu_tokenizer, tokenization
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import MAX_WORD_LETTERS, inapplicable_metrics
-from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, score_texts
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS
 
 TEXTS = {
@@ -54,7 +54,7 @@ def test_right_text_scores_all_in_every_script_and_half_of_it_some(script: str) 
     assert found.scores == scores
     assert set(scores) | set(found.missing) == set(CONFIG.metrics) - {"perplexity"}
     assert {"bleu", "chrf", "rouge1", "rouge2", "rougeL", "rougeLsum", "exact_match"} <= set(scores)
-    assert scores.pop("ter", METRICS["ter"]([""], [[""]], CONFIG)).score == 0
+    assert scores.pop("ter", METRIC_FUNCTIONS["ter"]([""], [[""]], CONFIG)).score == 0
     assert {name: score.score for name, score in scores.items()} == pytest.approx(dict.fromkeys(scores, 100))
     assert f"|tok:{TOKENIZERS.get(script, '13a')}|" in scores["bleu"].signature
 
@@ -240,7 +240,7 @@ def test_of_ascii_text_both_tokenizers_of_rouge_give_the_same(text: str) -> None
 def test_of_ascii_text_rouge_is_what_rouge_score_gives(kind: str) -> None:
     hypotheses, references = [*ASCII, "the same"], [[*ASCII[1:], ASCII[0], "the same"]]
     unicode, package = (
-        METRICS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize=name))
+        METRIC_FUNCTIONS[kind](hypotheses, references, EvaluationConfig(rouge_tokenize=name))
         for name in ("unicode", "rouge-score")
     )
     assert unicode.score == package.score > 0

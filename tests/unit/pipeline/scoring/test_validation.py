@@ -18,9 +18,9 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.scoring.metrics import bleu_tokenizer
 from tfm.pipeline.scoring.metrics.registry import bleu
 from tfm.pipeline.scoring.metrics.score import exp_or_inf
-from tfm.pipeline.scoring.validation import DirectionsValidator, Translator, Validator
+from tfm.pipeline.scoring.validation import DirectionsValidator, ValidationTranslator, Validator
 from tfm.pipeline.stages import train
-from tfm.pipeline.tasks.task import Counts
+from tfm.pipeline.tasks.task import EvaluationSums
 from tfm.pipeline.training.early_stopping import Validation, best_first
 
 CHINESE = " ".join("今天气很好我们去公园")
@@ -63,10 +63,10 @@ def test_a_training_that_goes_on_keeps_the_tokenizer_it_began_with(monkeypatch: 
     split: Any = SimpleNamespace(
         source=SimpleNamespace(to_lists=list), images=None, texts=lambda: ([], ["きょうは雪です"])
     )
-    made: list[Translator] = []
+    made: list[ValidationTranslator] = []
     for is_there, before in ((False, None), (True, "nrefs:1|case:mixed|eff:no|tok:char|smooth:exp|version:2.6.0")):
         monkeypatch.setattr(bleu_tokenizer, "is_installed", lambda tokenizer, there=is_there: there)
-        made.append(Translator(split, cast(Any, None), DecodingConfig(), EvaluationConfig(), before=before))
+        made.append(ValidationTranslator(split, cast(Any, None), DecodingConfig(), EvaluationConfig(), before=before))
     assert [each.evaluation.bleu_tokenize for each in made] == ["char", "char"]
     assert bleu_tokenizer.choose_tokenizer([["きょうは雪です"]]).name == "ja-mecab"
 
@@ -74,14 +74,14 @@ def test_a_training_that_goes_on_keeps_the_tokenizer_it_began_with(monkeypatch: 
 @pytest.mark.parametrize("name", ["13a", "intl", "char", "zh", "none"])
 def test_a_signature_names_its_tokenizer(name: Any) -> None:
     config = EvaluationConfig(bleu_tokenize=name)
-    assert bleu_tokenizer.tokenizer_of(bleu(["a"], [["a"]], config).signature) == name
-    assert bleu_tokenizer.tokenizer_of("eff:no|tok:ja-mecab-0.996-IPA|smooth:exp") == "ja-mecab"
-    assert bleu_tokenizer.tokenizer_of("eff:no|tok:ko-mecab-0.996/ko-0.9.2-KO|smooth:exp") == "ko-mecab"
+    assert bleu_tokenizer.tokenizer_of_signature(bleu(["a"], [["a"]], config).signature) == name
+    assert bleu_tokenizer.tokenizer_of_signature("eff:no|tok:ja-mecab-0.996-IPA|smooth:exp") == "ja-mecab"
+    assert bleu_tokenizer.tokenizer_of_signature("eff:no|tok:ko-mecab-0.996/ko-0.9.2-KO|smooth:exp") == "ko-mecab"
 
 
 @pytest.mark.parametrize("loss", [0.5, 705.0, 720.0])
 def test_perplexity_is_the_exponential_of_the_loss_as_far_as_a_float_goes(loss: float) -> None:
-    found = Counts(torch.tensor(2 * loss, dtype=torch.float64), torch.tensor(1), 2)
+    found = EvaluationSums(torch.tensor(2 * loss, dtype=torch.float64), torch.tensor(1), 2)
     batch = SimpleNamespace(to=lambda device: None)
     task: Any = SimpleNamespace(has_perplexity=True, batch=lambda *_: batch, evaluate=lambda *_: found)
     figures = Validator(task, None, [np.arange(2)], None).figures(torch.nn.Linear(1, 1), World())

@@ -10,11 +10,11 @@ import torch
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
 from tfm.pipeline.recipes.label_defaults import LABEL_METRICS, no_score_reason
 from tfm.pipeline.runtime.distributed import World
-from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, score_texts
 from tfm.pipeline.scoring.summaries import SUMMARY_METRICS
-from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, Translator
-from tfm.pipeline.stages.train import METRIC_SETTINGS
-from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER
+from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, ValidationTranslator
+from tfm.pipeline.stages.train import EVALUATION_KEYS_BY_METRIC
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER, TASK_SPECS
 from tfm.pipeline.training.early_stopping import Validation, best_first, is_patience_exhausted
 from tfm.pipeline.training_config import VALIDATION_FIGURES, Metric, TrainingConfig, ValidationScore
 
@@ -29,7 +29,7 @@ def validation(step: int, **scores: float) -> Validation:
 
 
 def test_every_metric_of_texts_is_one_of_validation_and_can_choose() -> None:
-    assert {*get_args(ValidationScore)} == {*METRICS} - {"accuracy"}
+    assert {*get_args(ValidationScore)} == {*METRIC_FUNCTIONS} - {"accuracy"}
     assert {*get_args(ValidationScore)} == {*get_args(EvaluationMetric)} - {"accuracy", "perplexity", *SUMMARY_METRICS}
     assert {*get_args(Metric)} == {*get_args(ValidationScore), *VALIDATION_FIGURES}
     assert {*LABEL_METRICS} <= {*get_args(ValidationScore)}
@@ -86,7 +86,7 @@ def test_what_is_asked_for_is_computed_once() -> None:
 def test_scores_that_a_task_has_not_are_refused(task: str, settings: Any, words: str | None) -> None:
     reason = no_score_reason(task, training(**settings))
     assert reason is None if words is None else words in str(reason)
-    assert ABILITIES[task].gives_hypotheses or reason
+    assert TASK_SPECS[task].gives_hypotheses or reason
 
 
 def test_every_key_of_evaluation_that_a_score_reads_is_in_the_plan() -> None:
@@ -99,7 +99,7 @@ def test_every_key_of_evaluation_that_a_score_reads_is_in_the_plan() -> None:
     for key, value in others.items():
         after = score_texts(*texts, base.model_copy(update={"bleu_tokenize": "13a", key: value}))
         changed = {name for name in before if before[name].signature != after[name].signature}
-        assert changed == {name for name in before if key in METRIC_SETTINGS.get(name, ())}, key
+        assert changed == {name for name in before if key in EVALUATION_KEYS_BY_METRIC.get(name, ())}, key
 
 
 def split_of(targets: list[str]) -> Any:
@@ -108,7 +108,9 @@ def split_of(targets: list[str]) -> Any:
 
 
 def test_a_metric_that_the_references_have_not_is_missing_with_its_reason() -> None:
-    found = Translator(split_of(["a b", "c"]), cast(Any, None), DecodingConfig(), EvaluationConfig(), ("bleu", "wer"))
+    found = ValidationTranslator(
+        split_of(["a b", "c"]), cast(Any, None), DecodingConfig(), EvaluationConfig(), ("bleu", "wer")
+    )
     assert found.metrics == ("wer",)
     assert "no reference has 4 tokens" in found.missing["bleu"]
     assert found.score(["a b", "d"])["wer"].score == pytest.approx(100 / 3)

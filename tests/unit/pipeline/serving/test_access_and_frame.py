@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from tests.serving import make_bench
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.serving.access import Access, read_keys
+from tfm.pipeline.serving.access import AccessControl, read_keys
 from tfm.pipeline.serving.app import make_app
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.problems import Problem
@@ -61,7 +61,7 @@ def test_a_file_of_keys_that_is_none_is_named_without_the_key(tmp_path: Path, te
 
 def test_a_rate_holds_for_each_caller_and_comes_back(tmp_path: Path) -> None:
     now = 0.0
-    access = Access(keys_of(tmp_path, "secret-1 ann 2\nsecret-2 bob\n"), 3, lambda: now)
+    access = AccessControl(keys_of(tmp_path, "secret-1 ann 2\nsecret-2 bob\n"), 3, lambda: now)
 
     def count(key: str) -> int:
         """How many requests are taken before one is refused."""
@@ -82,7 +82,7 @@ def test_a_rate_holds_for_each_caller_and_comes_back(tmp_path: Path) -> None:
     assert [count("secret-1"), count("secret-2"), count("secret-1")] == [2, 3, 0]
     now = 31.0
     assert [count("secret-1"), count("secret-2")] == [1, 1]
-    everyone = Access(None, 1, lambda: now)
+    everyone = AccessControl(None, 1, lambda: now)
     assert everyone.admit(None, "here") == "here"
     with pytest.raises(Problem):
         everyone.admit(None, "here")

@@ -12,7 +12,7 @@ from tests.meaning.plain_tokens import tokens_of_words
 from tests.tiny_wordnet import write_wordnet
 from tfm.data.errors import DataError
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.registry import METRICS, score_texts
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, score_texts
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.significance import segment_statistics as module
 from tfm.pipeline.significance.segment_statistics import (
@@ -57,9 +57,9 @@ def test_the_rows_sum_to_the_score_of_every_metric(
 ) -> None:
     systems, references = corpus(script, num_references)
     wordnet = str(write_wordnet(tmp_path / "wordnet"))
-    config = EvaluationConfig.model_validate({"metrics": tuple(METRICS), "labels": labels, "wordnet": wordnet})
+    config = EvaluationConfig.model_validate({"metrics": tuple(METRIC_FUNCTIONS), "labels": labels, "wordnet": wordnet})
     expected = [score_texts(hypotheses, references, config) for hypotheses in systems]
-    assert len(expected[0]) >= len(METRICS) - 1 - (script == "Chinese")  # entity F1 is of tags
+    assert len(expected[0]) >= len(METRIC_FUNCTIONS) - 1 - (script == "Chinese")  # entity F1 is of tags
     for metric in expected[0]:
         for found, scores in zip(segment_statistics(metric, systems, references, config), expected, strict=True):
             assert found.value == pytest.approx(scores[metric].score, abs=1e-9), metric
@@ -81,7 +81,7 @@ def test_lower_case_is_kept_in_mind() -> None:
         assert (mixed < 100, lower) == (True, pytest.approx(100))
 
 
-@pytest.mark.parametrize("metric", [name for name in METRICS if name != "cider_d"])
+@pytest.mark.parametrize("metric", [name for name in METRIC_FUNCTIONS if name != "cider_d"])
 def test_part_of_the_rows_gives_the_score_of_these_segments(metric: str) -> None:
     """What a resample needs: also a segment twice, and of macro F1 without some labels."""
     systems, references = corpus("Latin", 2)
@@ -89,7 +89,7 @@ def test_part_of_the_rows_gives_the_score_of_these_segments(metric: str) -> None
     config = EvaluationConfig.model_validate({"metrics": (metric,), "labels": "word"})
     found = segment_statistics(metric, systems, references, config)[1]
     some = [systems[1][row] for row in rows], [[reference[row] for row in rows] for reference in references]
-    expected = METRICS[metric](*some, config).score
+    expected = METRIC_FUNCTIONS[metric](*some, config).score
     assert float(found.score(found.rows[rows].sum(0))) == pytest.approx(expected, abs=1e-9)
     # several sums at once, as the tests ask for them
     both = found.score(np.stack([found.rows[rows].sum(0), found.rows.sum(0)])[None])
@@ -121,7 +121,9 @@ def test_labels_of_one_system_have_a_column_in_all() -> None:
 
 def test_capitals_are_another_label() -> None:
     (found,) = segment_statistics("macro_f1", [["a", "A"]], [["A", "A"]], EvaluationConfig(labels="line"))
-    assert found.value == pytest.approx(METRICS["macro_f1"](["a", "A"], [["A", "A"]], EvaluationConfig()).score)
+    assert found.value == pytest.approx(
+        METRIC_FUNCTIONS["macro_f1"](["a", "A"], [["A", "A"]], EvaluationConfig()).score
+    )
 
 
 def test_labels_that_are_nowhere_score_zero() -> None:
@@ -149,6 +151,6 @@ def test_what_cannot_be_counted_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     for systems, references in (([["a"], ["a", "b"]], [["a"]]), ([["a"]], [["a"], []]), ([[]], [[]])):
         with pytest.raises(DataError, match="one for each segment"):
             segment_statistics("bleu", systems, references, EvaluationConfig())
-    monkeypatch.setattr(module, "MAX_CELLS", 10)
+    monkeypatch.setattr(module, "MAX_MACRO_F1_CELLS", 10)
     with pytest.raises(DataError, match="macro F1 of 2 labels on 2 lines"):
         segment_statistics("macro_f1", [["a", "b"]], [["a", "b"]], EvaluationConfig())

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from tfm.pipeline.synthesis.config import FILLER, NoiseConfig
+from tfm.pipeline.synthesis.config import DEFAULT_HIDDEN_WORD, NoiseConfig
 from tfm.pipeline.synthesis.noise import add_noise
 
 WORDS = [f"w{number}" for number in range(20)]
@@ -24,8 +24,10 @@ def test_words_are_left_out_with_their_probability_and_stay_in_order() -> None:
 
 def test_words_are_hidden_with_their_probability() -> None:
     texts = [text.split() for text in noisy(fill=0.1)]
-    assert sum(words.count(FILLER) for words in texts) / (400 * 20) == pytest.approx(0.1, abs=0.015)
-    assert all(given in (word, FILLER) for words in texts for given, word in zip(words, WORDS, strict=True))
+    assert sum(words.count(DEFAULT_HIDDEN_WORD) for words in texts) / (400 * 20) == pytest.approx(0.1, abs=0.015)
+    assert all(
+        given in (word, DEFAULT_HIDDEN_WORD) for words in texts for given, word in zip(words, WORDS, strict=True)
+    )
     assert "_" in noisy(fill=0.5, filler="_")[0].split()
 
 

@@ -13,9 +13,9 @@ import pytest
 from tfm.model.config import SUPPORTED_TASKS, ModelConfig, Task
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.reports.evaluation_report import METRIC_NAMES
-from tfm.pipeline.scoring.metrics.registry import METRICS
+from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
 from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
-from tfm.pipeline.tasks.abilities import ABILITIES, LOWER_IS_BETTER, select_tasks, task_evaluation_config
+from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER, TASK_SPECS, select_tasks, task_evaluation_config
 from tfm.pipeline.tasks.registry import TASKS
 
 ROOT = Path(__file__).parents[4]
@@ -56,8 +56,8 @@ def test_a_task_s_name_is_seen(source: str) -> None:
 
 
 def test_every_task_has_a_row_in_the_order_of_their_names() -> None:
-    assert tuple(ABILITIES) == tuple(TASKS)
-    assert set(ABILITIES) == set(TASK_NAMES)
+    assert tuple(TASK_SPECS) == tuple(TASKS)
+    assert set(TASK_SPECS) == set(TASK_NAMES)
 
 
 def test_the_table_imports_no_torch() -> None:
@@ -68,7 +68,7 @@ def test_the_table_imports_no_torch() -> None:
 
 @pytest.mark.parametrize("name", TASK_NAMES)
 def test_the_table_agrees_with_the_task(name: str) -> None:
-    abilities, made_by = ABILITIES[name], TASKS[name]
+    abilities, made_by = TASK_SPECS[name], TASKS[name]
     task: Any = getattr(made_by, "__self__")  # noqa: B009  the class whose `of` it is
     assert (abilities.labels is not None) == hasattr(task, "predict")
     assert abilities.flat_layout == ("flat_rows" in inspect.signature(task).parameters)
@@ -81,16 +81,16 @@ def test_a_model_of_one_table_embeds_the_side_that_its_tasks_read() -> None:
     for architecture, tasks in SUPPORTED_TASKS.items():
         for task in tasks:
             sides = ModelConfig(architecture=architecture, task=task).embedded_sides
-            if len(sides) == 1 and not ABILITIES[task].translates:
+            if len(sides) == 1 and not TASK_SPECS[task].translates:
                 alone += 1
-                assert sides == (ABILITIES[task].reads,)
+                assert sides == (TASK_SPECS[task].reads,)
     assert alone == 9
 
 
 def test_figures_are_known_by_name_and_the_main_one_of_translation_is_bleu() -> None:
-    assert {figure for each in ABILITIES.values() for figure in each.figures} <= {*METRIC_NAMES, "loss"}
+    assert {figure for each in TASK_SPECS.values() for figure in each.figures} <= {*METRIC_NAMES, "loss"}
     assert LOWER_IS_BETTER.issubset({*METRIC_NAMES, "loss"})
-    assert ABILITIES["translation"].figures[0] == "bleu"
+    assert TASK_SPECS["translation"].figures[0] == "bleu"
     assert "bleu" not in LOWER_IS_BETTER
 
 
@@ -98,7 +98,7 @@ def test_what_is_better_is_so_by_the_metrics_themselves() -> None:
     """A hypothesis that is its reference is better than one with two words wrong; the rest are sums of -log p."""
     good, bad = "a dog runs over the wide green field".split(), "a cat runs over the wide green house".split()
     config, worse_is_higher = EvaluationConfig(), set()
-    for name, metric in METRICS.items():
+    for name, metric in METRIC_FUNCTIONS.items():
         if name == "entity_f1":  # of tags alone
             continue
         other = "nobody is there"  # of one segment alone no n-gram has a weight in CIDEr-D
@@ -130,10 +130,10 @@ def test_tasks_are_found_by_what_they_can() -> None:
 
 def test_how_many_hypotheses_a_task_can_give() -> None:
     many = DecodingConfig(beam=2, n_best=3)
-    assert ABILITIES["classification"].n_best_problem(many) is None
-    assert "only the most probable tag" in str(ABILITIES["tagging"].n_best_problem(many))
-    assert ABILITIES["translation"].n_best_problem(many) == "decoding.n_best (3) cannot exceed beam (2)"
-    assert ABILITIES["translation"].n_best_problem(DecodingConfig(strategy="sample", n_best=9)) is None
+    assert TASK_SPECS["classification"].n_best_problem(many) is None
+    assert "only the most probable tag" in str(TASK_SPECS["tagging"].n_best_problem(many))
+    assert TASK_SPECS["translation"].n_best_problem(many) == "decoding.n_best (3) cannot exceed beam (2)"
+    assert TASK_SPECS["translation"].n_best_problem(DecodingConfig(strategy="sample", n_best=9)) is None
 
 
 def test_what_is_scored_by_default_depends_on_the_task() -> None:

@@ -28,8 +28,8 @@ from tfm.pipeline.tasks import r_drop
 from tfm.pipeline.tasks.criteria import RDrop
 from tfm.pipeline.tasks.losses import output_loss
 from tfm.pipeline.tasks.r_drop import two_pass_loss
-from tfm.pipeline.tasks.registry import task_of
-from tfm.pipeline.tasks.task import Loss, TaskContext
+from tfm.pipeline.tasks.registry import make_task
+from tfm.pipeline.tasks.task import LossSums, TaskContext
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.checks import check_adaptive
 from tfm.pipeline.training.update import Gradients
@@ -195,27 +195,27 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def setting(
     dataset: Path, kind: str, rates: DropoutConfig, alpha: float | None = None
-) -> tuple[Any, Callable[[int], Loss]]:
+) -> tuple[Any, Callable[[int], LossSums]]:
     """A model in float64, and the loss of a batch at a step."""
     base = {"encoder": STACK, "decoder": STACK, "max_length": 32, "dropout": rates}
     config = ModelConfig(**{**base, **KINDS[kind]})
     data = load_dataset(dataset)
     source, target = load_tokenizer_pair(data.tokenizer_folder)
-    task: Any = task_of(TaskContext(training(r_drop=alpha), config, source, target, 64))
+    task: Any = make_task(TaskContext(training(r_drop=alpha), config, source, target, 64))
     vocab = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
     model: Any = build(config, **vocab, seed=1).double().train()
     rows = task.epochs(data.train, 64, 1)(0)[0]
     batch = task.batch(data.train, rows)
 
-    def loss(step: int) -> Loss:
+    def loss(step: int) -> LossSums:
         model.dropout_rng.seed_batch(7, step)
-        found: Loss = task.loss(model, batch)
+        found: LossSums = task.loss(model, batch)
         return found
 
     return model, loss
 
 
-def gradients(model: Any, loss: Loss) -> list[Tensor]:
+def gradients(model: Any, loss: LossSums) -> list[Tensor]:
     parameters = list(model.parameters())
     found = torch.autograd.grad(loss.sum, parameters, allow_unused=True)
     return [torch.zeros_like(p) if each is None else each for p, each in zip(parameters, found, strict=True)]

@@ -14,7 +14,7 @@ from tfm.data.errors import DataError
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, SpanCorruptionConfig, StackConfig
 from tfm.pipeline.tasks.criteria import CrossEntropy
-from tfm.pipeline.tasks.span_corruption import SpanCorruption, draw_compositions, num_noise_tokens, num_spans
+from tfm.pipeline.tasks.span_corruption import SpanCorruption, draw_compositions, num_noise_tokens_and_spans, num_spans
 from tfm.tokenizer.sampled import hash_numbers
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -149,7 +149,7 @@ def test_a_text_of_one_token_or_none_is_in_no_batch_but_does_not_hurt() -> None:
     found = rows_of(batch)
     assert found[0] == ([EOS_ID], [BOS_ID], [EOS_ID])
     assert found[1] == ([4, EOS_ID], [BOS_ID], [EOS_ID])
-    assert num_noise_tokens(np.array([], np.int64), task.spans)[0].tolist() == []
+    assert num_noise_tokens_and_spans(np.array([], np.int64), task.spans)[0].tolist() == []
 
 
 def test_a_text_with_more_spans_than_sentinels_is_refused() -> None:

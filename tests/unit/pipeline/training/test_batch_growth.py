@@ -60,13 +60,13 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many batches each update takes, as they are done."""
     found: list[int] = []
-    begin = Gradients.begin
+    begin = Gradients.start_gradient
 
     def counting(self: Gradients, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         found.append(len(group))
         return begin(self, group, step, stop=stop)
 
-    monkeypatch.setattr(Gradients, "begin", counting)
+    monkeypatch.setattr(Gradients, "start_gradient", counting)
     return found
 
 

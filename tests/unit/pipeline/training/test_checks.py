@@ -8,7 +8,7 @@ import tokenizers
 from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.training.checks import check_characters, check_languages, check_one_vocabulary
+from tfm.pipeline.training.checks import check_character_tokenizers, check_languages, check_one_vocabulary
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
@@ -61,8 +61,8 @@ def test_characters_are_read_by_models_that_read_characters_alone() -> None:
     """A table of all characters would fit into memory on some machines, and into no one's intentions."""
     characters, pieces = (train(["ab"], TokenizerConfig(kind=kind, min_frequency=1)) for kind in ("codepoint", "char"))
     plain, canine = config(tie="output"), config(tie="output", canine={})
-    check_characters(plain, pieces, pieces, flat=True)
-    check_characters(canine, characters, pieces, flat=False)
+    check_character_tokenizers(plain, pieces, pieces, flat=True)
+    check_character_tokenizers(canine, characters, pieces, flat=False)
     for model, source, target, flat, reason in (
         (plain, characters, pieces, False, r"it is for models with \[model.canine\]"),
         (canine, pieces, pieces, False, 'make the dataset with tokenizer.kind = "codepoint"'),
@@ -71,7 +71,7 @@ def test_characters_are_read_by_models_that_read_characters_alone() -> None:
         (canine, characters, pieces, True, 'training.layout = "flat"'),
     ):
         with pytest.raises(RecipeError, match=reason):
-            check_characters(model, source, target, flat=flat)
+            check_character_tokenizers(model, source, target, flat=flat)
 
 
 def test_a_model_that_is_told_languages_needs_sources_that_begin_with_them() -> None:

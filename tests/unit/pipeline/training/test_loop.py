@@ -40,7 +40,7 @@ from tfm.pipeline.scoring import validation
 from tfm.pipeline.scoring.metrics.registry import bleu
 from tfm.pipeline.stages.train import train
 from tfm.pipeline.tasks.criteria import CrossEntropy
-from tfm.pipeline.tasks.task import Loss
+from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
 from tfm.pipeline.training.assembly import starting_point
@@ -157,7 +157,7 @@ def test_validation_scores_the_lines_that_translate_gives(
         scored.append(hypotheses)
         return bleu(hypotheses, *rest)
 
-    monkeypatch.setattr(validation, "METRICS", {"bleu": score})
+    monkeypatch.setattr(validation, "METRIC_FUNCTIONS", {"bleu": score})
     config, search = training(max_steps=5, validation={"every_steps": 5, "beam": 2}), DecodingConfig(min_length=2)
     scores = EvaluationConfig()
     train(
@@ -175,7 +175,7 @@ def test_a_log_is_cut_back_to_where_training_goes_on(tmp_path: Path) -> None:
     text = "".join(json.dumps(line) + "\n" for line in [*lines, {"event": "train", "step": 6}])
     file.write_text(text + '{"event": "tr')
     log = MetricsLog(file)
-    log.truncate(step=5, validated=0)
+    log.truncate(step=5, last_validation_step=0)
     log.append({"event": "valid", "step": 5, "perplexity": float("inf")})
     expected = [*lines[:2], {"event": "valid", "step": 5, "perplexity": None}]
     assert [json.loads(line) for line in file.read_text().splitlines()] == expected == log.lines
@@ -379,7 +379,7 @@ def test_training_stops_early(dataset: Path, tmp_path: Path) -> None:
         validation=NO_BLEU,
     )
     heard: list[tuple[int, bool]] = []
-    run(dataset, tmp_path, config, heard=lambda found, is_last: heard.append((found.step, is_last)))
+    run(dataset, tmp_path, config, on_validation=lambda found, is_last: heard.append((found.step, is_last)))
     assert [line["step"] for line in metrics(tmp_path, "valid")] == [5, 10, 15]
     assert heard == [(5, False), (10, False), (15, True)]
 
@@ -446,9 +446,9 @@ def poison(monkeypatch: pytest.MonkeyPatch, bad: set[int]) -> None:
     """Make the losses of these updates infinite."""
     real, calls = Translation.loss, iter(range(1, 1000))
 
-    def loss(self: Translation, model: Any, batch: Any) -> Loss:
+    def loss(self: Translation, model: Any, batch: Any) -> LossSums:
         found, factor = real(self, model, batch), float("inf") if next(calls) in bad else 1.0
-        return Loss(found.sum * factor, found.nll, found.count)
+        return LossSums(found.sum * factor, found.nll, found.count)
 
     monkeypatch.setattr(Translation, "loss", loss)
 
@@ -482,7 +482,7 @@ def test_a_loss_that_stays_infinite_stops_training(
 
 @pytest.mark.promise("training")
 def test_a_batch_that_does_not_fit_is_named(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(*_: Any) -> Loss:
+    def loss(*_: Any) -> LossSums:
         raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried")
 
     monkeypatch.setattr(Translation, "loss", loss)

@@ -51,7 +51,7 @@ def read(checkpoints: Checkpoints) -> None:
 
 def log(checkpoints: Checkpoints) -> None:
     found = MetricsLog(checkpoints.folder.parent / "metrics.jsonl")
-    found.truncate(step=1, validated=1)
+    found.truncate(step=1, last_validation_step=1)
     found.append(LINE)
     found.sync()
     draw_curves(found.lines, found.file.with_name("curves.svg"))

@@ -23,7 +23,7 @@ from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.word_vectors import WordVectorTask, num_words, word_frequencies
 from tfm.pipeline.training.assembly import word2vec
-from tfm.pipeline.training.assembly.word2vec import Word2vecGradients, initialize_as_word2vec, whole_gradient_reason
+from tfm.pipeline.training.assembly.word2vec import Word2vecGradients, initialize_as_word2vec, no_online_updates_reason
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training_config import TrainingConfig
@@ -87,7 +87,7 @@ def test_words_and_windows_are_those_of_a_whole_gradient(architecture: str, word
     rows = np.arange(60)
     before = [each.clone() for each in updates.model.parameters()]
     for step in range(1, 40):
-        found = updates.start_gradient([rows, rows[:7]], step, stop=False).read()
+        found = updates.start_gradient([rows, rows[:7]], step, stop=False).wait_for_update_sums()
         updates.model.dropout_rng.seed_batch(3, step)
         plain = updates.task.loss(updates.model, updates.task.batch(updates.split, rows))
         again = updates.task.batch(updates.split, rows[:7])
@@ -105,7 +105,10 @@ def test_a_batch_of_which_nothing_is_left_is_read_whole(architecture: str, datas
     whole = updates_of(dataset, model_of(architecture, {**WHOLE, "subsample": 1e-15}), 0.1)
     wanted = updates_of(dataset, model_of(architecture, WHOLE), 0.1)
     groups = [np.arange(5), np.arange(9)]
-    assert whole.start_gradient(groups, 1, stop=False).read() == wanted.start_gradient(groups, 1, stop=False).read()
+    assert (
+        whole.start_gradient(groups, 1, stop=False).wait_for_update_sums()
+        == wanted.start_gradient(groups, 1, stop=False).wait_for_update_sums()
+    )
 
 
 def test_draws_follow_from_seed_step_and_row(dataset: Path) -> None:
@@ -113,7 +116,7 @@ def test_draws_follow_from_seed_step_and_row(dataset: Path) -> None:
     for seed, step, rows in ((3, 1, [1, 2]), (3, 1, [2, 1]), (3, 2, [1, 2]), (4, 1, [1, 2]), (3, 1, [1, 1])):
         updates = updates_of(dataset, model_of(words={"window": 3, "negatives": 40}), 0.0)
         updates.seed = seed
-        found.append(updates.start_gradient([np.array(rows)], step, stop=True).read().loss)
+        found.append(updates.start_gradient([np.array(rows)], step, stop=True).wait_for_update_sums().loss)
     assert found[0] == pytest.approx(found[1], rel=1e-12)
     assert len({round(loss, 6) for loss in found[1:]}) == 4
 
@@ -190,7 +193,7 @@ def test_the_loop_is_for_one_process_on_a_cpu() -> None:
     settings = ExecutionSettings(device="cpu", precision="fp32", threads=2, world_size=1, batch_tokens=64)
 
     def reason(**changes: Any) -> str | None:
-        return whole_gradient_reason(model_of(), sgd(), settings.model_copy(update=changes))
+        return no_online_updates_reason(model_of(), sgd(), settings.model_copy(update=changes))
 
     assert reason() is None
     assert reason(device="cuda") == "the loop is for CPUs, not for cuda"

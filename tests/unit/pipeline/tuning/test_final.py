@@ -37,7 +37,7 @@ def test_used_tests_are_refused_once_their_dataset_is_made_and_before_anything_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeats: int
 ) -> None:
     trials, stages = played(tmp_path / "s", repeats=repeats), []
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         claimed.trial.set_user_attr(CONFIGURATION_ATTR, {"a": claimed.trial.suggest_int("a", 0, 39)})
         trials.study.tell(claimed.trial, 1.0)

@@ -14,7 +14,7 @@ FILES = [
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_it_opens(file: Path, tmp_path: Path) -> None:
-    assert {each.state for each in open_search(file, root=tmp_path).trials.all()} <= {TrialState.WAITING}
+    assert {each.state for each in open_search(file, root=tmp_path).trials.all_trials()} <= {TrialState.WAITING}
 
 
 def test_an_item_of_a_list_has_a_number(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from tfm.pipeline.tuning.results import (
     TrialResult,
     equally_good_trials,
     fold_means,
+    paired_not_worse_p_value,
     summarize_trials,
-    worse_on_folds_p_value,
-    worse_p_value,
+    welch_not_worse_p_value,
 )
 from tfm.pipeline.tuning.space import make_parameters, suggest_configuration
 from tfm.pipeline.tuning.study_opening import open_trials
@@ -65,11 +65,11 @@ BEST, NEAR, FAR = (1.0, 1.1, 0.9), (1.05, 1.2, 0.95), (2.0, 2.1, 2.2)
 
 def test_worse_is_what_welchs_formulas_say() -> None:
     for other in (NEAR, FAR):
-        assert worse_p_value(BEST, other, "loss") == pytest.approx(welch(BEST, other), rel=1e-9)
+        assert welch_not_worse_p_value(BEST, other, "loss") == pytest.approx(welch(BEST, other), rel=1e-9)
         turned = tuple(-each for each in BEST), tuple(-each for each in other)
-        assert worse_p_value(*turned, "accuracy") == pytest.approx(welch(BEST, other), rel=1e-9)
-    assert worse_p_value((1.0, 1.0), (1.0, 1.0), "loss") == 1
-    assert worse_p_value((1.0, 1.0), (1.5, 1.5), "loss") == 0
+        assert welch_not_worse_p_value(*turned, "accuracy") == pytest.approx(welch(BEST, other), rel=1e-9)
+    assert welch_not_worse_p_value((1.0, 1.0), (1.0, 1.0), "loss") == 1
+    assert welch_not_worse_p_value((1.0, 1.0), (1.5, 1.5), "loss") == 0
 
 
 def test_the_best_stands_with_all_that_are_not_worse() -> None:
@@ -83,12 +83,12 @@ def test_folds_are_compared_in_pairs_with_more_variance_as_their_trainings_share
     best, other = (1.0, 1.4, 0.8, 1.2, 1.1), (1.05, 1.41, 0.93, 1.24, 1.12)
     plain = ttest_rel(other, best).statistic
     corrected = plain * math.sqrt((1 / 5) / (1 / 5 + 1 / 4))  # Nadeau and Bengio 2003
-    assert worse_on_folds_p_value(best, other, "loss") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
+    assert paired_not_worse_p_value(best, other, "loss") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
     turned = [-each for each in best], [-each for each in other]
-    assert worse_on_folds_p_value(*turned, "accuracy") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
-    assert worse_p_value(best, other, "loss") > 0.3 > 0.1 > worse_on_folds_p_value(best, other, "loss")
-    assert worse_on_folds_p_value((1.0, 2.0), (1.5, 2.5), "loss") == 0
-    assert worse_on_folds_p_value((1.0, 2.0), (1.0, 2.0), "loss") == 1
+    assert paired_not_worse_p_value(*turned, "accuracy") == pytest.approx(float(t.sf(corrected, 4)), rel=1e-9)
+    assert welch_not_worse_p_value(best, other, "loss") > 0.3 > 0.1 > paired_not_worse_p_value(best, other, "loss")
+    assert paired_not_worse_p_value((1.0, 2.0), (1.5, 2.5), "loss") == 0
+    assert paired_not_worse_p_value((1.0, 2.0), (1.0, 2.0), "loss") == 1
 
 
 def test_with_folds_the_best_stands_with_those_that_folds_do_not_find_worse() -> None:
@@ -224,7 +224,7 @@ def importances(folder: Path, figure: Callable[[Mapping[str, Any]], float], **se
     config = SearchConfig.model_validate({"name": "s", "base": "b", **settings})
     trials = open_trials(config, {}, make_parameters(config.space), folder, None)
     while trials.stop_reason() is None:
-        with trials.claim() as mine:
+        with trials.claim_trial() as mine:
             assert mine is not None
             trials.study.tell(mine.trial, figure(suggest_configuration(trials.parameters, mine.trial)))
     return summarize_trials(trials).importances

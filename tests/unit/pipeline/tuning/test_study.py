@@ -37,13 +37,13 @@ def urls(folder: Path) -> list[str | None]:
 def test_a_trial_belongs_to_one_worker_until_it_ends(which: int, tmp_path: Path) -> None:
     url = urls(tmp_path)[which]
     one, other = opened(tmp_path / "s", url), opened(tmp_path / "s", url)
-    with one.claim() as mine, other.claim() as theirs:
+    with one.claim_trial() as mine, other.claim_trial() as theirs:
         assert mine is not None
         assert theirs is not None
         assert (mine.number, theirs.number) == (0, 1)
         one.study.tell(mine.trial, 0.5)
     # the other one's process died: whoever comes next goes on with it
-    with one.claim() as left, other.claim() as last, one.claim() as none:
+    with one.claim_trial() as left, other.claim_trial() as last, one.claim_trial() as none:
         assert left is not None
         assert last is not None
         assert (left.number, last.number, none) == (1, 2, None)
@@ -56,9 +56,9 @@ def test_a_trial_belongs_to_one_worker_until_it_ends(which: int, tmp_path: Path)
 def test_a_trial_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
     url = urls(tmp_path)[1]
     here, there = opened(tmp_path / "here", url), opened(tmp_path / "there", url)
-    with there.claim() as theirs:
+    with there.claim_trial() as theirs:
         assert theirs is not None
-    with here.claim() as mine, there.claim() as again:
+    with here.claim_trial() as mine, there.claim_trial() as again:
         assert mine is not None
         assert again is not None
         assert (theirs.number, mine.number, again.number) == (0, 1, 0)
@@ -67,7 +67,7 @@ def test_a_trial_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
 def test_limits_count_all_workers(tmp_path: Path) -> None:
     found = opened(tmp_path / "s", trials=None, hours=1.0, updates=500)
     assert found.stop_reason() is None
-    with found.claim() as mine:
+    with found.claim_trial() as mine:
         assert mine is not None
         mine.trial.set_user_attr("updates", 500)
     assert found.stop_reason() == "500 updates"
@@ -87,19 +87,19 @@ def test_finished_trials_stand_from_best_to_worst(tmp_path: Path) -> None:
     for metric, expected in (("loss", [1, 0]), ("accuracy", [0, 1])):
         found = opened(tmp_path / metric, metric=metric)
         for value in (0.9, 0.1, None):
-            with found.claim() as mine:
+            with found.claim_trial() as mine:
                 assert mine is not None
                 found.study.tell(mine.trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE)
         assert [each.number for each in found.finished_trials()] == expected
 
 
 def test_a_line_that_its_writer_could_not_finish_is_cut(tmp_path: Path) -> None:
-    with opened(tmp_path / "s").claim() as mine:
+    with opened(tmp_path / "s").claim_trial() as mine:
         assert mine is not None
     journal = tmp_path / "s" / "trials.journal"
     whole = journal.read_bytes()
     journal.write_bytes(whole + b'{"op_code": 4, "wor')
-    with opened(tmp_path / "s").claim() as again:
+    with opened(tmp_path / "s").claim_trial() as again:
         assert again is not None
         assert again.number == 0
     assert journal.read_bytes().startswith(whole)
@@ -109,11 +109,11 @@ def test_a_line_that_a_dead_worker_could_not_finish_spoils_nothing_of_those_aliv
     alive, late = opened(tmp_path / "s"), opened(tmp_path / "s")
     with open(tmp_path / "s" / "trials.journal", "ab") as stream:
         stream.write(b'{"op_code": 8, "worker')
-    with alive.claim() as mine:
+    with alive.claim_trial() as mine:
         assert mine is not None
         alive.study.tell(mine.trial, 0.5)
-    assert [each.value for each in late.all()] == [0.5]
-    assert [each.value for each in opened(tmp_path / "s").all()] == [0.5]
+    assert [each.value for each in late.all_trials()] == [0.5]
+    assert [each.value for each in opened(tmp_path / "s").all_trials()] == [0.5]
 
 
 @pytest.mark.parametrize(
@@ -132,11 +132,11 @@ def test_a_worker_that_dies_between_two_keys_leaves_what_it_would_have_drawn(met
         for number in range(13 if method == "tpe" else 5):  # it draws at random before the tenth
             trials = opened(tmp_path / str(dies), space=space, method=method, trials=99)  # as a new process does
             if dies:
-                with trials.claim() as mine:
+                with trials.claim_trial() as mine:
                     assert mine is not None
                     for parameter in trials.parameters[: number % 4]:
                         parameter.suggest(mine.trial)
-            with trials.claim() as mine:
+            with trials.claim_trial() as mine:
                 assert mine is not None
                 seen.append(suggest_configuration(trials.parameters, mine.trial))
                 trials.study.tell(mine.trial, float(seen[-1]["a"]))
@@ -157,10 +157,10 @@ def test_another_search_and_no_database_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_search_that_was_renamed_has_its_trials(tmp_path: Path) -> None:
-    with opened(tmp_path / "s").claim() as mine:
+    with opened(tmp_path / "s").claim_trial() as mine:
         assert mine is not None
     (tmp_path / "s").rename(tmp_path / "t")
-    assert len(opened(tmp_path / "t", name="t").all()) == 1
+    assert len(opened(tmp_path / "t", name="t").all_trials()) == 1
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_spoils_no_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is the system's, and the next worker finds all that was written before it."""
     found = opened(tmp_path / "s")
-    with found.claim() as mine:
+    with found.claim_trial() as mine:
         assert mine is not None
         with monkeypatch.context() as patch:
             patch.setattr("optuna.storages.journal._file.os.fsync", _full)
@@ -183,7 +183,7 @@ def test_a_full_disk_spoils_no_trial(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 mine.trial.set_user_attr("updates", 3)
     journal = tmp_path / "s" / "trials.journal"
     journal.write_bytes(journal.read_bytes()[:-9])  # what did not find room
-    with opened(tmp_path / "s").claim() as again:
+    with opened(tmp_path / "s").claim_trial() as again:
         assert again is not None
         assert again.number == 0
         assert "updates" not in again.earlier
@@ -225,7 +225,7 @@ def drawn(folder: Path, spaces: list[dict[str, Any]], method: str = "random", ur
         config = SearchConfig.model_validate(settings)
         about = config.model_dump(mode="json")
         trials = open_trials(config, about, make_parameters(config.space), folder, url)
-        with trials.claim() as mine:
+        with trials.claim_trial() as mine:
             assert mine is not None
             found.append(suggest_configuration(trials.parameters, mine.trial))
             trials.study.tell(mine.trial, len(found) * 0.1)
@@ -253,7 +253,7 @@ def test_a_search_goes_on_in_the_order_of_keys_in_which_it_began(
 ) -> None:
     """A study in whose time draws had the order of the file keeps it."""
     with monkeypatch.context() as then:
-        then.setattr("tfm.pipeline.tuning.study_opening.sort_for_drawing", lambda parameters: parameters)
+        then.setattr("tfm.pipeline.tuning.study_opening.sort_keys_in_draw_order", lambda parameters: parameters)
         before = drawn(tmp_path / "before", [TURNED] * 3)
         begun = drawn(tmp_path / "s", [TURNED])
     assert begun + drawn(tmp_path / "s", [TURNED, SPACE]) == before
@@ -263,10 +263,10 @@ def test_a_search_goes_on_in_the_order_of_keys_in_which_it_began(
 def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:
     found = opened(tmp_path / "s", method="grid", trials=None)
     again = opened(tmp_path / "s", method="grid", trials=None)
-    assert len(again.all()) == 3
+    assert len(again.all_trials()) == 3
     values = []
     with ExitStack() as held:
-        while (mine := held.enter_context(found.claim())) is not None:
+        while (mine := held.enter_context(found.claim_trial())) is not None:
             values.append(suggest_configuration(found.parameters, mine.trial)["a"])
     assert values == [1, 2, 3]
     assert found.stop_reason() == "every configuration"
@@ -276,24 +276,24 @@ def test_a_grid_is_there_from_the_start(tmp_path: Path) -> None:
 def test_reading_a_search_that_is_not_there_makes_none(which: int, tmp_path: Path) -> None:
     place = tmp_path / "s"
     read = opened(place, urls(tmp_path)[which], create=False)
-    assert read.all() == []
+    assert read.all_trials() == []
     assert not list(tmp_path.iterdir())
-    with opened(place, urls(tmp_path)[which], seed=2).claim() as mine:  # its settings are still free
+    with opened(place, urls(tmp_path)[which], seed=2).claim_trial() as mine:  # its settings are still free
         assert mine is not None
-    assert len(opened(place, urls(tmp_path)[which], create=False, seed=2).all()) == 1
+    assert len(opened(place, urls(tmp_path)[which], create=False, seed=2).all_trials()) == 1
 
 
 def test_a_lowered_number_of_trials_leaves_what_was_begun_beyond_it(tmp_path: Path) -> None:
     found = opened(tmp_path / "s", trials=4)
-    with found.claim() as one, found.claim(), found.claim() as two, found.claim() as three:
+    with found.claim_trial() as one, found.claim_trial(), found.claim_trial() as two, found.claim_trial() as three:
         for each in (one, two, three):
             assert each is not None
             found.study.tell(each.trial, 0.5)
     lowered = opened(tmp_path / "s", trials=3)
-    with lowered.claim() as none:
+    with lowered.claim_trial() as none:
         assert none is None
     assert lowered.stop_reason() == "4 trials (search.trials is 3)"
-    with opened(tmp_path / "s", trials=4).claim() as left:
+    with opened(tmp_path / "s", trials=4).claim_trial() as left:
         assert left is not None
         assert left.number == 1
 
@@ -313,14 +313,16 @@ def test_tables_that_another_worker_is_making_are_waited_for(tmp_path: Path, mon
     def loses(url: str) -> str:
         tries.append(url)
         if len(tries) < 4:
-            raise RuntimeError(f"(sqlite3.OperationalError) {storage.RACE_MESSAGES[len(tries) - 1]}: studies")
+            raise RuntimeError(
+                f"(sqlite3.OperationalError) {storage.TABLE_CREATION_RACE_MESSAGES[len(tries) - 1]}: studies"
+            )
         return "the storage"
 
     monkeypatch.setattr(storage, "RDBStorage", loses)
     monkeypatch.setattr(storage, "SECONDS_BETWEEN_ATTEMPTS", 0.0)
     assert storage.open_storage(tmp_path, "sqlite:///x.db") == "the storage"  # type: ignore[comparison-overlap]
     tries.clear()
-    monkeypatch.setattr(storage, "RACE_MESSAGES", ())
+    monkeypatch.setattr(storage, "TABLE_CREATION_RACE_MESSAGES", ())
     with pytest.raises(RecipeError, match="cannot be opened"):
         storage.open_storage(tmp_path, "sqlite:///x.db")
 

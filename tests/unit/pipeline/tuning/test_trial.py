@@ -35,7 +35,7 @@ from tfm.pipeline.tuning.trial import (
     prune_artifacts,
 )
 from tfm.pipeline.tuning.trial_progress import PRUNE_ATTR, TrialLog, TrialProgress, TrialPruned
-from tfm.pipeline.tuning.trial_records import DUPLICATE_OF, WAITING_STATUS
+from tfm.pipeline.tuning.trial_records import DUPLICATE_OF_ATTR, WAITING_STATUS
 
 LAST = 9  # validations of a training that is not pruned
 STEPS = 10  # updates from one to the next
@@ -82,10 +82,10 @@ def played_through(trials: Trials) -> list[tuple[str, int]]:
     """How each trial ended, and after how many validations."""
     found = []
     for quality in QUALITIES:
-        with trials.claim() as claimed:
+        with trials.claim_trial() as claimed:
             assert claimed is not None
             ended = train(trials, claimed, losses_of(quality))
-            found.append((ended, len(trials.all()[claimed.number].intermediate_values)))
+            found.append((ended, len(trials.all_trials()[claimed.number].intermediate_values)))
     return found
 
 
@@ -119,17 +119,17 @@ def test_new_processes_prune_as_one_does(pruning: str, tmp_path: Path) -> None:
     for quality in QUALITIES:
         again = Trials(other.config, other.parameters, other.folder, other.study, shares_folder=True)
         again.study.pruner = again.study.sampler = None  # type: ignore[assignment]  # those of a process are its own
-        with again.claim() as claimed:
+        with again.claim_trial() as claimed:
             assert claimed is not None
             ended = train(again, claimed, losses_of(quality))
-            found.append((ended, len(again.all()[claimed.number].intermediate_values)))
+            found.append((ended, len(again.all_trials()[claimed.number].intermediate_values)))
     assert found == one
 
 
 def test_a_trial_that_has_done_all_is_not_pruned(tmp_path: Path) -> None:
     trials = played(tmp_path, pruning="median")
     for loss in (1.0, 1.0, 1.0, 1.0, 1.0, 5.0):
-        with trials.claim() as claimed:
+        with trials.claim_trial() as claimed:
             assert claimed is not None
             assert (
                 train(trials, claimed, [loss, loss]) == FINISHED_STATUS
@@ -139,17 +139,17 @@ def test_a_trial_that_has_done_all_is_not_pruned(tmp_path: Path) -> None:
 def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(tmp_path: Path) -> None:
     trials = played(tmp_path, pruning="median")
     for _ in range(5):
-        with trials.claim() as claimed:
+        with trials.claim_trial() as claimed:
             assert claimed is not None
             train(trials, claimed, [1.0, 1.0, 1.0])
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         account = TrialProgress(trials, claimed)
         account.start_run("0", is_first=True)
         account.on_validation(validation(1, 2.0), False)
         with pytest.raises(TrialPruned):
             account.on_validation(validation(2, 2.0), False)
-    with trials.claim() as again:  # nobody had told the study
+    with trials.claim_trial() as again:  # nobody had told the study
         assert again is not None
         assert (again.number, again.earlier[PRUNE_ATTR]) == (5, True)
         assert train(trials, again, [0.0, 0.0, 0.0]) == PRUNED_STATUS
@@ -158,30 +158,30 @@ def test_a_worker_killed_between_decision_and_end_leaves_a_trial_that_is_pruned(
 def test_a_worker_killed_before_the_decision_leaves_it_to_the_next(tmp_path: Path) -> None:
     trials = played(tmp_path, pruning="median")
     for _ in range(5):
-        with trials.claim() as claimed:
+        with trials.claim_trial() as claimed:
             assert claimed is not None
             train(trials, claimed, [1.0, 1.0, 1.0])
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         claimed.trial.report(2.0, 1)
         claimed.trial.set_user_attr(
             "validated", [STEPS, 2 * STEPS]
         )  # and died; the checkpoint is from before the validation
-    with trials.claim() as again:
+    with trials.claim_trial() as again:
         assert again is not None
         assert train(trials, again, [2.0, 2.5, 0.0]) == PRUNED_STATUS
-    assert trials.all()[5].intermediate_values == {1: 2.0, 2: 2.5}
+    assert trials.all_trials()[5].intermediate_values == {1: 2.0, 2: 2.5}
 
 
 def test_validations_are_counted_once_and_those_without_a_figure_left_out(tmp_path: Path) -> None:
     trials = played(tmp_path)
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         account = TrialProgress(trials, claimed)
         account.start_run("0-4", is_first=True)
         for number, loss in ((1, 3.0), (2, float("nan")), (3, 2.0), (3, 2.0)):
             account.on_validation(validation(number, loss), False)
-    with trials.claim() as again:  # killed, and gone on with from the checkpoint before the third
+    with trials.claim_trial() as again:  # killed, and gone on with from the checkpoint before the third
         assert again is not None
         account = TrialProgress(trials, again)
         account.start_run("0-4", is_first=True)
@@ -190,7 +190,7 @@ def test_validations_are_counted_once_and_those_without_a_figure_left_out(tmp_pa
         account.start_run("0-5", is_first=False)
         account.on_validation(validation(1, 9.0), False)
         account.record_cost(7)  # fewer than it had: of a training that is already published nothing is heard
-    kept = trials.all()[0]
+    kept = trials.all_trials()[0]
     assert kept.intermediate_values == {1: 3.0, 3: 2.0, 4: 1.0}
     assert (kept.user_attrs["updates"], kept.user_attrs["updates_of"]) == (50, {"0-4": 40, "0-5": 10})
 
@@ -199,13 +199,13 @@ def test_a_validation_from_before_a_kill_prunes_nothing(tmp_path: Path) -> None:
     """Heard again, it is not the newest: the training has gone on since, and was not behind then."""
     trials = played(tmp_path, pruning="median")
     for _ in range(5):
-        with trials.claim() as claimed:
+        with trials.claim_trial() as claimed:
             assert claimed is not None
             train(trials, claimed, [1.0] * LAST)
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         claimed.trial.set_user_attr("validated", [STEPS * number for number in range(1, 6)])
-    with trials.claim() as again:
+    with trials.claim_trial() as again:
         assert again is not None
         account = TrialProgress(trials, again)
         account.start_run("0", is_first=True)
@@ -234,11 +234,11 @@ def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
     monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
     monkeypatch.setattr(trial, "_train_trial", lambda *given: (next(left), f"labels:{next(counts)}|stat:mean"))
     trials = played(tmp_path, repeats=2)
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         outcome = trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
     assert (outcome.ended, outcome.reason, outcome.value) == expected
-    assert trials.all()[0].value == expected[2]
+    assert trials.all_trials()[0].value == expected[2]
 
 
 def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_the_dataset(
@@ -265,13 +265,13 @@ def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_
     other = threading.Thread(target=make_dataset)
     other.start()
     assert is_made.wait(10)
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         begun = time.monotonic()
         trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
         whole = time.monotonic() - begun
     other.join()
-    attributes = trials.all()[0].user_attrs
+    attributes = trials.all_trials()[0].user_attrs
     assert attributes["updates"] == 5
     assert 0.04 <= attributes["seconds"] <= whole - 0.4
 
@@ -287,11 +287,11 @@ def test_figures_of_several_definitions_have_no_mean_and_end_the_search(
     monkeypatch.setattr(trial, "_train_trial", lambda *given: next(left))
     trials = played(tmp_path, metric="bleu", folds=2)
     reason = "bleu has no mean, as it is tok:13a in 0000-fold-1 and tok:zh in 0000-fold-2; set evaluation.bleu_tokenize"
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         with pytest.raises(DataError, match=reason):
             trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
-    assert trials.all()[0].value is None
+    assert trials.all_trials()[0].value is None
 
 
 def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
@@ -302,10 +302,10 @@ def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
         (tmp_path / "trials" / name / "model").mkdir(parents=True)
         (tmp_path / "trials" / name / "log.txt").write_text("said")
     for number, value in enumerate((3.0, 1.0, 1.0, 2.0)):
-        with trials.claim() as claimed:
+        with trials.claim_trial() as claimed:
             assert claimed is not None
             if number == 1:  # took the figure of a trial that another worker finished before it, but which is later
-                claimed.trial.set_user_attr(DUPLICATE_OF, 2)
+                claimed.trial.set_user_attr(DUPLICATE_OF_ATTR, 2)
             trials.study.tell(claimed.trial, value)
     assert [each.number for each in trials.finished_trials()] == [2, 1, 3, 0]
     prune_artifacts(trials)
@@ -317,7 +317,7 @@ def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
 def test_a_search_that_finds_nothing_new_ends(tmp_path: Path) -> None:
     trials = played(tmp_path, trials=None, hours=1.0)
     for number in range(101):
-        with trials.claim() as claimed:
+        with trials.claim_trial() as claimed:
             assert claimed is not None
             claimed.trial.set_user_attr("updates", 0 if number else 5)
             trials.study.tell(claimed.trial, state=optuna.trial.TrialState.FAIL)
@@ -339,11 +339,11 @@ def test_a_configuration_that_was_drawn_before_is_not_trained_again(
     monkeypatch.setattr(trial, "_run_configuration", outcome)
     trials = played(tmp_path, space={"a": {"values": [3]}})
     for _ in range(3):
-        with trials.claim() as claimed:
+        with trials.claim_trial() as claimed:
             assert claimed is not None
             trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
     assert trained == ([0, 1, 2] if ended == PRUNED_STATUS else [0])
-    said = [(each.user_attrs["ended"], each.user_attrs["reason"], each.state) for each in trials.all()]
+    said = [(each.user_attrs["ended"], each.user_attrs["reason"], each.state) for each in trials.all_trials()]
     assert {each[0] for each in said} == {ended}
     assert len({each[2] for each in said}) == 1
     if ended != PRUNED_STATUS:
@@ -365,12 +365,12 @@ def test_a_configuration_that_another_worker_runs_is_not_trained_beside_it(
             during = summarize_trials(second)
             assert [(each.ended, each.reason) for each in during.trials[1:]] == [(WAITING_STATUS, waits)] * 2
             assert "Of 3 trials, 2 not begun; 1 was trained: 1 running" in _paragraph(second)
-            with second.claim() as none:
+            with second.claim_trial() as none:
                 assert none is None  # the limit is reached, and those that wait are no work yet
         return TrialOutcome(ended, "", 2.0 if ended == FINISHED_STATUS else None)
 
     def run_next(of: Trials) -> tuple[int, str]:
-        with of.claim() as claimed:
+        with of.claim_trial() as claimed:
             assert claimed is not None
             found = trial.run_trial(of, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
             return claimed.number, found.ended
@@ -397,15 +397,15 @@ def test_a_search_of_which_another_worker_runs_the_only_configuration_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trials = played(tmp_path, trials=None, hours=1.0, space={"a": {"values": [3]}})
-    with trials.claim() as first:
+    with trials.claim_trial() as first:
         assert first is not None
         first.trial.set_user_attr("configuration", {"a": first.trial.suggest_int("a", 0, 0) + 3})
         for _ in range(MAX_IDLE_TRIALS):
-            with trials.claim() as claimed:
+            with trials.claim_trial() as claimed:
                 assert claimed is not None
                 found = trial.run_trial(trials, claimed, Path("b"), (), command=(), log=TrialLog(io.StringIO()))
                 assert found.ended == WAITING_STATUS
-        with trials.claim() as none:
+        with trials.claim_trial() as none:
             assert none is None
     assert trials.stop_reason() == "100 trials in a row without an update"
 
@@ -417,7 +417,7 @@ def test_optuna_alone_opens_the_study(tmp_path: Path) -> None:
         {"name": "mine", "base": "b", "method": "random", "trials": 2, "space": space, "metric": "accuracy"}
     )
     trials = open_trials(config, {"seed": 1}, make_parameters(config.space), tmp_path / "mine", None)
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         norm = claimed.trial.suggest_categorical("model.norm", ["pre", "post"])
         place = claimed.trial.suggest_int("training.schedule.peak", 0, 2)
@@ -455,7 +455,7 @@ def test_a_search_reads_further_scores_of_validation(tmp_path: Path, metric: str
     )
     trials = open_trials(config, {}, make_parameters(config.space), tmp_path / "s", None)
     assert trials.study.direction.name == direction
-    with trials.claim() as claimed:
+    with trials.claim_trial() as claimed:
         assert claimed is not None
         account = TrialProgress(trials, claimed)
         account.start_run("0", is_first=True)
@@ -464,4 +464,4 @@ def test_a_search_reads_further_scores_of_validation(tmp_path: Path, metric: str
             scores = {metric: {"score": score, "signature": "s"}}
             found = {**validation(number, 1.0).model_dump(), "scores": scores}
             account.on_validation(Validation.model_validate(found), number == 2)
-    assert trials.all()[0].intermediate_values == {1: 40.0, 2: 25.0}
+    assert trials.all_trials()[0].intermediate_values == {1: 40.0, 2: 25.0}

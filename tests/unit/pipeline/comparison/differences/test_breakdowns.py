@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tfm.pipeline.comparison.differences.breakdowns import (
     Breakdown,
     BreakdownRow,
+    average_columns,
     breakdown_by_label,
     breakdown_by_ngram_order,
     breakdown_by_source_length,
     largest_differences,
-    merge_columns,
 )
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -119,7 +119,7 @@ def test_accuracy_by_length_where_labels_are_scored() -> None:
 @given(st.lists(st.lists(st.none() | st.floats(0, 100), min_size=3, max_size=3)))
 def test_runs_of_one_system_become_their_mean(rows: list[list[float | None]]) -> None:
     found = Breakdown("F1", "x", "y", [BreakdownRow(str(i), i, values) for i, values in enumerate(rows)])
-    for row, values in zip(merge_columns(found, [[1], [0, 2]]).rows, rows, strict=True):
+    for row, values in zip(average_columns(found, [[1], [0, 2]]).rows, rows, strict=True):
         first, second, third = values
         assert row.values[0] == second
         if first is None or third is None:

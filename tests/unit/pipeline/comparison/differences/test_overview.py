@@ -8,7 +8,12 @@ import sacrebleu
 
 from tests.tiny_dataset import make_dataset
 from tests.tiny_runs import make_run
-from tfm.pipeline.comparison.differences.overview import MAX_ROWS, SINGLE_LETTERS_MESSAGE, Differences, find_differences
+from tfm.pipeline.comparison.differences.overview import (
+    MAX_ROWS,
+    SINGLE_LETTERS_MESSAGE,
+    SystemDifferences,
+    find_differences,
+)
 from tfm.pipeline.comparison.systems import System
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.reports.run_summary import RunSummary, read_run
@@ -29,7 +34,7 @@ def trained(folder: Path, dataset: str = "elsewhere") -> RunSummary:
     return read_run(make_run(folder, dataset=dataset), "base-1")
 
 
-def titles(found: Differences) -> list[str]:
+def titles(found: SystemDifferences) -> list[str]:
     return [each.title for each in (*found.tables, *found.words)]
 
 

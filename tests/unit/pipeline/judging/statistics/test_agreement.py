@@ -10,14 +10,14 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from tfm.pipeline.judging.statistics.agreement import (
-    Level,
-    alpha_of_draws,
+    MeasurementLevel,
+    bootstrap_alphas,
+    bootstrap_kappas,
     cohen_kappa,
     estimate_alpha,
-    kappa_of_draws,
     pairwise_kappas,
 )
-from tfm.pipeline.judging.statistics.ratings import Judgment, bootstrap_counts, percentile_bounds
+from tfm.pipeline.judging.statistics.ratings import Judgment, bootstrap_counts, expanded_percentiles
 
 KRIPPENDORFF_2011 = ("123321412...", "1233224125.3", ".333234225 1.".replace(" ", ""), "12332441251.")
 """Computing Krippendorff's Alpha-Reliability: four observers, twelve units, some values missing."""
@@ -33,13 +33,13 @@ def judgments(rows: tuple[str, ...]) -> list[Judgment]:
 
 
 @pytest.mark.parametrize(("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
-def test_alpha_of_krippendorffs_example(level: Level, published: float) -> None:
+def test_alpha_of_krippendorffs_example(level: MeasurementLevel, published: float) -> None:
     found = estimate_alpha(judgments(KRIPPENDORFF_2011), level)
     assert found.value == pytest.approx(published, abs=5e-4)
     assert (found.num_units, found.num_values) == (11, 40)  # one unit has one value, which pairs with none
 
 
-def alpha_by_pairs(units: list[list[float]], level: Level) -> float:
+def alpha_by_pairs(units: list[list[float]], level: MeasurementLevel) -> float:
     """1 − mean disagreement within units (each value counting once) / mean disagreement of all pairs of values."""
     units = [unit for unit in units if len(unit) > 1]
     everything = [value for unit in units for value in unit]
@@ -58,7 +58,7 @@ def alpha_by_pairs(units: list[list[float]], level: Level) -> float:
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
-def test_alpha_by_counting_pairs(level: Level) -> None:
+def test_alpha_by_counting_pairs(level: MeasurementLevel) -> None:
     random = np.random.default_rng(3)
     units = [[float(x) for x in random.integers(1, 6, size=random.integers(1, 5))] for _ in range(30)]
     rows = [Judgment(f"j{who}", f"t:{line}", "s", value) for line, u in enumerate(units) for who, value in enumerate(u)]
@@ -85,7 +85,7 @@ def test_alpha_where_it_is_not_defined() -> None:
 
 
 @pytest.mark.parametrize(("level", "weights"), [("nominal", None), ("ordinal", "quadratic")])
-def test_kappa_as_scikit_learn(level: Level, weights: str | None) -> None:
+def test_kappa_as_scikit_learn(level: MeasurementLevel, weights: str | None) -> None:
     random = np.random.default_rng(1)
     for _ in range(20):
         first = random.integers(1, 6, size=25)
@@ -118,17 +118,17 @@ def test_kappas_are_of_units_that_both_have() -> None:
     assert pairwise_kappas(same_place, "nominal")[0][0].num_units == 2, "a unit is a segment and a system"
 
 
-LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
+LEVELS: tuple[MeasurementLevel, ...] = ("nominal", "ordinal", "interval")
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_alpha_and_kappa_of_a_draw_are_those_of_the_units_written_out(level: Level) -> None:
+def test_alpha_and_kappa_of_a_draw_are_those_of_the_units_written_out(level: MeasurementLevel) -> None:
     """A draw that holds a unit twice is the data with that unit twice."""
     random = np.random.default_rng(5)
     units = [[float(x) for x in random.integers(1, 6, size=random.integers(2, 5))] for _ in range(12)]
     first, second = ([unit[side] for unit in units] for side in (0, 1))
     counts = random.multinomial(12, np.full(12, 1 / 12), size=20).astype(np.float64)
-    alphas, kappas_ = alpha_of_draws(counts, units, level), kappa_of_draws(counts, first, second, level)
+    alphas, kappas_ = bootstrap_alphas(counts, units, level), bootstrap_kappas(counts, first, second, level)
     for draw, one, other in zip(counts.astype(int), alphas, kappas_, strict=True):
         drawn = [unit for unit, times in zip(units, draw, strict=True) for _ in range(times)]
         assert one == pytest.approx(alpha_by_pairs(drawn, level), abs=1e-12)
@@ -137,12 +137,12 @@ def test_alpha_and_kappa_of_a_draw_are_those_of_the_units_written_out(level: Lev
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_draw_of_equal_values_has_neither_alpha_nor_kappa(level: Level) -> None:
+def test_a_draw_of_equal_values_has_neither_alpha_nor_kappa(level: MeasurementLevel) -> None:
     one, other = [1e3 + 0.1, 3.0], [1e3 + 0.1, 4.0]
     counts = np.array([[7.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     units = [list(unit) for unit in zip(one, other, strict=True)]
-    assert np.isnan(alpha_of_draws(counts[:2], units, level)).tolist() == [True, False]
-    assert np.isnan(kappa_of_draws(counts, one, other, level)).tolist() == [True, False, True]
+    assert np.isnan(bootstrap_alphas(counts[:2], units, level)).tolist() == [True, False]
+    assert np.isnan(bootstrap_kappas(counts, one, other, level)).tolist() == [True, False, True]
 
 
 def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
@@ -167,7 +167,7 @@ def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
         assert each.low is not None
         assert each.value is not None
         assert each.high is not None
-        assert (each.low, each.high) == pytest.approx(tuple(np.percentile(draws, percentile_bounds(100))), abs=1e-12)
+        assert (each.low, each.high) == pytest.approx(tuple(np.percentile(draws, expanded_percentiles(100))), abs=1e-12)
         assert each.low < each.value < each.high
 
 
@@ -191,7 +191,7 @@ def test_where_judges_differ_seldom_there_is_no_interval() -> None:
     assert estimate_alpha(rows, "nominal").no_interval_reason == "99 segments, and it needs 100"
 
 
-def covered(level: Level, num_panels: int, seed: int) -> tuple[float, float]:
+def covered(level: MeasurementLevel, num_panels: int, seed: int) -> tuple[float, float]:
     """Of simulated panels the share, in percent, whose intervals hold alpha and kappa of all texts there could be.
 
     100 texts, four judges. Numbers: truth + error, both normal; names: the truth, or in 1 of 6 cases the other. Both
@@ -216,12 +216,12 @@ def covered(level: Level, num_panels: int, seed: int) -> tuple[float, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["nominal", "interval"])
-def test_intervals_hold_the_agreement_of_all_texts_about_as_often_as_they_say(level: Level) -> None:
+def test_intervals_hold_the_agreement_of_all_texts_about_as_often_as_they_say(level: MeasurementLevel) -> None:
     for rate in covered(level, num_panels=1000, seed=2):
         assert 92.5 <= rate <= 97
 
 
 @pytest.mark.parametrize("level", ["nominal", "interval"])
-def test_intervals_hold_the_agreement_of_all_texts_mostly(level: Level) -> None:
+def test_intervals_hold_the_agreement_of_all_texts_mostly(level: MeasurementLevel) -> None:
     for rate in covered(level, num_panels=8, seed=3):
         assert rate >= 75

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tfm.pipeline.judging.statistics.careless import JudgeStats, Verdict, judge_verdicts
+from tfm.pipeline.judging.statistics.careless import CarelessnessVerdict, JudgeStats, judge_verdicts
 from tfm.pipeline.judging.statistics.ratings import Judgment
 
 FINE = [JudgeStats(f"fine {i}", 40, 40, [True] * 4, [True] * 5, [12.0] * 40, ["3", "4"] * 20) for i in range(4)]
 
 
-def verdict_on(**conduct: object) -> Verdict:
+def verdict_on(**conduct: object) -> CarelessnessVerdict:
     """On a judge beside four that do nothing strange."""
     return judge_verdicts([*FINE, replace(FINE[0], judge="own", **conduct)], [])[-1]
 
@@ -65,7 +65,7 @@ def ratings(noise: list[float], num_units: int = 60) -> list[Judgment]:
     ]
 
 
-def of(noise: list[float], num_units: int = 60) -> list[Verdict]:
+def of(noise: list[float], num_units: int = 60) -> list[CarelessnessVerdict]:
     return judge_verdicts([JudgeStats(f"judge {i}", 60, 60) for i in range(len(noise))], ratings(noise, num_units))
 
 

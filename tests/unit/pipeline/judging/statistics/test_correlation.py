@@ -14,7 +14,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.statistics.correlation import (
     KENDALL,
     PEARSON,
-    Coefficient,
+    CorrelationCoefficient,
     MetricScores,
     correlate_metric,
     correlate_units,
@@ -50,7 +50,7 @@ def test_coefficients_by_their_definitions() -> None:
 
 @pytest.mark.parametrize(("coefficient", "most"), [(KENDALL, 1500), (KENDALL, 5), (PEARSON, 1500)])
 def test_draws_are_those_of_the_values_drawn(
-    coefficient: Coefficient, most: int, monkeypatch: pytest.MonkeyPatch
+    coefficient: CorrelationCoefficient, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tfm.pipeline.judging.statistics.correlation.MAX_PAIRWISE_UNITS", most)
     random = np.random.default_rng(8)

@@ -225,9 +225,9 @@ def rows_of(folder: Path, ours: LoadedModel, model: Any) -> list[int]:
     own = ours.model.target_embedding.table if model.config.is_encoder_decoder else ours.model.embedding.table
     mine = own.weight.detach()
     if model.config.is_encoder_decoder:
-        from tfm.pipeline.model_io.huggingface.weights import deinterleave
+        from tfm.pipeline.model_io.huggingface.weights import deinterleaving_permutation
 
-        mine = mine[:, deinterleave(mine.shape[1])]
+        mine = mine[:, deinterleaving_permutation(mine.shape[1])]
     return [int((table - each).abs().sum(1).argmin()) for each in mine]
 
 

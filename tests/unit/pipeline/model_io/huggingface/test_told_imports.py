@@ -28,7 +28,7 @@ from tests.huggingface_models import our_logits, published
 from tests.tiny_model import TEXTS
 from tfm.data.dataset.directions import Direction
 from tfm.model.config import ModelConfig
-from tfm.pipeline.attention_page.reading import attend, make_token
+from tfm.pipeline.attention_page.reading import make_token, trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
@@ -117,7 +117,7 @@ def test_greedy_output_is_theirs_of_200_lines(model: Any) -> None:
 def test_attention_is_theirs_under_their_tokens(model: Any) -> None:
     kind, theirs, tokenizer, ours, row = model
     source, target = "a dog runs", "ein Hund"
-    found = attend(ours, source, target, DecodingConfig())
+    found = trace_text(ours, source, target, DecodingConfig())
     said = [row[number] for number in ours.target_tokenizer.encode(target)]
     begun = torch.tensor([[*lead(theirs, language(tokenizer, kind.codes[1])), *said]])
     theirs.set_attn_implementation("eager")

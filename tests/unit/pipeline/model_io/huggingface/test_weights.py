@@ -8,8 +8,8 @@ from tfm.model.build import build
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.model_io.huggingface.llama import rotary_permutation
 from tfm.pipeline.model_io.huggingface.registry import find_export_class
-from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleave
-from tfm.pipeline.model_io.loaded_model import remove_ties
+from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleaving_permutation
+from tfm.pipeline.model_io.loaded_model import drop_shared_tensors
 
 
 def test_importing_undoes_exporting() -> None:
@@ -18,7 +18,7 @@ def test_importing_undoes_exporting() -> None:
     for weight in (
         WeightMapping("w", ("a",)),
         WeightMapping("w", ("a",), transposed=True),
-        WeightMapping("w", ("a", "b"), (3, 6), columns=deinterleave(6)),
+        WeightMapping("w", ("a", "b"), (3, 6), columns=deinterleaving_permutation(6)),
         WeightMapping(
             "w", ("a", "b", "c"), (2, 3, 4), torch.randperm(9, generator=draw), torch.randperm(6, generator=draw), True
         ),
@@ -31,8 +31,8 @@ def test_importing_undoes_exporting() -> None:
 
 
 def test_halves_are_apart() -> None:
-    assert deinterleave(6).tolist() == [0, 2, 4, 1, 3, 5]
-    assert deinterleave(5).tolist() == [0, 2, 4, 1, 3]
+    assert deinterleaving_permutation(6).tolist() == [0, 2, 4, 1, 3, 5]
+    assert deinterleaving_permutation(5).tolist() == [0, 2, 4, 1, 3]
     rows = rotary_permutation(StackConfig(dim=8, heads=2, key_value_heads=1))
     assert rows.tolist() == [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 13, 14, 15]
 
@@ -45,6 +45,6 @@ def test_every_weight_of_a_model_has_one_place_there() -> None:
         assert model_class.name == name
         table = list(model_class.weights(config))
         model = build(config, source_vocab=20, target_vocab=20)
-        assert {*remove_ties(model.state_dict())} <= {weight.ours for weight in table} <= {*model.state_dict()}
+        assert {*drop_shared_tensors(model.state_dict())} <= {weight.ours for weight in table} <= {*model.state_dict()}
         placed = [name for weight in table for name in weight.theirs]
         assert len(placed) == len({*placed})

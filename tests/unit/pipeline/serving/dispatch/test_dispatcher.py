@@ -9,7 +9,7 @@ import pytest
 from tests.serving import Bench, answer_of, make_bench
 from tfm.pipeline.serving.dispatch import dispatcher as dispatcher_module
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
-from tfm.pipeline.serving.dispatch.dispatcher import MAX_IN_FLIGHT, QueueFullError, ServerFault
+from tfm.pipeline.serving.dispatch.dispatcher import MAX_QUERIES_PER_WORKER, QueueFullError, WorkerFailure
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
 
@@ -49,17 +49,17 @@ def test_answers_come_in_the_order_of_the_queries() -> None:
 def test_a_long_request_does_not_hold_up_a_short_one() -> None:
     async def body(bench: Bench) -> list[str]:
         queue = bench.backend.dispatcher
-        long = asyncio.create_task(queue.ask([query(f"long {n}") for n in range(MAX_IN_FLIGHT + 50)], 5))
+        long = asyncio.create_task(queue.ask([query(f"long {n}") for n in range(MAX_QUERIES_PER_WORKER + 50)], 5))
         await settle()
         short = asyncio.create_task(queue.ask([query("short")], 5))
         await settle()
         (worker,) = bench.workers
-        assert len(worker.held) == MAX_IN_FLIGHT
+        assert len(worker.held) == MAX_QUERIES_PER_WORKER
         for _ in range(3):
             worker.answer(*worker.held.pop(0))
         await settle()
         long.cancel(), short.cancel()
-        return [each.text for each in worker.asked[MAX_IN_FLIGHT:]]
+        return [each.text for each in worker.asked[MAX_QUERIES_PER_WORKER:]]
 
     assert "short" in run(make_bench(holds=True), body)[:2]
 
@@ -86,7 +86,7 @@ def test_what_is_cancelled_frees_its_slots() -> None:
         await settle()
         (worker,) = bench.workers
         assert sorted(worker.cancelled) == sorted(number for number, _ in worker.held)
-        assert len(worker.held) == MAX_IN_FLIGHT
+        assert len(worker.held) == MAX_QUERIES_PER_WORKER
         assert bench.backend.dispatcher.num_pending == 0
 
     run(make_bench(holds=True), body)
@@ -122,7 +122,7 @@ def test_a_query_that_kills_its_processes_is_given_up(monkeypatch: pytest.Monkey
             while len(bench.workers) <= number or not bench.workers[number].held:
                 await asyncio.sleep(0.01)
             bench.workers[number].on_end()
-        with pytest.raises(ServerFault, match="died"):
+        with pytest.raises(WorkerFailure, match="died"):
             await asked
 
     run(make_bench(holds=True), body)
@@ -133,7 +133,7 @@ def test_a_version_that_was_replaced_goes_when_its_last_answer_is_given() -> Non
         queue = bench.backend.dispatcher
         task = asyncio.create_task(queue.ask([query("a")], 5))
         await settle()
-        queue.retire("de@1")
+        queue.unload_when_unused("de@1")
         assert queue.is_loaded("de@1")
         (worker,) = bench.workers
         worker.answer(*worker.held[0])

@@ -20,7 +20,16 @@ from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.serving.dispatch.messages import Answer, Cancel, Load, ModelVersion, Part, Query, QueryBatch, Unload
+from tfm.pipeline.serving.dispatch.messages import (
+    Answer,
+    AnswerPart,
+    CancelQuery,
+    LoadModel,
+    ModelVersion,
+    Query,
+    QueryBatch,
+    UnloadModel,
+)
 from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, make_compiled_network
 from tfm.pipeline.serving.engine.light_networks import NumpyNetwork
 from tfm.pipeline.serving.engine.networks import TorchNetwork
@@ -49,7 +58,7 @@ def compiled_network(loaded: LoadedModel) -> CompiledNetwork:
 
 def scheduler_of(loaded: LoadedModel, *, is_compiled: bool = False) -> Scheduler:
     scheduler = Scheduler(lambda version: compiled_network(loaded) if is_compiled else network(loaded, version))
-    assert scheduler.receive(Load(TRANSLATION))[0].problem is None  # type: ignore[union-attr]
+    assert scheduler.receive(LoadModel(TRANSLATION))[0].problem is None  # type: ignore[union-attr]
     return scheduler
 
 
@@ -82,7 +91,7 @@ def mixture_answers(scheduler: Scheduler, queries: list[Query], draw: random.Ran
             some = tuple(waiting.pop() for _ in range(min(len(waiting), draw.choice([0, 0, 0, 1, 2, 7]))))
             replies = scheduler.receive(QueryBatch(some)) if some else []
             if some and draw.random() < 0.2:
-                scheduler.receive(Cancel(some[0][0]))
+                scheduler.receive(CancelQuery(some[0][0]))
                 if some[0][0] not in {each.number for each in replies if isinstance(each, Answer)}:
                     waiting.insert(0, some[0])
             replies += scheduler.advance()
@@ -145,7 +154,7 @@ def test_a_query_that_is_cancelled_is_not_answered() -> None:
         QueryBatch(((1, query), (2, query), (3, Query(TRANSLATION.key, "translate", "a", beam=1))))
     )
     for number in (1, 3):
-        scheduler.receive(Cancel(number))
+        scheduler.receive(CancelQuery(number))
     assert set(finish(scheduler, replies)) == {2}
 
 
@@ -172,7 +181,7 @@ def test_a_model_with_broken_weights_fails_at_its_own_queries_alone() -> None:
     models = {"broken": network(broken, versions["broken"]), "whole": network(whole, versions["whole"])}
     scheduler = Scheduler(lambda version: models[version.name])
     for version in versions.values():
-        scheduler.receive(Load(version))
+        scheduler.receive(LoadModel(version))
     asked = tuple((number, Query(f"{name}@1", "translate", "a dog", beam=2)) for number, name in enumerate(versions))
     answers = finish(scheduler, scheduler.receive(QueryBatch(asked)))
     assert answers[0].is_fault
@@ -183,7 +192,7 @@ def test_a_version_that_cannot_be_loaded_says_why() -> None:
     def load(version: ModelVersion) -> TorchNetwork:
         raise DataError("is gone", file=version.folder)
 
-    (reply,) = Scheduler(load).receive(Load(TRANSLATION))
+    (reply,) = Scheduler(load).receive(LoadModel(TRANSLATION))
     assert reply.problem == "nowhere: is gone"  # type: ignore[union-attr]
 
 
@@ -191,7 +200,7 @@ def test_a_version_goes_when_its_last_query_is_answered() -> None:
     scheduler = scheduler_of(tiny_model())
     query = Query(TRANSLATION.key, "translate", "a dog runs", beam=3)
     replies = scheduler.receive(QueryBatch(((1, query),)))
-    scheduler.receive(Unload(TRANSLATION.key))
+    scheduler.receive(UnloadModel(TRANSLATION.key))
     assert finish(scheduler, replies)[1].problem is None
     assert finish(scheduler, scheduler.receive(QueryBatch(((2, query),))))[2].is_fault
 
@@ -200,14 +209,16 @@ def test_a_completion_comes_in_parts_and_is_counted() -> None:
     loaded = tiny_model(architecture="decoder_only", task="language_model")
     version = ModelVersion("tiny", Path("nowhere"), "1", "language_model")
     scheduler = Scheduler(lambda _: network(loaded, version))
-    scheduler.receive(Load(version))
+    scheduler.receive(LoadModel(version))
     queries = [
         Query(version.key, "generate", "a dog", sampling=(("max_length", 7), ("seed", seed))) for seed in (1, 1, 2)
     ]
     replies = scheduler.receive(QueryBatch(tuple(enumerate(queries))))
     while not scheduler.is_idle():
         replies += scheduler.advance()
-    texts = ["".join(each.text for each in replies if isinstance(each, Part) and each.number == n) for n in range(3)]
+    texts = [
+        "".join(each.text for each in replies if isinstance(each, AnswerPart) and each.number == n) for n in range(3)
+    ]
     ends = {each.number: each.value for each in replies if isinstance(each, Answer)}
     assert texts[0] == texts[1]
     assert all(end["tokens"] <= 7 and end["finish"] in ("stop", "length") for end in ends.values())
@@ -226,7 +237,7 @@ def test_a_small_model_in_numpy_gives_the_same_without_torch() -> None:
     answers = []
     for make in (lambda _: light, lambda version: network(loaded, version)):
         scheduler = Scheduler(make)
-        scheduler.receive(Load(TRANSLATION))
+        scheduler.receive(LoadModel(TRANSLATION))
         answers.append(finish(scheduler, scheduler.receive(QueryBatch(tuple(enumerate(queries))))))
     for number in (0, 1):
         ours, theirs = (each[number].value for each in answers)
@@ -264,7 +275,7 @@ def test_a_model_that_torch_cannot_load_is_a_fault_of_that_query_alone() -> None
     if light is None:
         pytest.skip("no numba (extra: fast)")
     scheduler = Scheduler(lambda _: light)
-    scheduler.receive(Load(TRANSLATION))
+    scheduler.receive(LoadModel(TRANSLATION))
     queries = [Query(TRANSLATION.key, kind, "a dog") for kind in ("attend", "translate", "attend")]  # type: ignore[arg-type]
     answers = finish(scheduler, scheduler.receive(QueryBatch(tuple(enumerate(queries)))))
     assert [answers[number].is_fault for number in range(3)] == [True, False, True]

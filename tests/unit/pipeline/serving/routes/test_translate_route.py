@@ -172,7 +172,7 @@ def test_what_else_is_asked_is_another_answer() -> None:
 
 
 def test_only_models_that_translate_texts_have_languages() -> None:
-    assert make_bench(models=MODELS[2:]).backend.catalog.sources == {}
+    assert make_bench(models=MODELS[2:]).backend.catalog.targets_by_source == {}
 
 
 def test_html_keeps_its_tags_and_an_alignment_is_asked_where_there_are_any() -> None:

@@ -199,7 +199,7 @@ def test_sentences_that_run_together_get_a_space() -> None:
 def test_a_long_sentence_is_cut_and_keeps_its_tags() -> None:
     segments = split_html("<b>one two, three</b> four", "en", fits=lambda text: len(text.split()) < 3)
     assert segments.sources == ["one two,", "three four"]
-    assert segments.cuts == {0}
+    assert segments.indices_of_cut_sentences == {0}
     assert segments.join(["eins zwei,", "drei vier"]) == "<b>eins zwei, drei</b> vier"
 
 

@@ -96,7 +96,7 @@ def test_a_long_sentence_is_cut_at_clauses_and_that_is_said() -> None:
     text = "one two three; four five six, seven eight nine ten. Short."
     found = split_text(text, "en", fits=lambda part: len(part.split()) <= 5)
     assert found.sentences == ("one two three;", "four five six,", "seven eight nine ten.", "Short.")
-    assert found.cuts == {0, 1}
+    assert found.indices_of_cut_sentences == {0, 1}
 
 
 def test_characters_of_several_code_points_stay_whole() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import load_recipe
-from tfm.pipeline.tuning.checks.inputs import _fingerprints_of, check_base_recipe, varies_inputs
+from tfm.pipeline.tuning.checks.inputs import _fingerprints_by_label, check_base_recipe_unchanged, varies_inputs
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import SEARCH_ATTR, Trials
@@ -38,10 +38,12 @@ def test_only_keys_that_say_what_is_read_are_at_fault_where_that_fails(key: str,
 def test_a_trial_that_starts_from_another_model_is_no_change() -> None:
     """Each path is an input of its own, whichever trial reads it; columns of a dataset are told by keys of the data."""
     models = [{"training.init_from": Input(f"of {name}", name), "train: a": Input("1", None)} for name in "pq"]
-    first, second = (_fingerprints_of(inputs, "") for inputs in models)
+    first, second = (_fingerprints_by_label(inputs, "") for inputs in models)
     assert all(second[key] == value for key, value in first.items() if key in second)
     assert first.keys() != second.keys()
-    assert _fingerprints_of(models[0], '{"data.train.target": "b"}').keys() & first.keys() == {"training.init_from: p"}
+    assert _fingerprints_by_label(models[0], '{"data.train.target": "b"}').keys() & first.keys() == {
+        "training.init_from: p"
+    }
 
 
 def test_a_key_that_came_later_is_no_change_of_the_base(tmp_path: Path) -> None:
@@ -56,6 +58,6 @@ def test_a_key_that_came_later_is_no_change_of_the_base(tmp_path: Path) -> None:
     study = optuna.create_study()
     study.set_user_attr(SEARCH_ATTR, {"recipe": recipe})
     trials = Trials(config, make_parameters(config.space), tmp_path, study, shares_folder=True)
-    check_base_recipe(trials, base, ())
+    check_base_recipe_unchanged(trials, base, ())
     with pytest.raises(DataError, match=r"was changed since this search began \(recipe\.training\.label_smoothing\)"):
-        check_base_recipe(trials, base, ("training.label_smoothing=0.3",))
+        check_base_recipe_unchanged(trials, base, ("training.label_smoothing=0.3",))
