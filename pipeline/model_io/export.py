@@ -108,7 +108,7 @@ def write_ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: ExportOp
 
 
 def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
-    """Write model.bin, config.json and the vocabularies, as `ctranslate2.Translator` reads them."""
+    """Write model.bin, config.json and the vocabularies, as CTranslate2 reads them."""
     try:
         from ctranslate2.specs import common_spec, transformer_spec
     except ImportError:
