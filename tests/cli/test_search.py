@@ -155,6 +155,9 @@ def test_the_best_is_finished_and_its_tests_scored(recipe: Path) -> None:
     assert tfm("search", file, *QUICK, "--final", "--again").code == 0
     assert tfm("search", file, *QUICK, "--report", "--final").code == 2
     assert tfm("search", file, *QUICK, "--again").code == 2
+    for more in (("--report", "--workers", "2"), ("--final", "--cluster", "auto")):
+        refused = tfm("search", file, *QUICK, *more)
+        assert (refused.code, f"has no effect with {more[0]}" in refused.err) == (2, True), refused.err
 
 
 @pytest.mark.slow

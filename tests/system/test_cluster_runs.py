@@ -124,8 +124,8 @@ def test_a_search_that_loses_a_worker_has_the_trials_of_one_machine_and_prints_t
     assert "A worker died" in err
     assert len(json.loads(out)["trials"]) == 4
     assert found_trials(folder) == found_trials(tmp_path / "here")
-    for more in ((), ("--report",)):  # it is over: the cluster, which is gone, is not asked
-        again = start(*on_cluster, *more, folder=folder)
+    for command in (on_cluster, (*words, "--report")):  # it is over: the cluster, which is gone, is not asked
+        again = start(*command, folder=folder)
         assert again.communicate(timeout=PATIENCE)[0] == out
         assert again.returncode == 0
 

@@ -72,6 +72,10 @@ def search(
         raise typer.BadParameter("give either --report or --final", param_hint="--final")
     if again and not final:
         raise typer.BadParameter("is for --final", param_hint="--again")
+    if report or final:
+        for name, value in (("--workers", workers), ("--cluster", cluster)):
+            if value is not None:
+                raise typer.BadParameter(f"has no effect with {'--report' if report else '--final'}", param_hint=name)
     try:
         from tfm.pipeline.tuning.search import open_search, publish_results, train_best
         from tfm.pipeline.tuning.worker import (
