@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO
 
 from tfm.cli.streams import print_message
-from tfm.pipeline.errors import Stopped, is_local_error
+from tfm.pipeline.errors import Stopped, is_error_of_one_rank
 from tfm.pipeline.runtime.torchrun import rank_and_size
 
 DISTRIBUTED_COMMANDS = ("train", "run")
@@ -54,5 +54,7 @@ def is_idle_rank(command: str) -> bool:
 def choose_error_stream(error: BaseException) -> TextIO:
     """The stream for an error's text: an error that only this process has is not buffered."""
     return (
-        (sys.__stderr__ or sys.stderr) if isinstance(sys.stderr, io.StringIO) and is_local_error(error) else sys.stderr
+        (sys.__stderr__ or sys.stderr)
+        if isinstance(sys.stderr, io.StringIO) and is_error_of_one_rank(error)
+        else sys.stderr
     )

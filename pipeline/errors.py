@@ -36,8 +36,8 @@ __all__ = [
     "escape_unprintable",
     "format_count",
     "format_for_terminal",
-    "is_local_error",
-    "mark_as_local",
+    "is_error_of_one_rank",
+    "mark_as_error_of_one_rank",
     "redact_command_line",
 ]  # fmt: skip
 
@@ -67,13 +67,13 @@ class Stopped(TfmError):
     exit_code = 75
 
 
-def mark_as_local(error: _E) -> _E:
+def mark_as_error_of_one_rank(error: _E) -> _E:
     """The error, marked as one that the other processes of a training do not have."""
     error.add_note(_LOCAL_ERROR_MARK)
     return error
 
 
-def is_local_error(error: BaseException) -> bool:
+def is_error_of_one_rank(error: BaseException) -> bool:
     """Whether this process shows an error.
 
     Only the first process that torchrun starts on a machine does, since all have the same errors, except errors that

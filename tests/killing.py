@@ -20,7 +20,7 @@ import pytest
 
 from tests.tiny_training import MODEL, run
 from tfm.model.config import ModelConfig
-from tfm.pipeline.errors import TfmError, is_local_error
+from tfm.pipeline.errors import TfmError, is_error_of_one_rank
 from tfm.pipeline.model_io.loaded_model import save_model
 from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
@@ -265,6 +265,6 @@ def _train(
     try:
         run(dataset, out, config, model=model)
     except TfmError as error:
-        if is_local_error(error):
+        if is_error_of_one_rank(error):
             print(error, file=sys.stderr, flush=True)
         sys.exit(error.exit_code)

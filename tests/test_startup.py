@@ -77,8 +77,8 @@ def test_knowing_a_model_s_shapes_does_not_load_torch_s_compiler() -> None:
     program = """
 import sys
 from tfm.model.config import ModelConfig
-from tfm.pipeline.model_io.loaded_model import shapes_of
-assert shapes_of(ModelConfig(), source_vocab=9, target_vocab=9)
+from tfm.pipeline.model_io.loaded_model import model_weight_shapes
+assert model_weight_shapes(ModelConfig(), source_vocab=9, target_vocab=9)
 print("torch._dynamo" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

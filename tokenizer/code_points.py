@@ -29,7 +29,7 @@ from tfm.tokenizer.words import FlatIds, Words, make_continuation_backend
 NUM_CODE_POINTS = 0x110000
 MODEL_TYPE = "CodePoint"
 """The type of the model in tokenizer.json, which Hugging Face's `tokenizers` does not have, and refuses."""
-MAX_BYTES = 2**20
+MAX_CODE_POINTS_FILE_BYTES = 2**20
 """The most bytes of a file: more than any that tfm writes."""
 
 
@@ -202,7 +202,7 @@ def load_tokenizer(file: Path) -> Tokenizer:
 
 def _is_code_point_file(file: Path) -> bool:
     """Whether a file names the model type of this module, whatever else is wrong with it."""
-    if file.stat().st_size > MAX_BYTES:
+    if file.stat().st_size > MAX_CODE_POINTS_FILE_BYTES:
         return False
     try:
         document = json.loads(file.read_bytes())

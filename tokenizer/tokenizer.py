@@ -28,13 +28,13 @@ from tfm.tokenizer.words import (
     encode_batch_ids,
     encodes_words_independently,
     flatten,
-    make_word_model,
+    make_single_word_backend,
 )
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
 ORIGINAL_IDS = "original_ids.json"
 """By the name of a tokenizer's file, of each id the id of the same piece where the tokenizer comes from; null: none."""
-MAX_BYTES = 64 * 2**20
+MAX_TOKENIZER_FILE_BYTES = 64 * 2**20
 
 
 class Tokenizer:
@@ -66,10 +66,10 @@ class Tokenizer:
     @classmethod
     def load(cls, file: Path) -> "Tokenizer":
         """Read a tokenizer. Raises ValueError, in one line that names the file, if tfm cannot use it."""
-        if file.stat().st_size > MAX_BYTES:
+        if file.stat().st_size > MAX_TOKENIZER_FILE_BYTES:
             raise ValueError(f"{file}: is larger than any tokenizer that tfm writes ({file.stat().st_size:,} bytes)")
         try:
-            return _check_usable(cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8"))))
+            return _check_encodes_and_decodes(cls(tokenizers.Tokenizer.from_str(file.read_text("utf-8"))))
         except OSError:
             raise
         except BaseException as error:
@@ -81,7 +81,7 @@ class Tokenizer:
     def from_json(cls, text: str) -> "Tokenizer":
         """The tokenizer that a tokenizer.json holds. Raises ValueError if it is none, or tfm cannot use it."""
         try:
-            return _check_usable(cls(tokenizers.Tokenizer.from_str(text)))
+            return _check_encodes_and_decodes(cls(tokenizers.Tokenizer.from_str(text)))
         except ValueError:
             raise
         except BaseException as error:
@@ -227,7 +227,7 @@ class Tokenizer:
         self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None
     ) -> SegmentationSampler | None:
         """The sampler that draws other pieces of the same text; None where no value is given for its kind."""
-        model = make_word_model(self._whole)
+        model = make_single_word_backend(self._whole)
         control = self.control_ids
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
         found: SegmentationSampler | None = None
@@ -284,7 +284,7 @@ class Tokenizer:
         return begins
 
 
-def _check_usable(tokenizer: Tokenizer) -> Tokenizer:
+def _check_encodes_and_decodes(tokenizer: Tokenizer) -> Tokenizer:
     """The same tokenizer, after it has encoded and decoded: one that cannot fails only then."""
     tokenizer.encode("a \U0010fffd")
     tokenizer.decode([*range(min(tokenizer.vocab_size, 300))])
@@ -328,7 +328,7 @@ def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, .
     file = folder / ORIGINAL_IDS
     if not file.exists():
         return ()
-    if file.stat().st_size > MAX_BYTES:
+    if file.stat().st_size > MAX_TOKENIZER_FILE_BYTES:
         raise ValueError(f"{file}: is larger than any that tfm writes ({file.stat().st_size:,} bytes)")
     data = file.read_bytes()
     try:  # two lists at most: others would take far more memory than the file

@@ -128,7 +128,7 @@ def encodes_words_independently(backend: tokenizers.Tokenizer) -> bool:
     )
 
 
-def make_word_model(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
+def make_single_word_backend(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     """The model of a tokenizer as tokenizer.json has it, if it splits texts into words as the kinds `bpe` and
     `unigram` do and its pieces are the letters of words, each as it is; else None."""
     document: dict[str, Any] = json.loads(backend.to_str())

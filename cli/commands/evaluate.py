@@ -174,7 +174,7 @@ def evaluate(options: EvaluateOptions) -> None:
 def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], ScoresJson]:
     """The way to evaluate that the options ask for."""
     if options.final:
-        return _evaluate_final
+        return _score_tests_once
     only_final = flags_of(options, "runs", "by", "again", "allow_external")
     reject_flags(only_final, "is for --final; otherwise give a model with --model")
     if options.choices is not None or options.contrast is not None:
@@ -187,7 +187,7 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
     return _evaluate_files
 
 
-def _evaluate_final(options: EvaluateOptions) -> ScoresJson:
+def _score_tests_once(options: EvaluateOptions) -> ScoresJson:
     """Score the test sets of one of some runs."""
     others = flags_of(options, *FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out")
     others |= {"--set": None if options.recipe else options.sets}

@@ -54,7 +54,7 @@ Pairs: TypeAlias = Iterator[tuple[str, str]]
 Rows: TypeAlias = Iterator[Row]
 ContentFingerprint: TypeAlias = tuple[str, Path | None, str]
 
-KINDS_WITH_INTEGERS = ("jsonl", "parquet", "arrow")
+KINDS_WITH_INTEGER_LABELS = ("jsonl", "parquet", "arrow")
 """Kinds of files in which a label may be an integer; in the others all is text."""
 
 
@@ -225,11 +225,11 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> Rows:
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
         read = FILE_READERS[split.kind]
-        if corpus.classes and split.kind not in KINDS_WITH_INTEGERS:
+        if corpus.classes and split.kind not in KINDS_WITH_INTEGER_LABELS:
             raise DataError(unused_names_problem(corpus.target), file=path)
         if split.separator:
             read = partial(read_csv, separator=split.separator)
-        elif split.class_names and split.kind in KINDS_WITH_INTEGERS:
+        elif split.class_names and split.kind in KINDS_WITH_INTEGER_LABELS:
             read = partial(read, class_names=split.class_names)
         for file in split.files:
             yield from read(file, corpus)

@@ -16,7 +16,7 @@ _SPACE_REMOVAL_TABLE = str.maketrans(dict.fromkeys(WHITE_SPACE))
 
 
 @dataclass
-class UnwritableCharacters:
+class UnwritableCharacterCounts:
     """Counts segments that do not come back from encoding and decoding as they are, white space aside.
 
     Args:

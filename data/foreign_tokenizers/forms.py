@@ -30,7 +30,7 @@ from tfm.tokenizer.foreign.codes import (
 from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_own_ids, read_model
 from tfm.tokenizer.foreign.tiktoken import RANK_LINE, build_tiktoken_json, choose_pattern, read_ranks
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
-from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, SOURCE, TARGET
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, ORIGINAL_IDS, SOURCE, TARGET
 
 SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
@@ -97,7 +97,9 @@ def find_source(config: TokenizerConfig) -> TokenizerSource:
     folder, name = _locate_file(place)
     try:
         data = (
-            folder.read(name) if place.is_dir() else read_bounded_file(place, max_bytes=MAX_BYTES, follow_symlinks=True)
+            folder.read(name)
+            if place.is_dir()
+            else read_bounded_file(place, max_bytes=MAX_TOKENIZER_FILE_BYTES, follow_symlinks=True)
         )
     except FileNotFoundError:
         raise DataError("no such file", file=place) from None
@@ -210,7 +212,9 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
     other = MERGES_FILE if source.form == VOCAB_FILE else VOCAB_FILE
     if other not in source.companions:
         raise ValueError(f"it is one of the two files {VOCAB_FILE} and {MERGES_FILE}: put {other} beside it")
-    data = read_bounded_file(source.companions[other], shown=source.file.parent / other, max_bytes=MAX_BYTES)
+    data = read_bounded_file(
+        source.companions[other], shown=source.file.parent / other, max_bytes=MAX_TOKENIZER_FILE_BYTES
+    )
     vocab = source.document if source.form == VOCAB_FILE else parse_json(data)
     lines = source.lines if source.form == MERGES_FILE else _decode_lines(data, source.file.parent / other)
     if not _is_vocabulary(vocab):
@@ -258,7 +262,9 @@ def _read_bpe_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[J
         return build_bpe_codes_json(codes, None), None
     file = Path(config.codes_vocabulary)
     try:
-        names = read_vocabulary(_decode_lines(read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=True), file))
+        names = read_vocabulary(
+            _decode_lines(read_bounded_file(file, max_bytes=MAX_TOKENIZER_FILE_BYTES, follow_symlinks=True), file)
+        )
     except FileNotFoundError:
         raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None
     except ValueError as error:

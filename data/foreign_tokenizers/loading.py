@@ -18,7 +18,7 @@ from tfm.tokenizer.foreign.renumbered import MAX_UNUSED_IDS, document_pieces, re
 from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_roles
 from tfm.tokenizer.foreign.unnumbered import append_unnumbered_pieces
 from tfm.tokenizer.special import SPECIAL_TOKENS
-from tfm.tokenizer.tokenizer import MAX_BYTES, ORIGINAL_IDS, Tokenizer, load_original_ids
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, ORIGINAL_IDS, Tokenizer, load_original_ids
 
 LOADING_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """Errors that an unexpected value leads to."""
@@ -73,8 +73,10 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     if unnumbered is not None:
         made = append_unnumbered_pieces(made, *unnumbered)
     text = json.dumps(made, ensure_ascii=False, indent=2)
-    if (size := len(text.encode())) > MAX_BYTES:
-        raise ValueError(f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_BYTES:,} at most")
+    if (size := len(text.encode())) > MAX_TOKENIZER_FILE_BYTES:
+        raise ValueError(
+            f"its tokenizer.json would have {size:,} bytes, and tfm reads {MAX_TOKENIZER_FILE_BYTES:,} at most"
+        )
     tokenizer = Tokenizer.from_json(text)
     unmapped = {*found.unmapped_ids}
     if form.has_ids(config):

@@ -12,7 +12,7 @@ from typing import Any
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
 from tfm.data.safe_files import open_regular_file, path_inside, read_bounded_file
-from tfm.tokenizer.tokenizer import MAX_BYTES
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 MISSING_FILE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
@@ -20,7 +20,7 @@ MISSING_FILE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EL
 class ReceivedFolder:
     """A folder as `save_pretrained` writes it, or as the Hub's cache keeps it.
 
-    `MAX_BYTES` bounds each file that is read whole: no larger tokenizer could be loaded later.
+    `MAX_TOKENIZER_FILE_BYTES` bounds each file that is read whole: no larger tokenizer could be loaded later.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -63,7 +63,7 @@ class ReceivedFolder:
 
     def read(self, name: str) -> bytes:
         """The content of a file. Raises DataError as `locate` does, or if it is too large."""
-        return read_bounded_file(self.locate(name), shown=self.folder / name, max_bytes=MAX_BYTES)
+        return read_bounded_file(self.locate(name), shown=self.folder / name, max_bytes=MAX_TOKENIZER_FILE_BYTES)
 
     def read_text(self, name: str) -> str:
         """The same as text. Raises DataError if it is not UTF-8."""
@@ -73,7 +73,7 @@ class ReceivedFolder:
         """The JSON object in a file; empty if there is no such file."""
         if not self.has(name):
             return {}
-        return read_json(self.locate(name), shown=self.folder / name, max_bytes=MAX_BYTES)
+        return read_json(self.locate(name), shown=self.folder / name, max_bytes=MAX_TOKENIZER_FILE_BYTES)
 
 
 def decode_text(data: bytes, file: Path) -> str:

@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 from tfm.data.errors import format_names
 
-MAX_BYTES = 2**20
+MAX_YAML_BYTES = 2**20
 MAX_DEPTH = 50
 YamlNode: TypeAlias = str | list["YamlNode"] | dict[str, "YamlNode"]
 
@@ -19,8 +19,8 @@ def parse_yaml(text: str) -> YamlNode:
     """
     import yaml
 
-    if len(text) > MAX_BYTES:
-        raise ValueError(f"its YAML is longer than {MAX_BYTES:,} characters")
+    if len(text) > MAX_YAML_BYTES:
+        raise ValueError(f"its YAML is longer than {MAX_YAML_BYTES:,} characters")
     try:
         return _first_document(yaml.parse(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)), yaml)
     except yaml.YAMLError as error:

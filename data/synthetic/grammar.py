@@ -27,7 +27,7 @@ CONSTRUCTIONS: tuple[tuple[Construction, int], ...] = (
     (simple.who, 4),
     (simple.what, 4),
     (simple.where, 3),
-    (simple.when, 2),
+    (simple.when_clause_sentence, 2),
     (simple.why, 2),
     (simple.predicate, 5),
     (simple.comparison, 3),

@@ -134,7 +134,7 @@ class Word(NamedTuple):
     relation: str = "_"
 
 
-def parsed(example: Example) -> list[Word]:
+def parse_example(example: Example) -> list[Word]:
     """The words of an English sentence; because, it, be and the reason depend on the noun that "it" stands for."""
     texts = example.english.split()
     it, noun = texts.index("it"), 1 if example.antecedent == "subject" else 4

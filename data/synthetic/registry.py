@@ -67,7 +67,7 @@ def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str
     from tfm.data.synthetic import pronouns
 
     for example in {"it": pronouns.examples}[name]("test", NUM_CONTRAST_EXAMPLES, SEED):
-        yield [*pronouns.parsed(example)]
+        yield [*pronouns.parse_example(example)]
 
 
 def aligned_sentences(name: str) -> Iterator[tuple[str, str, "GoldAlignment"]]:

@@ -23,7 +23,7 @@ def vision_tie_problem(config: ModelFields) -> str | None:
     return None
 
 
-def vision_vectors_problem(config: ModelFields) -> str | None:
+def image_source_vectors_problem(config: ModelFields) -> str | None:
     if config.vision is not None and config.source_vectors is not None:
         return "source_vectors are of pieces of text, and the source is an image (model.vision)"
     return None
@@ -86,7 +86,7 @@ def canine_order_problem(config: ModelFields) -> str | None:
     return None if config.canine is None else _reading_direction_problem(config, why)
 
 
-def canine_mixing_problem(config: ModelFields) -> str | None:
+def canine_with_other_mixing_problem(config: ModelFields) -> str | None:
     if config.canine is not None and config.mixings != {"attention"}:
         other = sorted(config.mixings - {"attention"})[0]
         return f'model.canine has layers of attention: mixing = "attention", not "{other}"'

@@ -45,7 +45,7 @@ def compile_function(signature: Any) -> Callable[[Function], Any]:
 
 class _FolderCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        return f"{super().get_filename_base(fullname, abiflags)}-{_hash_folder()}"
+        return f"{super().get_filename_base(fullname, abiflags)}-{_hash_source_files()}"
 
 
 class _ChecksummedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
@@ -104,7 +104,7 @@ class _FolderCache(FunctionCache):  # type: ignore[misc]
 
 
 @cache
-def _hash_folder() -> str:
+def _hash_source_files() -> str:
     found = hashlib.sha256()
     for file in sorted(Path(__file__).parent.glob("*.py")):
         found.update(hashlib.sha256(file.read_bytes()).digest())

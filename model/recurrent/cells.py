@@ -79,7 +79,7 @@ class Recurrent(nn.Module, ABC):
         """
 
 
-class StateProductRecurrent(Recurrent):
+class RecurrentWithStateProduct(Recurrent):
     """A recurrent layer whose steps each need a product of the state, U h (`recurrent`); a subclass has the equations.
 
     Args:
@@ -130,7 +130,7 @@ class StateProductRecurrent(Recurrent):
         """
 
 
-class Lstm(StateProductRecurrent):
+class Lstm(RecurrentWithStateProduct):
     """Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000; as torch.nn.LSTM.
 
         o, i, f = sigmoid(W_o x + b_o + U_o h), ...     g = tanh(W_g x + b_g + U_g h)
@@ -165,7 +165,7 @@ class Lstm(StateProductRecurrent):
         return hiddens, (hidden, cell)
 
 
-class Gru(StateProductRecurrent):
+class Gru(RecurrentWithStateProduct):
     """Cho et al. 2014, with the reset gate after the product, as torch.nn.GRU and cuDNN have it.
 
     r, z = sigmoid(W_r x + b_r + U_r h), ...        n = tanh(W_n x + b_n + r * U_n h)
@@ -189,7 +189,7 @@ class Gru(StateProductRecurrent):
         return hiddens, (hidden,)
 
 
-class GruResetBefore(StateProductRecurrent):
+class GruResetBefore(RecurrentWithStateProduct):
     """Cho et al. 2014, with the reset gate before the product, as Bahdanau et al. 2015 have it in appendix A.1.1.
 
         r, z = sigmoid(W_r x + b_r + U_r h), ...        n = tanh(W_n x + b_n + U_n (r * h))
@@ -223,7 +223,7 @@ class GruResetBefore(StateProductRecurrent):
         return unroll_steps(self.step, gates, start, sizes)
 
 
-class TanhRnn(StateProductRecurrent):
+class TanhRnn(RecurrentWithStateProduct):
     """h' = tanh(W x + b + U h)   (Elman 1990; as torch.nn.RNN): no gates, and a gradient that fades with each step."""
 
     num_gates, num_states = 1, 1

@@ -72,7 +72,7 @@ class Model:
         """Send the model to another process by its folder. Raises DataError for a model that is in no folder."""
         if self._address is None:
             raise DataError("a model that was not loaded from a folder cannot be sent to another process")
-        return _rebuild_model, (self._address, self.folder, self._reporter)
+        return _unpickle_model, (self._address, self.folder, self._reporter)
 
     def __repr__(self) -> str:
         size = sum(each.numel() for each in self._loaded.model.parameters())
@@ -361,5 +361,5 @@ class Model:
         return record_attention(loaded, source, target, decoding_config(beam, {}))
 
 
-def _rebuild_model(address: ModelKey, folder: Path, reporter: Reporter) -> Model:
+def _unpickle_model(address: ModelKey, folder: Path, reporter: Reporter) -> Model:
     return Model(find_or_reload_model(address, folder), reporter)

@@ -211,7 +211,7 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], excluded_judg
         order, by = [each.strength.system for each in preferred.systems], "strength, from every answer"
         tested = "the sign test, by the majority of each segment,"
         notes += contradiction_messages("preferences", order, significant_pairs(preferred.tests), by, tested)
-        notes += _strength_warnings(preferred, list_preferences(used, campaign.systems))
+        notes += _system_strength_warnings(preferred, list_preferences(used, campaign.systems))
     return Findings(campaign, used, excluded_judges, judges, scales, errors, preferred, notes)
 
 
@@ -303,7 +303,7 @@ def _direction_sign(scale: str) -> int:
     return -1 if scale in LOWER_IS_BETTER else 1
 
 
-def _strength_warnings(findings: ChoiceFindings, preferences: Sequence[Preference]) -> list[str]:
+def _system_strength_warnings(findings: ChoiceFindings, preferences: Sequence[Preference]) -> list[str]:
     """Notes on strengths that the data do not determine, since no or every comparison of some systems went one way."""
     systems = [each.strength.system for each in findings.systems]
     counts = win_counts(preferences, systems)[1].sum(0)

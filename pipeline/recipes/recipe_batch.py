@@ -105,7 +105,9 @@ def run_recipes(
 
         def copy_from_siblings(stage: str, recipe: Recipe = recipe, paths: RunPaths = place) -> None:
             if earlier and (plan := plan_stage(recipe, stage, paths)) is not None:
-                copy_from_sibling(plan, [run.folder / plan.folder.name for run in earlier], command, reporter)
+                copy_same_artifact_of_other_run(
+                    plan, [run.folder / plan.folder.name for run in earlier], command, reporter
+                )
 
         try:
             chain.run_chain(
@@ -219,7 +221,7 @@ def plan_stage(recipe: Recipe, stage: str, paths: RunPaths) -> Plan | None:
     return None
 
 
-def copy_from_sibling(
+def copy_same_artifact_of_other_run(
     plan: Plan,
     others: Sequence[Path],
     command: Sequence[str],

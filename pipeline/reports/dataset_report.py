@@ -16,7 +16,7 @@ from tfm.data.corpora.splits import split_size_shares
 from tfm.data.dataset.duplicate_keys import KeyFile
 from tfm.data.dataset.examples import Chunk, EncodedSide
 from tfm.data.dataset.row_keys import combine_duplicate_keys
-from tfm.data.dataset.unwritable import UnwritableCharacters
+from tfm.data.dataset.unwritable import UnwritableCharacterCounts
 from tfm.data.errors import escape_unprintable, format_count
 from tfm.tokenizer.special import UNK_ID
 
@@ -113,7 +113,7 @@ class SplitCount:
     dropped: dict[str, int] = field(default_factory=dict)
     source: SideCount = field(default_factory=SideCount)
     target: SideCount = field(default_factory=SideCount)
-    unwritable: UnwritableCharacters | None = None
+    unwritable: UnwritableCharacterCounts | None = None
     cut: int = 0
     images: dict[str, Any] | None = None
 

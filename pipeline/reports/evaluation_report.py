@@ -8,7 +8,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.page_frame import escape_corpus_text, escape_html, frame_page, inline_svg
 from tfm.pipeline.reports.evaluation_tables import evaluation_tables
-from tfm.pipeline.scoring.breakdown import Sample
+from tfm.pipeline.scoring.breakdown import SampleSegment
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, mean_scores_by_group
 from tfm.pipeline.scoring.metrics.meteor import NO_WORDNET_SIGNATURE
 from tfm.pipeline.scoring.metrics.score import FOUR_DIGIT_METRICS, Score, lower_is_better
@@ -201,7 +201,7 @@ def _samples_section(evaluation: Evaluation) -> str:
     return text
 
 
-def _sample_html(sample: Sample) -> str:
+def _sample_html(sample: SampleSegment) -> str:
     entries = [] if sample.source is None else [("source", sample.source)]
     entries += [("hypothesis", sample.hypothesis)] + [("reference", text) for text in sample.references]
     # dir=auto: a right-to-left language reads from its own side

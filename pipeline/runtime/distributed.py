@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from tfm.pipeline.errors import Stopped, TfmError, mark_as_local
+from tfm.pipeline.errors import Stopped, TfmError, mark_as_error_of_one_rank
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.torchrun import local_rank, rank_and_size, rendezvous_store
 
@@ -124,7 +124,7 @@ class World:
                 raise
             reason = str(error).partition("\n")[0].rpartition("] ")[2]
             gone = Stopped(f"another process of this training has ended ({reason}); the same command resumes it")
-            raise mark_as_local(gone) from error
+            raise mark_as_error_of_one_rank(gone) from error
 
 
 def _exit_code_of(error: Exception) -> int:
@@ -152,7 +152,7 @@ def init_world(device: torch.device) -> Iterator[World]:
         dist.init_process_group(backend, store=rendezvous_store(), rank=rank, world_size=size)
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise mark_as_local(
+        raise mark_as_error_of_one_rank(
             Stopped(f"the processes of this training could not connect ({reason}); try again")
         ) from error
     try:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from tfm.pipeline.errors import Stopped, mark_as_local
+from tfm.pipeline.errors import Stopped, mark_as_error_of_one_rank
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 
@@ -153,7 +153,7 @@ def detect_lost_processes() -> Iterator[None]:
             raise
         reason = str(error).partition("\n")[0]
         gone = Stopped(f"another process of this training has ended ({reason:.200}); the same command resumes it")
-        raise mark_as_local(gone) from error
+        raise mark_as_error_of_one_rank(gone) from error
 
 
 def _is_distributed(tensor: Tensor) -> bool:

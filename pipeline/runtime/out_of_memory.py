@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tfm.pipeline.errors import ComputationFailed, mark_as_local
+from tfm.pipeline.errors import ComputationFailed, mark_as_error_of_one_rank
 
 # How it is said where there is no error of its own for it: by torch's allocators, Linux, macOS, C++, cuBLAS; by oneDNN,
 # which has the same words for a primitive that does not exist, and then names its descriptor; by Python of a thread;
@@ -35,7 +35,7 @@ def raise_oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
     except (MemoryError, RuntimeError, ImportError, OSError) as error:
         if not is_out_of_memory(error):
             raise
-        raise mark_as_local(ComputationFailed(message())) from error
+        raise mark_as_error_of_one_rank(ComputationFailed(message())) from error
 
 
 def too_large_message(batch: str, where: str) -> str:

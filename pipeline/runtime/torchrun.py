@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from tfm.pipeline.errors import RecipeError, Stopped, TfmError, mark_as_local
+from tfm.pipeline.errors import RecipeError, Stopped, TfmError, mark_as_error_of_one_rank
 
 POLL_INTERVAL_SECONDS = 0.1
 ACK_TIMEOUT = 5.0  # for the others to have heard how it ended
@@ -54,7 +54,7 @@ def rendezvous_store() -> Any:
         return PrefixStore(f"tfm/{next(_collective_call_numbers)}", _stores[place])
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise mark_as_local(
+        raise mark_as_error_of_one_rank(
             Stopped(f"the processes of this training could not connect ({reason}); try again")
         ) from error
 
@@ -111,4 +111,4 @@ def _collect_outcomes(store: Any) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(store.get("outcome"))
         return found
     except RuntimeError as error:
-        raise mark_as_local(Stopped("the first process has ended; the same command resumes")) from error
+        raise mark_as_error_of_one_rank(Stopped("the first process has ended; the same command resumes")) from error

@@ -35,7 +35,7 @@ class LengthBin:
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleSegment:
     """One segment with its output.
 
     Args:
@@ -130,7 +130,7 @@ def worst_samples(
     count: int,
     *,
     config: EvaluationConfig,
-) -> list[Sample]:
+) -> list[SampleSegment]:
     """Find the segments of the lowest chrF or, of labels, of the lowest share that is right, the worst first.
 
     Among equals, the earlier line comes first.
@@ -156,7 +156,7 @@ def random_samples(
     seed: int,
     *,
     config: EvaluationConfig,
-) -> list[Sample]:
+) -> list[SampleSegment]:
     """Draw segments, in the order of the corpus.
 
     Args:
@@ -177,8 +177,10 @@ def _make_sample(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
-) -> Sample:
+) -> SampleSegment:
     segment = tuple(drop_blank_references([each[row] for each in references]))
     source = None if sources is None else sources[row]
     right = line_accuracy(hypotheses[row], references[0][row], config) if has_label_metrics(config) else None
-    return Sample(row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment, config), right)
+    return SampleSegment(
+        row + 1, source, hypotheses[row], segment, sentence_chrf(hypotheses[row], segment, config), right
+    )

@@ -27,7 +27,7 @@ from tfm.data.dataset.metadata import write_metadata
 from tfm.data.dataset.split_files import write_split_files
 from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split
 from tfm.data.dataset.unseen_labels import count_unseen_labels, unseen_labels_message
-from tfm.data.dataset.unwritable import UnwritableCharacters
+from tfm.data.dataset.unwritable import UnwritableCharacterCounts
 from tfm.data.errors import DataError, format_count
 from tfm.data.image_config import ImagesConfig
 from tfm.data.images.augmentation import Augmentation
@@ -211,7 +211,7 @@ def _encode_split(
         for _ in range(3)
     )
     # names that are unknown have a warning of their own
-    unwritable = None if training or tokenizers[1].label_kind is not None else UnwritableCharacters(tokenizers[1])
+    unwritable = None if training or tokenizers[1].label_kind is not None else UnwritableCharacterCounts(tokenizers[1])
     dropped = sieve.dropped if sieve else {}
     count = SplitCount(pairs_seen, sources_seen, targets_seen, dropped=dropped, unwritable=unwritable)
     is_test = name not in ("train", "valid")

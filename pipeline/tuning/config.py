@@ -172,7 +172,7 @@ def load_search(path: Path) -> SearchConfig:
     raw: dict[str, Any] = {"name": path.stem, **content["search"]}
     space = raw.get("space")
     for key, value in space.items() if isinstance(space, Mapping) else ():
-        if (meant := _dotted_key(key, value)) != key:
+        if (meant := _key_with_nested_names(key, value)) != key:
             raise RecipeError(
                 f'{path}: search.space: write "{meant}" in quotation marks: TOML reads its dots as tables'
             )
@@ -187,7 +187,7 @@ def load_search(path: Path) -> SearchConfig:
     return config
 
 
-def _dotted_key(key: str, value: object) -> str:
+def _key_with_nested_names(key: str, value: object) -> str:
     """The key as it was meant where TOML read its dots as tables: down to the first table that says what it may be."""
     name = key
     while isinstance(value, Mapping) and value and not value.keys() & ParameterConfig.model_fields.keys():

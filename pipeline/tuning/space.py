@@ -59,7 +59,7 @@ class Parameter:
             return FloatDistribution(self.low, self.high, log=self.log)
         return IntDistribution(0, len(self.values) - 1) if self.ordered else CategoricalDistribution(self.values)
 
-    def is_drawn_value(self, value: object) -> bool:
+    def can_draw(self, value: object) -> bool:
         """Return whether a value is one that Optuna draws for the key: the place of one with an order, else the
         value.
         """

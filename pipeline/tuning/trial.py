@@ -21,7 +21,7 @@ from tfm.pipeline.errors import ComputationFailed, DataError, RecipeError
 from tfm.pipeline.recipes.chain import SHARED_STAGES, RunPaths, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.cross_validation import leave_fold_out, no_mean_reason
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
-from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, plan_stage
+from tfm.pipeline.recipes.recipe_batch import copy_same_artifact_of_other_run, plan_stage
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
@@ -215,7 +215,9 @@ def _prepare_dataset(
             assert plan is not None
             folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
             others = sorted(each for each in folders if each != place.folder)
-            copy_from_sibling(plan, [each / plan.folder.name for each in others], command, reporter, link_or_copy)
+            copy_same_artifact_of_other_run(
+                plan, [each / plan.folder.name for each in others], command, reporter, link_or_copy
+            )
             # made while others wait: they are likely to need the same
             run_stage(recipe, stage, root=root, command=command, reporter=reporter)
 

@@ -124,7 +124,7 @@ def _check_parameters(trial: FrozenTrial, parameters: Sequence[Parameter]) -> No
     for key, value in trial.params.items():
         if key not in known or trial.distributions[key] != known[key].distribution:
             raise ValueError(f"parameter {key!r:.80} is not one of this search, or is drawn from another space")
-        if not known[key].is_drawn_value(value):
+        if not known[key].can_draw(value):
             raise ValueError(f"parameter {key}: {value!r:.60} is not in its space")
     for key, value in trial.system_attrs.items():
         if key.startswith(OPTUNA_ATTRIBUTE_PREFIXES) and not _is_optuna_attribute(key, value, known):
@@ -137,7 +137,7 @@ def _is_optuna_attribute(key: str, value: Any, parameters: Mapping[str, Paramete
     """
     if key == "fixed_params":
         return isinstance(value, dict) and all(
-            name in parameters and parameters[name].is_drawn_value(drawn) for name, drawn in value.items()
+            name in parameters and parameters[name].can_draw(drawn) for name, drawn in value.items()
         )
     return key != "constraints" and _is_finite(value)
 

@@ -50,7 +50,7 @@ class PairLinks:
         known = {place for place, _ in self.sure | self.possible}
         return [place for place in range(len(self.english)) if place not in known]
 
-    def open_german(self) -> list[int]:
+    def unlinked_german_positions(self) -> list[int]:
         """Places of German words without a sure link."""
         known = {place for _, place in self.sure}
         return [place for place in range(len(self.german)) if place not in known]
@@ -135,7 +135,7 @@ def _link_by_dictionary(pair: PairLinks, words: Dictionary, without: Collection[
         words: the dictionary.
         without: English places that are not linked.
     """
-    targets = pair.open_german()
+    targets = pair.unlinked_german_positions()
     edges = {
         (source, target)
         for source in pair.open_english()
@@ -233,7 +233,7 @@ def _link_pronouns(pair: PairLinks) -> None:
     before = set(pair.sure)
     relative = [
         place
-        for place in pair.open_german()
+        for place in pair.unlinked_german_positions()
         if pair.german[place] in dictionary.RELATIVE_PRONOUNS and _begins_clause(pair, place)
     ]
     sources = pair.open_english()
@@ -280,7 +280,7 @@ def _link_particles(pair: PairLinks) -> None:
         for particle, prefix in kinds:
             ends = [
                 place
-                for place in pair.open_german()
+                for place in pair.unlinked_german_positions()
                 if place > target and pair.german[place] == prefix and (source, place) not in pair.possible
             ]
             if particle:

@@ -121,7 +121,7 @@ def where(draw: Draw) -> Sentence:
     return sentence("?", f"where {it.english_question()}", f"{word} {it.german_inverted()}", (it.uses, "where"))
 
 
-def when(draw: Draw) -> Sentence:
+def when_clause_sentence(draw: Draw) -> Sentence:
     """Draw a question for the time, such as "When will the train arrive?" - "Wann wird der Zug ankommen?"."""
     it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
     it.time = it.frequency = NOTHING

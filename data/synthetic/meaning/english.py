@@ -28,7 +28,7 @@ def statement(clause: Clause, timed: bool = True) -> str:
         helper, negation = "cannot", ""
     if not helper and negation:
         helper, verb = _do_form(clause), _base_verb(clause)
-    return _joined(_name(clause.subject), helper, negation, verb, *_clause_rest(clause, timed))
+    return _joined(_noun_phrase(clause.subject), helper, negation, verb, *_clause_rest(clause, timed))
 
 
 def question(clause: Clause) -> str:
@@ -36,10 +36,10 @@ def question(clause: Clause) -> str:
     negation = "not" if clause.negated else ""
     helper, verb = _verbs(clause)
     if clause.quality is not None:
-        return _joined(verb, _name(clause.subject), *_clause_rest(clause, True))
+        return _joined(verb, _noun_phrase(clause.subject), *_clause_rest(clause, True))
     if not helper:
         helper, verb = _do_form(clause), _base_verb(clause)
-    return _joined(helper, _name(clause.subject), negation, verb, *_clause_rest(clause, True))
+    return _joined(helper, _noun_phrase(clause.subject), negation, verb, *_clause_rest(clause, True))
 
 
 def _verbs(clause: Clause) -> tuple[str, str]:
@@ -71,15 +71,15 @@ def _base_verb(clause: Clause) -> str:
 
 def _clause_rest(clause: Clause, timed: bool) -> list[str]:
     quality = "" if clause.quality is None else clause.quality.lexeme
-    place = "" if clause.place is None else f"in {_name(clause.place)}"
-    return [quality, _name(clause.object), place, clause.time or "" if timed else ""]
+    place = "" if clause.place is None else f"in {_noun_phrase(clause.place)}"
+    return [quality, _noun_phrase(clause.object), place, clause.time or "" if timed else ""]
 
 
 def _plural(clause: Clause) -> bool:
     return clause.subject == "we" if isinstance(clause.subject, str) else clause.subject.plural
 
 
-def _name(thing: Thing | str | None) -> str:
+def _noun_phrase(thing: Thing | str | None) -> str:
     if thing is None or isinstance(thing, str):
         return thing or ""
     determiner = DETERMINERS[thing.determiner]

@@ -39,10 +39,10 @@ def clause(said: Clause, place: Place, timed: bool = True) -> str:
         timed: whether the time is said.
     """
     finite, rest = _verbs(said, last=place == "last")
-    subject, time = _name(said.subject, NOMINATIVE), _TIMES[said.time] if said.time and timed else ""
-    where = "" if said.place is None else contract("in", _name(said.place, DATIVE))
+    subject, time = _noun_phrase(said.subject, NOMINATIVE), _TIMES[said.time] if said.time and timed else ""
+    where = "" if said.place is None else contract("in", _noun_phrase(said.place, DATIVE))
     quality = "" if said.quality is None else said.quality.german
-    middle = [time, _name(said.object, ACCUSATIVE), "nicht" if said.negated else "", where, quality, rest]
+    middle = [time, _noun_phrase(said.object, ACCUSATIVE), "nicht" if said.negated else "", where, quality, rest]
     words = {
         "first": [finite, subject, *middle],
         "second": [subject, finite, *middle],
@@ -67,7 +67,7 @@ def _person(said: Clause) -> int:
     return PLURAL_PERSON if said.subject.plural else THIRD
 
 
-def _name(thing: Thing | str | None, case: int) -> str:
+def _noun_phrase(thing: Thing | str | None, case: int) -> str:
     if thing is None or isinstance(thing, str):
         return {"I": "ich", "we": "wir"}.get(thing or "", thing or "")
     determiner = DETERMINERS[thing.determiner]

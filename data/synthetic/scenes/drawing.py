@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from tfm.data.synthetic.scenes.scene import GRID, Scene, Thing
+from tfm.data.synthetic.scenes.scene import GRID_SIDE, Scene, Thing
 
 CELL_SIZE = 16  # pixels
-IMAGE_SIZE = GRID * CELL_SIZE  # of a side of the image
+IMAGE_SIZE = GRID_SIDE * CELL_SIZE  # of a side of the image
 UNITS_PER_PIXEL = 8  # steps of a pixel; it is looked at in 4 x 4 of them
 RADIUS = {"small": 28, "big": 52}
 SAMPLES_PER_PIXEL = 16

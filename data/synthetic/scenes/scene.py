@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-GRID = 3
+GRID_SIDE = 3
 SIZES = ("small", "big")
 COLOURS = {
     "red": (205, 40, 45),
@@ -78,12 +78,12 @@ def draw_scene(random: Random) -> Scene:
 
     count = THING_COUNTS[choose(len(THING_COUNTS))]
     if count == 3:
-        line, is_row = choose(GRID), choose(2) == 0
-        cells = [(line, place) if is_row else (place, line) for place in range(GRID)]
+        line, is_row = choose(GRID_SIDE), choose(2) == 0
+        cells = [(line, place) if is_row else (place, line) for place in range(GRID_SIDE)]
     else:
-        first = choose(GRID**2)
-        second = (first + 1 + choose(GRID**2 - 1)) % GRID**2
-        cells = [divmod(cell, GRID) for cell in (first, second)][:count]
+        first = choose(GRID_SIDE**2)
+        second = (first + 1 + choose(GRID_SIDE**2 - 1)) % GRID_SIDE**2
+        cells = [divmod(cell, GRID_SIDE) for cell in (first, second)][:count]
     kinds: list[tuple[str, str]] = []
     while len(kinds) < count:
         kind = (tuple(COLOURS)[choose(len(COLOURS))], SHAPES[choose(len(SHAPES))])

@@ -19,7 +19,7 @@ STEPS_PER_CALL = 16
 SPECIAL_IDS = (PAD_ID, BOS_ID, EOS_ID)
 
 
-def search_by_parts(
+def search_in_steps(
     network: CompiledTransformer, source: Sequence[int], config: DecodingConfig
 ) -> Iterator[list[Hypothesis] | None]:
     """Search for the `config.n_best` hypotheses of a sentence.
@@ -47,9 +47,9 @@ def search_by_parts(
     yield best_first(found, config.n_best)
 
 
-def search_at_once(network: CompiledTransformer, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
-    """Return the hypotheses of `search_by_parts`."""
-    *_, found = search_by_parts(network, source, config)
+def search_to_end(network: CompiledTransformer, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
+    """Return the hypotheses of `search_in_steps`."""
+    *_, found = search_in_steps(network, source, config)
     assert found is not None
     return found
 

@@ -108,7 +108,7 @@ def likeliest(rows):
     found = run(MODEL, {"input_ids": ids, "attention_mask": mask})["logits"][..., CONTROL:].argmax(-1) + CONTROL
     return [[LABELS[each] for each in np.atleast_1d(row)] for row in found]
 '''
-CLASSIFY_SCRIPT = '''
+CLASSIFY_TEXTS_SCRIPT = '''
 
 def label(lines):
     """The label of each line; none of a line without pieces."""
@@ -128,7 +128,7 @@ if __name__ == "__main__":
     arguments.parse_args()
     print_lines(label([*read_lines()]))
 '''
-TAG_SCRIPT = '''
+TAG_WORDS_SCRIPT = '''
 
 def of_later_words():
     """The same tokenizer for a word that is not the first of its line: it keeps the space before the word."""
@@ -190,9 +190,11 @@ def choose_script(config: ModelConfig) -> tuple[str, str] | None:
             "Go on with a prompt: always the likeliest piece.", CACHE_SCRIPT + DECODER_ONLY_SCRIPT + GENERATE_SCRIPT
         )
     if can.labels == "label":
-        return "label.py", _assemble_script("Give each line of stdin its label.", LABELS_SCRIPT + CLASSIFY_SCRIPT)
+        return "label.py", _assemble_script("Give each line of stdin its label.", LABELS_SCRIPT + CLASSIFY_TEXTS_SCRIPT)
     if can.labels == "tags":
-        return "label.py", _assemble_script("Give each word of each line of stdin its tag.", LABELS_SCRIPT + TAG_SCRIPT)
+        return "label.py", _assemble_script(
+            "Give each word of each line of stdin its tag.", LABELS_SCRIPT + TAG_WORDS_SCRIPT
+        )
     return None
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from tfm.pipeline.scoring.breakdown import (
     LengthBin,
-    Sample,
+    SampleSegment,
 )
 from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
 from tfm.pipeline.scoring.metrics.error_rates import EditCounts
@@ -48,9 +48,9 @@ class Evaluation:
     scores: Mapping[str, Score]
     lengths: Sequence[LengthBin]
     length_of: str
-    worst: Sequence[Sample]
-    random: Sequence[Sample]
-    shown: Sequence[Sample]  # a few random ones, for the terminal
+    worst: Sequence[SampleSegment]
+    random: Sequence[SampleSegment]
+    shown: Sequence[SampleSegment]  # a few random ones, for the terminal
     missing: Mapping[str, str] = field(default_factory=dict)  # metrics asked for that cannot be computed -> why
     labels: LabelScores | None = None  # where labels are scored: each of them
     entities: EntityScores | None = None  # where entities are scored: each type of them

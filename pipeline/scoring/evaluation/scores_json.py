@@ -10,7 +10,7 @@ from typing import Any
 from tfm.data.errors import DataError
 from tfm.pipeline.scoring.breakdown import (
     LengthBin,
-    Sample,
+    SampleSegment,
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, mean_scores_by_group
 from tfm.pipeline.scoring.metrics.entities.scores import EntityScores
@@ -89,7 +89,9 @@ def raise_scores_file_errors(file: Path, *, again: str) -> Iterator[None]:
 
 def _parse_evaluation(entry: Mapping[str, Any]) -> Evaluation:
     samples: dict[str, Any] = {
-        kind: [Sample(**{**sample, "references": tuple(sample["references"])}) for sample in entry["samples"][kind]]
+        kind: [
+            SampleSegment(**{**sample, "references": tuple(sample["references"])}) for sample in entry["samples"][kind]
+        ]
         for kind in ("worst", "random", "shown")
     }
     lengths = [
@@ -150,7 +152,7 @@ def _parse_edit_counts(entry: Mapping[str, Any]) -> EditCounts:
     return EditCounts(str(entry["unit"]), **counts, confusions=confusions)
 
 
-def _sample_json(sample: Sample) -> dict[str, Any]:
+def _sample_json(sample: SampleSegment) -> dict[str, Any]:
     return {**asdict(sample), "references": list(sample.references)}
 
 

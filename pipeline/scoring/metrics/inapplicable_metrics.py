@@ -38,7 +38,7 @@ MAX_SEGMENT_LENGTH: Mapping[str, int] = {
     **dict.fromkeys(ERROR_RATES, 50_000),
 }
 CHARACTER_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++")
-CORPUS_METRICS = (*CHARACTER_METRICS, "ter")
+METRICS_UNDEFINED_WHERE_BLANK = (*CHARACTER_METRICS, "ter")
 """Metrics that count over the whole corpus, to which a segment without references adds nothing."""
 
 NGRAM_ORDERS: Mapping[str, int] = {
@@ -134,7 +134,7 @@ def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: Ev
     is_blank = len(references) > 0 and not any(text.strip() for column in references for text in column)
     if name in ERROR_RATES:
         return "all references are blank: there is no unit to count errors in" if is_blank else None
-    if is_blank and name in CORPUS_METRICS:
+    if is_blank and name in METRICS_UNDEFINED_WHERE_BLANK:
         return "all references are blank: they have nothing that it counts"
     if name not in (*NGRAM_ORDERS, "ter", "chrf++"):
         return None

@@ -14,7 +14,7 @@ from typing import Any
 
 from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_transformer
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.search.compiled_beam_search import search_at_once, search_by_parts
+from tfm.pipeline.decoding.search.compiled_beam_search import search_in_steps, search_to_end
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.inference.numpy_translation import NumpyModel, load_small_model
 from tfm.pipeline.inference.source_problems import SourceProblems
@@ -76,7 +76,7 @@ class CompiledNetwork:
             yield as_scored_texts([EMPTY_TRANSLATION])
             return
         source = [*ids[: self.compiled.max_length - 1], EOS_ID]
-        for found in search_by_parts(self.compiled, source, DecodingConfig(beam=query.beam)):
+        for found in search_in_steps(self.compiled, source, DecodingConfig(beam=query.beam)):
             if found is None:
                 yield None
             else:
@@ -122,7 +122,7 @@ def load_compiled_network(
     Raises:
         DataError: there is no such model.
     """
-    if not _is_small(version.folder):
+    if not _has_small_weights(version.folder):
         return None
     model = load_small_model(version.folder, DecodingConfig(beam=5))
     return make_compiled_network(version, model, load_torch) if isinstance(model, NumpyModel) else None
@@ -141,10 +141,10 @@ def make_compiled_network(
     compiled = compile_transformer(model.network)
     if compiled is None:
         return None
-    searching = replace(model, search=lambda _, source, config: search_at_once(compiled, source, config))
+    searching = replace(model, search=lambda _, source, config: search_to_end(compiled, source, config))
     return CompiledNetwork(version, searching, compiled, load_torch)
 
 
-def _is_small(folder: Path) -> bool:
+def _has_small_weights(folder: Path) -> bool:
     file = folder / WEIGHTS_FILE
     return file.exists() and file.stat().st_size <= MAX_COMPILED_BYTES

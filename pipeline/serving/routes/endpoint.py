@@ -23,7 +23,7 @@ OPENAI_ERROR_TYPES = {
     429: "rate_limit_error",
 }
 REQUEST_ID_HEADER = "X-Request-ID"
-MAX_ID_CHARS = 64
+MAX_REQUEST_ID_CHARS = 64
 
 
 def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
@@ -113,7 +113,7 @@ def _request_id(request: Request) -> str:
     """The id that a client or a proxy gave the request, or one of its own."""
     given = request.headers.get(REQUEST_ID_HEADER, "")
     is_plain = given.isascii() and given.replace("-", "").replace("_", "").isalnum()
-    return given if is_plain and len(given) <= MAX_ID_CHARS else secrets.token_hex(8)
+    return given if is_plain and len(given) <= MAX_REQUEST_ID_CHARS else secrets.token_hex(8)
 
 
 def _error_type_and_place(error: Exception) -> str:

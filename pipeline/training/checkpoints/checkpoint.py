@@ -121,7 +121,7 @@ class Checkpoints:
             files = self._write_tensors(step, {f"{name}.safetensors": group for name, group in tensors.items()})
             self._publish_draft(step, files, state)
         except BaseException:
-            self._try_to_remove(self._draft(step))
+            self._try_to_remove(self._draft_folder(step))
             raise
 
     def write_parts(
@@ -153,19 +153,19 @@ class Checkpoints:
                     raise OSError(problem)
                 self._publish_draft(step, {name: each for one in written for name, each in one["files"].items()}, state)
             except BaseException:
-                self._try_to_remove(self._draft(step))
+                self._try_to_remove(self._draft_folder(step))
                 raise
 
         world.run_on_rank_zero(finish)
 
-    def _draft(self, step: int) -> Path:
+    def _draft_folder(self, step: int) -> Path:
         return self.folder / f".draft-{step:07d}"
 
     def _make_draft_folder(self, step: int) -> None:
         """Make the folder that a checkpoint is written to."""
         make_folder_below(self._run, self.folder)
-        self._try_to_remove(self._draft(step))
-        self._draft(step).mkdir()
+        self._try_to_remove(self._draft_folder(step))
+        self._draft_folder(step).mkdir()
 
     def _write_tensors(self, step: int, groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Any]:
         """Write files of tensors; the fingerprint of each."""
@@ -173,12 +173,12 @@ class Checkpoints:
         for name, group in groups.items():
             contents = safetensors.torch.save(dict(group))
             files[name] = _file_fingerprint(contents)
-            self._write_file(self._draft(step) / name, contents)
+            self._write_file(self._draft_folder(step) / name, contents)
         return files
 
     def _publish_draft(self, step: int, files: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         """Write the document of a checkpoint, and give it its name."""
-        draft = self._draft(step)
+        draft = self._draft_folder(step)
         document = {"format": FORMAT_VERSION, "state": dict(state), "files": dict(files)}
         document["sha256"] = _document_sha256(document)
         self._write_file(draft / "state.json", json.dumps(document, indent=1).encode())

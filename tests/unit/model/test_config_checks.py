@@ -41,7 +41,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         'architecture = "decoder_only" with task = "translation" does not read images',
     ),
     "vision_tie_problem": ({"vision": {}}, 'tie = "all" shares the embeddings of the source'),
-    "vision_vectors_problem": ({**SEES, **VECTORS}, "source_vectors are of pieces of text"),
+    "image_source_vectors_problem": ({**SEES, **VECTORS}, "source_vectors are of pieces of text"),
     "image_reversal_problem": (
         {"architecture": "recurrent", **SEES, "recurrent": {"reverse_source": True}},
         "recurrent.reverse_source is of an encoder that reads text",
@@ -65,7 +65,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"architecture": "recurrent", **SPELLS, "recurrent": {"bidirectional": True}},
         "recurrent.bidirectional is of an encoder that reads step by step",
     ),
-    "canine_mixing_problem": ({**SPELLS, "mixing": "convolution"}, 'mixing = "attention", not "convolution"'),
+    "canine_with_other_mixing_problem": (
+        {**SPELLS, "mixing": "convolution"},
+        'mixing = "attention", not "convolution"',
+    ),
     "stack_mixing_problem": (
         {"architecture": "decoder_only", "decoder": {"mixing": "recurrent"}},
         'model.decoder.mixing is for architecture = "transformer"; with "decoder_only" set model.mixing',

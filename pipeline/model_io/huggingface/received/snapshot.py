@@ -7,7 +7,7 @@ from typing import Any
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.received_folder import ReceivedFolder
 from tfm.pipeline.artifacts.manifest import Input
-from tfm.tokenizer.tokenizer import MAX_BYTES
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 WEIGHTS_INDEX_FILE, WEIGHTS_FILE = "model.safetensors.index.json", "model.safetensors"
 CONFIG_FILE, GENERATION_CONFIG_FILE = "config.json", "generation_config.json"
@@ -40,8 +40,9 @@ class Snapshot(ReceivedFolder):
         """Every file that an import may read, as its inputs."""
         small = {name: self.locate(name) for name in (*READ_FILES, WEIGHTS_INDEX_FILE) if self.has(name)}
         for name, place in small.items():
-            if (size := place.stat().st_size) > MAX_BYTES:
-                problem = f"is larger than any file that tfm reads here ({size:,} bytes; {MAX_BYTES:,} at most)"
+            if (size := place.stat().st_size) > MAX_TOKENIZER_FILE_BYTES:
+                limits = f"{size:,} bytes; {MAX_TOKENIZER_FILE_BYTES:,} at most"
+                problem = f"is larger than any file that tfm reads here ({limits})"
                 raise DataError(problem, file=self.folder / name)
         places = small | dict(self._weight_files())
         found = {name: Input.from_file(place) for name, place in places.items()}

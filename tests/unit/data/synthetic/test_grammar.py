@@ -263,7 +263,7 @@ READ = [
         "Wohin fahren die alten Bauern?",
     ),
     (
-        *(simple.when, 3),
+        *(simple.when_clause_sentence, 3),
         "When did this queen forget the red hat?",
         "Wann vergaß diese Königin den roten Hut?",
     ),

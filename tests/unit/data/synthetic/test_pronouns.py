@@ -15,7 +15,7 @@ from tfm.data.corpus_config import GENERATOR_PARAMETERS, CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic import pronouns, registry
 from tfm.data.synthetic.language.phrases import Draw
-from tfm.data.synthetic.pronouns import SCENES, SPLITS, Example, examples, generate, is_held_out, parsed
+from tfm.data.synthetic.pronouns import SCENES, SPLITS, Example, examples, generate, is_held_out, parse_example
 
 ENGLISH = re.compile(r"\w+ (\w+) \w+ \w+ (\w+)( [\w ]+)? because it (is|was) (?:(?:very|so|quite) )?(\w+)\.")
 GERMAN = re.compile(
@@ -154,7 +154,7 @@ def test_an_english_sentence_has_one_german_sentence() -> None:
 def test_words_depend_on_the_noun_that_it_stands_for(train: list[Example]) -> None:
     parse_tag: dict[str, set[str]] = {}
     for example in train[:3000]:
-        words = parsed(example)
+        words = parse_example(example)
         assert " ".join(word.text for word in words) == example.english
         nouns = {"subject": example.subject, "object": example.object}
         asking = [word for word in words if word.governor is not None]

@@ -15,7 +15,7 @@ from tfm.data.errors import DataError
 from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_transformer
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.search.compiled_beam_search import search_at_once, search_by_parts
+from tfm.pipeline.decoding.search.compiled_beam_search import search_in_steps, search_to_end
 from tfm.pipeline.decoding.search.numpy_beam_search import search_sentence
 from tfm.tokenizer.special import EOS_ID
 
@@ -71,7 +71,7 @@ def test_it_finds_the_hypotheses_of_numpy(name: str, data: st.DataObject) -> Non
         max_ratio=data.draw(st.sampled_from([0.1, 1.0, 2.0])),
     )
     source = [*data.draw(st.lists(st.integers(4, 50), min_size=1, max_size=9)), EOS_ID]
-    found, expected = search_at_once(compiled, source, config), search_sentence(network, source, config)
+    found, expected = search_to_end(compiled, source, config), search_sentence(network, source, config)
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):
         assert math.isclose(ours.score, theirs.score, abs_tol=2e-4)
@@ -85,9 +85,9 @@ def test_it_finds_the_hypotheses_of_numpy(name: str, data: st.DataObject) -> Non
 def test_its_parts_end_with_the_hypotheses() -> None:
     _, compiled = both_networks("sinusoids, post-norm, nothing tied")
     config = DecodingConfig(beam=3, min_length=20, max_length=25)
-    *parts, found = search_by_parts(compiled, [5, 6, EOS_ID], config)
+    *parts, found = search_in_steps(compiled, [5, 6, EOS_ID], config)
     assert parts == [None]
-    assert found == search_at_once(compiled, [5, 6, EOS_ID], config)
+    assert found == search_to_end(compiled, [5, 6, EOS_ID], config)
 
 
 def test_a_model_with_broken_weights_is_an_error() -> None:
@@ -97,7 +97,7 @@ def test_a_model_with_broken_weights_is_an_error() -> None:
     compiled = compile_transformer(numpy_of(loaded))
     assert compiled is not None
     with pytest.raises(DataError, match="no finite probabilities"):
-        search_at_once(compiled, [5, EOS_ID], DecodingConfig(beam=2))
+        search_to_end(compiled, [5, EOS_ID], DecodingConfig(beam=2))
 
 
 def test_a_network_with_a_part_that_the_loops_lack_is_not_compiled() -> None:

@@ -23,7 +23,7 @@ from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
 from tfm.pipeline.recipes import chain, recipe_batch
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
-from tfm.pipeline.recipes.recipe_batch import copy_from_sibling, load_recipes, parse_seeds, run_recipes
+from tfm.pipeline.recipes.recipe_batch import copy_same_artifact_of_other_run, load_recipes, parse_seeds, run_recipes
 from tfm.pipeline.runtime.progress import NullReporter
 
 VARIANTS = sorted((Path(__file__).parents[4] / "recipes" / "variants").glob("*.toml"))
@@ -119,7 +119,7 @@ def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> Non
     other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", size=3)
     make(other)
     talk = Listening()
-    copy_from_sibling(mine, [tmp_path / "nowhere", other.folder], ["tfm", "run"], talk)
+    copy_same_artifact_of_other_run(mine, [tmp_path / "nowhere", other.folder], ["tfm", "run"], talk)
     assert stale_reason(mine) is None
     made = open_artifact(mine.folder)
     assert made.fingerprint == open_artifact(other.folder).fingerprint
@@ -132,7 +132,7 @@ def test_an_artifact_of_the_same_plan_is_taken_over_whole(tmp_path: Path) -> Non
 def test_an_artifact_of_another_plan_is_not_taken_over(tmp_path: Path, difference: dict[str, Any]) -> None:
     other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", **difference)
     make(other)
-    copy_from_sibling(mine, [other.folder], [], NullReporter())
+    copy_same_artifact_of_other_run(mine, [other.folder], [], NullReporter())
     assert not mine.folder.exists()
 
 
@@ -140,11 +140,11 @@ def test_neither_a_damaged_artifact_is_taken_over_nor_a_fresh_one_replaced(tmp_p
     other, mine = plan_of(tmp_path / "other", size=3), plan_of(tmp_path / "mine", size=3)
     make(other)
     (other.folder / "a.txt").write_text("other")
-    copy_from_sibling(mine, [other.folder], [], NullReporter())
+    copy_same_artifact_of_other_run(mine, [other.folder], [], NullReporter())
     assert not mine.folder.exists()
     make(other, "new")
     make(mine, "own")
-    copy_from_sibling(mine, [other.folder], [], NullReporter())
+    copy_same_artifact_of_other_run(mine, [other.folder], [], NullReporter())
     assert (mine.folder / "a.txt").read_text() == "own"
 
 
@@ -163,7 +163,9 @@ def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeyp
         lambda recipe, stage, place: plan_of(place.tokenizer) if stage == "tokenize" else None,
     )
     monkeypatch.setattr(
-        recipe_batch, "copy_from_sibling", lambda todo, others, *more: taken.append((todo.folder, list(others)))
+        recipe_batch,
+        "copy_same_artifact_of_other_run",
+        lambda todo, others, *more: taken.append((todo.folder, list(others))),
     )
     run_recipes([recipe(name) for name in "abc"], keep_going=True, root=tmp_path, command=[], reporter=NullReporter())
     a, b, c = (tmp_path / name / "tokenizer" for name in "abc")

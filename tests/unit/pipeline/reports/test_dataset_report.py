@@ -3,7 +3,7 @@ import unicodedata
 import pytest
 
 from tfm.data.dataset.examples import EncodedSide
-from tfm.data.dataset.unwritable import UnwritableCharacters
+from tfm.data.dataset.unwritable import UnwritableCharacterCounts
 from tfm.pipeline.reports.dataset_report import _unwritable_table
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -28,7 +28,7 @@ def tokenizer_of(text, **config):
 
 
 def found(references, tokenizer):
-    count = UnwritableCharacters(tokenizer)
+    count = UnwritableCharacterCounts(tokenizer)
     count.add(EncodedSide.encode(references, tokenizer))
     return count.as_json()
 

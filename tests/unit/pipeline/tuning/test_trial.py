@@ -259,7 +259,7 @@ def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_
     monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
     monkeypatch.setattr(trial, "check_inputs", lambda *given: None)
     monkeypatch.setattr(trial, "plan_stage", lambda *given: Plan("preprocess", tmp_path, {}, {}, None))
-    for name in ("copy_from_sibling", "run_stage"):
+    for name in ("copy_same_artifact_of_other_run", "run_stage"):
         monkeypatch.setattr(trial, name, lambda *given, **named: time.sleep(0.01))
     monkeypatch.setattr(trial, "_train_trial", train_at_once)
     other = threading.Thread(target=make_dataset)

@@ -67,7 +67,7 @@ def finish(scheduler: Scheduler, replies: list[Any]) -> dict[int, Any]:
     answers = {each.number: each for each in replies if isinstance(each, Answer)}
     with use_compiled_kernels(True):
         while not scheduler.is_idle():
-            answers |= {each.number: each for each in scheduler.advance() if isinstance(each, Answer)}
+            answers |= {each.number: each for each in scheduler.advance_one_step() if isinstance(each, Answer)}
     return answers
 
 
@@ -94,7 +94,7 @@ def mixture_answers(scheduler: Scheduler, queries: list[Query], draw: random.Ran
                 scheduler.receive(CancelQuery(some[0][0]))
                 if some[0][0] not in {each.number for each in replies if isinstance(each, Answer)}:
                     waiting.insert(0, some[0])
-            replies += scheduler.advance()
+            replies += scheduler.advance_one_step()
             answers |= {each.number: each for each in replies if isinstance(each, Answer)}
     assert all(each.problem is None for each in answers.values())
     return [answers[number].value for number in range(len(queries))]
@@ -215,7 +215,7 @@ def test_a_completion_comes_in_parts_and_is_counted() -> None:
     ]
     replies = scheduler.receive(QueryBatch(tuple(enumerate(queries))))
     while not scheduler.is_idle():
-        replies += scheduler.advance()
+        replies += scheduler.advance_one_step()
     texts = [
         "".join(each.text for each in replies if isinstance(each, AnswerPart) and each.number == n) for n in range(3)
     ]

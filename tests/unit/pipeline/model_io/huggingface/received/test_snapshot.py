@@ -16,7 +16,7 @@ from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.huggingface.importing import import_model
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, WEIGHTS_FILE, WEIGHTS_INDEX_FILE, Snapshot
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.tokenizer.tokenizer import MAX_BYTES
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +150,8 @@ def test_what_is_no_file_of_the_folder_is_refused_at_once(made: Path, tmp_path: 
 def test_a_small_file_is_read_up_to_a_bound_that_the_message_has(made: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(made, tmp_path / "theirs")
     with open(folder / "tokenizer_config.json", "wb") as stream:
-        stream.truncate(MAX_BYTES + 1)
-    with pytest.raises(DataError, match=rf"tokenizer_config\.json: is larger than .*{MAX_BYTES:,} at most"):
+        stream.truncate(MAX_TOKENIZER_FILE_BYTES + 1)
+    with pytest.raises(
+        DataError, match=rf"tokenizer_config\.json: is larger than .*{MAX_TOKENIZER_FILE_BYTES:,} at most"
+    ):
         imported(folder, tmp_path / "out")
