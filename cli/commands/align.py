@@ -94,11 +94,14 @@ def align(
         reject_flags({"--heads": heads}, "without gold alignments two models have to agree: give --reverse MODEL")
     if heads is not None:
         reject_flags({"--layer": layer, "--head": head, "--shifted": shifted or None}, "--heads best chooses the head")
+    from tfm.cli.console import make_reporter
     from tfm.pipeline.alignment.extraction import WordAligner
+    from tfm.pipeline.inference.source_problems import SourceProblems
     from tfm.pipeline.model_io.loaded_model import load_model
 
     loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
-    aligner = WordAligner(loaded)
+    aligner, problems = WordAligner(loaded), SourceProblems()
+    pairs = problems.watch(loaded.source_tokenizer, pairs, lambda pair: pair.source)
     chosen = aligner.choose_head(layer, head, shifted=shifted)
     if wanted is not None:
         is_given = layer is not None or head is not None or shifted
@@ -108,6 +111,7 @@ def align(
     else:
         other = WordAligner(load_model(model_folder(reverse), device or "auto").for_languages(source_language, to))
         _print_both_ways((aligner, other), pairs, None if heads else chosen, symmetrize or "grow-diag")
+    problems.warn(make_reporter(), 0)
 
 
 def _read_pairs(

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from tfm.pipeline.attention_page.attended import AttentionTrace
     from tfm.pipeline.attention_page.head_statistics import HeadReport
     from tfm.pipeline.attention_page.picture import AttentionView
+    from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import LoadedModel
+    from tfm.pipeline.runtime.progress import Reporter
 
 PAGE_FILE = Path("attention.html")
 
@@ -98,11 +100,12 @@ def attend(
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_file_is_writable, convert_to_cannot_write, write_bytes_atomically
-    from tfm.pipeline.attention_page.head_statistics import measure_heads
     from tfm.pipeline.attention_page.image_reading import trace_image_file
     from tfm.pipeline.attention_page.picture import choose_view
     from tfm.pipeline.attention_page.reading import trace_text as attend_to
+    from tfm.pipeline.attention_page.reading import source_tokenizer_of
     from tfm.pipeline.config import DecodingConfig
+    from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if out is None and sentence is not None and png is None and alignments is None and not as_json:
@@ -117,8 +120,9 @@ def attend(
         trace = trace_image_file(loaded, Path(sentence), target, decoding)
     elif sentence is not None:
         trace = attend_to(loaded, sentence, target, decoding)
+        warn_of_unknown_sources(source_tokenizer_of(loaded), [sentence], reporter)
     view = None if trace is None else choose_view(trace, kind, layer, head)
-    report = measure_heads(loaded, head_report, decoding, reporter) if head_report else None
+    report = _measure_heads(loaded, head_report, decoding, reporter) if head_report else None
     if as_json:
         _print_json(trace, report)
     elif report is not None:
@@ -138,6 +142,22 @@ def attend(
 
         if (warning := missing_glyphs_warning(png, token_labels(trace, view))) is not None:
             reporter.warn(warning)
+
+
+def _measure_heads(
+    loaded: "LoadedModel", files: list[Path], decoding: "DecodingConfig", reporter: "Reporter"
+) -> "HeadReport":
+    """The report on heads, and a warning of sentences that the vocabulary lacks."""
+    from tfm.pipeline.attention_page.head_statistics import measure_heads
+    from tfm.pipeline.attention_page.reading import source_tokenizer_of
+    from tfm.pipeline.inference.source_problems import SourceProblems
+
+    problems, tokenizer = SourceProblems(), source_tokenizer_of(loaded)
+    report = measure_heads(
+        loaded, files, decoding, reporter, lambda each: problems.watch(tokenizer, each, lambda sentence: sentence.text)
+    )
+    problems.warn(reporter, 0)
+    return report
 
 
 def _print_json(trace: "AttentionTrace | None", report: "HeadReport | None") -> None:

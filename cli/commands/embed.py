@@ -188,18 +188,22 @@ def _print_hidden_states(
 ) -> None:
     """Print the hidden states of texts, or which are alike."""
     from tfm.cli.console import make_reporter
+    from tfm.pipeline.attention_page.reading import source_tokenizer_of
     from tfm.pipeline.inference.hidden_states import encode_texts, similar_pairs
+    from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
     from tfm.pipeline.model_io.loaded_model import load_model
 
     if as_json:
         reject_flags({"--count": count}, "has no effect with --json, which prints all vectors")
-    found = encode_texts(load_model(model_folder(model), device or "auto"), texts, layer=layer, unit=unit)
+    loaded, reporter = load_model(model_folder(model), device or "auto"), make_reporter(tables_on_stdout=True)
+    found = encode_texts(loaded, texts, layer=layer, unit=unit)
+    warn_of_unknown_sources(source_tokenizer_of(loaded), texts, reporter)
     if as_json:
         print_json([{"text": each.text, "tokens": each.tokens, "vectors": each.vectors.tolist()} for each in found])
         return
     pairs = similar_pairs(found, unit, count or NUM_NEIGHBOURS)
     rows = [(each.first, each.in_first, each.second, each.in_second, f"{each.cosine:.3f}") for each in pairs]
-    make_reporter(tables_on_stdout=True).table("hidden states", (unit, "of", "beside", "of", "cosine"), rows)
+    reporter.table("hidden states", (unit, "of", "beside", "of", "cosine"), rows)
 
 
 def _output_files(

@@ -4,11 +4,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import index
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
+from tfm.pipeline.artifacts.files import name_problem
 from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.runtime.progress import Reporter
 
 Side = Literal["source", "target"]
 SIDES = get_args(Side)
@@ -48,23 +50,47 @@ def single_text(text: object, what: str) -> str:
 
 
 def check_folder(folder: object, what: str) -> Path:
-    """The path of a folder.
+    """The path of a folder. Raises what `check_path` does, and RecipeError where the name is empty."""
+    path = check_path(folder, what)
+    if not os.fspath(cast("Any", folder)):
+        raise RecipeError(f'{what} is empty: give the name of a folder; the working folder is "."')
+    return path
+
+
+def check_file(file: object, what: str) -> Path:
+    """The path of a file. Raises what `check_path` does, and RecipeError where it names no file."""
+    path = check_path(file, what)
+    if not path.name:
+        raise RecipeError(f"{what} {str(path)!r} names no file: give the name of one")
+    return path
+
+
+def check_path(path: object, what: str) -> Path:
+    """A path that a file system can be asked for.
 
     Args:
-        folder: the argument.
+        path: the argument.
         what: its name, for messages.
 
     Raises:
         TypeError: the argument is no path.
-        RecipeError: the argument is empty, which to a path is the working folder, or has a null character.
+        RecipeError: no file or folder can have the name: it is too long, or has a character that no name has.
     """
-    if not isinstance(folder, str | os.PathLike) or isinstance(os.fspath(folder), bytes):
-        raise TypeError(f"{what} is {type(folder).__name__}: give a str or a Path")
-    if not os.fspath(folder):
-        raise RecipeError(f'{what} is empty: give the name of a folder; the working folder is "."')
-    if "\0" in os.fspath(folder):
-        raise RecipeError(f"{what} {os.fspath(folder)!r} has a null character, which no name of a folder has")
-    return Path(folder)
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
+        raise TypeError(f"{what} is {type(path).__name__}: give a str or a Path")
+    if (problem := name_problem(str(os.fspath(path)))) is not None:
+        raise RecipeError(f"{what} {os.fspath(path)[:60]!r} {problem}")
+    return Path(path)
+
+
+def check_reporter(reporter: object) -> Reporter | None:
+    """The reporter. Raises TypeError for what lacks one of its methods."""
+    methods = [name for name in vars(Reporter) if not name.startswith("_")]
+    if reporter is None or all(callable(getattr(reporter, name, None)) for name in methods):
+        return cast("Reporter | None", reporter)
+    raise TypeError(
+        f"reporter is {type(reporter).__name__}: give an object with the methods {', '.join(methods)}, or None"
+    )
 
 
 def check_languages(to: object, source_language: object) -> tuple[str | None, str | None]:

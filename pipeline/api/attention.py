@@ -6,7 +6,6 @@ Legend: L layers · H heads · T queries · S keys.
 import os
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,14 @@ from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, Attentio
 from tfm.pipeline.attention_page.image_reading import trace_image_file
 from tfm.pipeline.attention_page.page import render_page
 from tfm.pipeline.attention_page.picture import choose_view
-from tfm.pipeline.attention_page.reading import trace_text
+from tfm.pipeline.attention_page.reading import source_tokenizer_of, trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.image_files import check_image_file
+from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.forks import exclude_other_threads
+from tfm.pipeline.runtime.progress import Reporter
 
 FRAME_HEIGHT = "40rem"
 
@@ -70,8 +71,9 @@ class Attention:
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""
-        with convert_to_cannot_write(Path(file)):
-            write_text_atomically(Path(file), self.html())
+        path = arguments.check_file(file, "file")
+        with convert_to_cannot_write(path):
+            write_text_atomically(path, self.html())
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own: its script sees nothing of the notebook."""
@@ -95,7 +97,9 @@ class Attention:
         return kind
 
 
-def record_attention(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> Attention:
+def record_attention(
+    loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig, reporter: Reporter
+) -> Attention:
     """Record the attention of a model while it reads a text, or the image in a file.
 
     Args:
@@ -103,6 +107,7 @@ def record_attention(loaded: LoadedModel, source: str, target: str | None, confi
         source: the text, or the name of the image file.
         target: the text that the model is made to say; None: its own.
         config: the settings by which its own is searched for.
+        reporter: shows warnings.
     """
     arguments.single_text(source, "source")
     if target is not None:
@@ -112,4 +117,5 @@ def record_attention(loaded: LoadedModel, source: str, target: str | None, confi
             found = trace_image_file(loaded, check_image_file(source), target, config)
         else:
             found = trace_text(loaded, source, target, config)
+            warn_of_unknown_sources(source_tokenizer_of(loaded), [source], reporter)
     return Attention(f"Attention of {loaded.folder}", found)

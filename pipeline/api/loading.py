@@ -26,4 +26,5 @@ def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: R
         TypeError: an argument is of another kind.
     """
     place, name = arguments.check_folder(folder, "folder"), arguments.single_text(device, "device")
-    return Model(load_model(model_folder(place), name), reporter or LoggingReporter())
+    shown = arguments.check_reporter(reporter) or LoggingReporter()
+    return Model(load_model(model_folder(place), name), shown)

@@ -21,12 +21,14 @@ from tfm.pipeline.api.methods import check_has_method
 from tfm.pipeline.api.model_cache import ModelKey, find_or_reload_model, register_model
 from tfm.pipeline.api.settings import DecodingOptions, decoding_config
 from tfm.pipeline.api.text_scores import TextScores, score_texts
+from tfm.pipeline.attention_page.reading import source_tokenizer_of
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference import hidden_states
 from tfm.pipeline.inference.filling import UNITS, Candidate, Unit, fill_masks
 from tfm.pipeline.inference.generation.generator import GeneratedText
 from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
+from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.forks import exclude_other_threads, prepare_for_forks
@@ -300,7 +302,9 @@ class Model:
         arguments.check_choice(unit, hidden_states.UNITS, "unit")
         with exclude_other_threads():
             lines = arguments.text_list(texts, "texts")
-            return hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
+            found = hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
+            warn_of_unknown_sources(source_tokenizer_of(self._loaded), lines, self._reporter)
+            return found
 
     @name_parameters_in_errors
     def neighbours(self, word: str, count: int = 10, *, side: Side | None = None) -> list[Neighbour]:
@@ -358,7 +362,7 @@ class Model:
         """
         check_has_method(self._loaded, "attend")
         loaded = self._loaded.for_languages(*arguments.check_languages(to, source_language))
-        return record_attention(loaded, source, target, decoding_config(beam, {}))
+        return record_attention(loaded, source, target, decoding_config(beam, {}), self._reporter)
 
 
 def _unpickle_model(address: ModelKey, folder: Path, reporter: Reporter) -> Model:

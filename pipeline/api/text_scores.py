@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tfm.data.config import DataConfig
 from tfm.pipeline.api import arguments
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.inference.source_problems import SourceProblems
+from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.forks import exclude_other_threads
 from tfm.pipeline.runtime.progress import Reporter
@@ -82,15 +82,8 @@ def score_texts(
         raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
     with exclude_other_threads():
         loaded = loaded.for_languages(*arguments.check_languages(to, source_language))
-        _warn_of_unknown_sources(loaded, lines, reporter)
+        warn_of_unknown_sources(loaded.source_tokenizer, lines, reporter)
         return TextScores.from_likelihoods(*perplexity(loaded, lines, [others], reporter=reporter))
-
-
-def _warn_of_unknown_sources(loaded: LoadedModel, lines: list[str], reporter: Reporter) -> None:
-    """Warn of sources that the vocabulary lacks, as a translation of them does."""
-    problems = SourceProblems(lines=len(lines))
-    problems.count_unknown_pieces(loaded.source_tokenizer, lines, loaded.source_tokenizer.encode_batch(lines))
-    problems.warn(reporter, loaded.model.max_length - 1)
 
 
 def _score_running_text(loaded: LoadedModel, lines: list[str], reporter: Reporter, stride: int | None) -> TextScores:

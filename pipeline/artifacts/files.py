@@ -60,6 +60,20 @@ def convert_to_cannot_write(path: Path) -> Iterator[None]:
         raise
 
 
+def name_problem(name: str) -> str | None:
+    """The reason why no file or folder can have a name, in words; None where one can."""
+    if "\0" in name:
+        return "has a null character, which no name of a file or folder has"
+    try:
+        os.lstat(name)
+    except UnicodeEncodeError:
+        return "has half of a character (a surrogate), which no name of a file or folder has"
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return f"is a name of {len(name):,} characters, which is too long"
+    return None
+
+
 def atomic_swap(path: Path, other_path: Path) -> bool:
     """Let two names of one file system give each other's file or folder, in one step that no kill divides.
 

@@ -4,7 +4,7 @@ Legend: H heads · T queries · S keys.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -135,7 +135,13 @@ class HeadReport:
         }
 
 
-def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingConfig, reporter: Reporter) -> HeadReport:
+def measure_heads(
+    loaded: LoadedModel,
+    files: Sequence[Path],
+    config: DecodingConfig,
+    reporter: Reporter,
+    watch: Callable[[Iterator[TaggedSentence]], Iterator[TaggedSentence]] = iter,
+) -> HeadReport:
     """Measure the heads of a model in the sentences of some files; a model that translates says its own translations.
 
     Sentences are read one by one, so that the share of a sentence does not depend on its neighbors.
@@ -145,6 +151,7 @@ def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingCo
         files: plain text, or CoNLL-U with parts of speech and dependencies.
         config: settings of its own translations.
         reporter: shows progress, and warnings.
+        watch: gives the sentences on as they are read, such as to count them.
 
     Raises:
         RecipeError: the model has no attention.
@@ -157,9 +164,9 @@ def measure_heads(loaded: LoadedModel, files: Sequence[Path], config: DecodingCo
     sums: defaultdict[tuple[AttentionKind, int | None], HeadStatisticSums] = defaultdict(HeadStatisticSums)
     syntax = SyntaxAccuracyCounts()
     left_out: Counter[str] = Counter()
-    num_sentences = 0
+    num_sentences, sentences = 0, watch(read_sentences(files))
     with reporter.bar("reading", None, "sentences") as bar:
-        for found, sentence, words in _trace_sentences(loaded, read_sentences(files), config, left_out):
+        for found, sentence, words in _trace_sentences(loaded, sentences, config, left_out):
             _add_trace(found, None if words is None else [sentence.tags[word] for word in words], sums)
             if words is not None and any(each is not None for each in sentence.governors):
                 _add_syntax(found, sentence, words, syntax)

@@ -10,6 +10,7 @@ from tfm.data.images.decoding import IMAGE_EXTENSIONS
 from tfm.data.images.imagefolder import list_files
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.row_images import RowImages
+from tfm.pipeline.artifacts.files import name_problem
 
 MAX_BATCH_BYTES = 1 << 26
 MAX_BATCH_IMAGES = 512
@@ -23,6 +24,7 @@ def list_image_files(paths: Sequence[Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in paths:
+        _check_name(str(path))
         if not path.is_dir():
             if not path.exists():
                 raise DataError("no such file", file=path)
@@ -36,10 +38,16 @@ def list_image_files(paths: Sequence[Path]) -> list[Path]:
 
 
 def check_image_file(name: str) -> Path:
-    """The file of an image by its name. Raises DataError where the name is empty, which to a path is the folder."""
+    """The file of an image by its name. Raises DataError where it is empty, or a name that no file can have."""
     if not name:
         raise DataError("the name of an image is empty: name a file")
+    _check_name(name)
     return Path(name)
+
+
+def _check_name(name: str) -> None:
+    if (problem := name_problem(name)) is not None:
+        raise DataError(problem, file=f"{name:.60}")
 
 
 def decode_images(files: Sequence[Path], preparation: ImageTransform) -> Iterator[RowImages]:

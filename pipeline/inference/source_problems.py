@@ -1,13 +1,16 @@
 """Sources that a model cannot read as they are: longer than it reads, or of pieces that it does not know."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 from tfm.data.errors import format_count, format_share
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -58,6 +61,20 @@ class SourceProblems:
             self.unknown += unknown
             self.strange += unknown > 0 and unknown >= sum(map(has_letter.__getitem__, ids[lead:]))
 
+    def watch(self, tokenizer: Tokenizer, lines: Iterable[T], text: Callable[[T], str]) -> Iterator[T]:
+        """Count the unknown pieces of lines as they pass by.
+
+        Args:
+            tokenizer: of the sources.
+            lines: the lines.
+            text: the source of a line.
+        """
+        for line in lines:
+            source = text(line)
+            self.lines += 1
+            self.count_unknown_pieces(tokenizer, [source], [tokenizer.encode(source)])
+            yield line
+
     def warnings(self, limit: int) -> list[str]:
         """Return the warnings about the sources; limit: the most pieces that the model reads."""
         said = []
@@ -82,6 +99,19 @@ class SourceProblems:
         """Show the warnings."""
         for text in self.warnings(limit):
             reporter.warn(text)
+
+
+def warn_of_unknown_sources(tokenizer: Tokenizer, lines: Sequence[str], reporter: Reporter) -> None:
+    """Warn of sources that the vocabulary lacks, where they are read but not translated.
+
+    Args:
+        tokenizer: of the sources.
+        lines: the texts.
+        reporter: shows the warning.
+    """
+    problems = SourceProblems(lines=len(lines))
+    problems.count_unknown_pieces(tokenizer, lines, tokenizer.encode_batch(list(lines)))
+    problems.warn(reporter, 0)
 
 
 class _LetterTable(dict[int, bool]):

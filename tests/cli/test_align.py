@@ -29,6 +29,24 @@ def test_alignments_of_given_pairs(stages: Stages, texts: Path) -> None:
     assert one.code == 0, one.err
 
 
+def test_sources_that_the_model_cannot_read_are_said(stages: Stages, texts: Path) -> None:
+    write_lines(texts / "some.ko", ["안녕 하세요", "eins zwei", "여섯"])
+    write_lines(texts / "gold", ["0-0 1-1", "0-0 1-1", "0-0"])
+    said = "2 of 3 sources consist by half or more of what the model's vocabulary lacks"
+    for more in ((), ("--gold", "gold"), ("--reverse", stages.folder)):
+        made = tfm("align", stages.folder, "some.ko", "some.en", *more)
+        assert (made.code, said in made.err) == (0, True), made.err
+    assert "warning" not in tfm("align", stages.folder, "some.de", "some.en").err
+    for given in (
+        ("attend", "--head-report", "some.ko"),
+        ("embed", "--text", "안녕", "--text", "eins", "--text", "여섯"),
+    ):
+        made = tfm(given[0], stages.folder, *given[1:])
+        assert (made.code, said in made.err) == (0, True), made.err
+    made = tfm("attend", stages.folder, "안녕", "--json")
+    assert (made.code, "1 of 1 source consists by half" in made.err) == (0, True), made.err
+
+
 @pytest.mark.slow
 def test_error_rates_against_gold(stages: Stages, texts: Path) -> None:
     write_lines(texts / "gold", ["0-0 1-1", "0-0 1-1 2-2", "0-0"])

@@ -144,18 +144,45 @@ def test_where_there_is_nothing_that_is_said(tmp_path: Path) -> None:
 def test_sources_that_the_model_cannot_read_are_said_where_translations_are_scored(
     model: in_python.Model, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model.score(["안녕 하세요"], ["one"])
-    assert "1 of 1 source consists by half or more of what the model's vocabulary lacks" in caplog.text
+    text = "안녕 하세요"
+    for read in (
+        lambda: model.score([text], ["one"]),
+        lambda: model.encode(text),
+        lambda: model.attend(text),
+        lambda: model.attend(text, "one"),
+    ):
+        caplog.clear()
+        read()
+        assert "1 of 1 source consists by half or more of what the model's vocabulary lacks" in caplog.text
+    caplog.clear()
+    model.encode("eins"), model.attend("eins")
+    assert not caplog.text
 
 
 def test_what_is_no_folder_and_what_is_no_number_is_said() -> None:
     for read in (in_python.load, in_python.read_run):
         with pytest.raises(in_python.TfmError, match="has a null character, which no name"):
             read("a\0b")
+        for name in ("a" * 5000, "b" * 300, "a\ud800"):
+            with pytest.raises(in_python.TfmError, match=r"^folder '.*' (is a name of .* too long|has half of a char)"):
+                read(name)
     wrong: list[Any] = ["a", [[1.0], [1.0, 2.0]], [{}]]
     for given in wrong:
         with pytest.raises(TypeError, match="attention: key is no array of numbers"):
             in_python.attention([[1.0]], given, [[1.0]])
+
+
+def test_what_a_page_is_saved_as_and_what_is_no_reporter_is_said(model: in_python.Model) -> None:
+    page = model.attend("eins")
+    wrong: Any = 3
+    for name in ("a" * 5000, "a\0b", "", ".", "a\ud800"):
+        with pytest.raises(in_python.TfmError, match=r"^file "):
+            page.save(name)
+    with pytest.raises(TypeError, match="file is int"):
+        page.save(wrong)
+    for reporter in (wrong, "x", print, object()):
+        with pytest.raises(TypeError, match=r"^reporter is .* with the methods line, warn, table, bar, or None"):
+            in_python.load(model.folder, reporter=reporter)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have names of folders in UTF-8 alone")

@@ -15,7 +15,7 @@ from PIL import Image
 from tests.cli.user import tfm
 from tests.tiny_images import COLOURS, write_folder, write_idx
 from tfm import load
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, TfmError
 
 RECIPE = """
 [tokenizer]
@@ -261,6 +261,11 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
         assert done.code == 65
         assert f"{tmp_path / name}: {why}" in done.err.replace("\n", "")
     assert tfm("translate", "runs/captions", tmp_path / "still.gif", "--device", "cpu").code == 0
+    model = load("runs/captions", device="cpu")
+    for name, why in (("a" * 5000, "a name of 5,000 characters, which is too long"), ("a\0", "has a null character")):
+        for read in (model.translate, model.attend):
+            with pytest.raises(TfmError, match=why):
+                read(name)
 
 
 @pytest.mark.parametrize(
