@@ -176,6 +176,19 @@ def finish_marian_export(config: ModelConfig, state_dict: StateDict) -> StateDic
     return state_dict | {FINAL_LOGITS_BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
 
 
+def add_unnamed_row(settings: JsonObject, state_dict: StateDict) -> tuple[JsonObject, StateDict]:
+    """config.json and the weights with one more piece, which is never predicted, behind all that a tokenizer names:
+    CTranslate2's converter takes the last row of a Marian away, as no piece of its vocabulary is that one."""
+    padded = {
+        name: torch.nn.functional.pad(state_dict[name], (0, 0, 0, 1))
+        for name in EMBEDDING_WEIGHTS
+        if name in state_dict
+    }
+    bias = torch.nn.functional.pad(state_dict[FINAL_LOGITS_BIAS], (0, 1), value=MASK_BIAS)
+    sizes = {key: settings[key] + 1 for key in ("vocab_size", "decoder_vocab_size")}
+    return settings | sizes, state_dict | padded | {FINAL_LOGITS_BIAS: bias}
+
+
 def _target_embedding_name(state_dict: StateDict) -> str:
     """The name of the table of target pieces."""
     return next(name for name in ("model.decoder.embed_tokens.weight", SHARED_EMBEDDING) if name in state_dict)
@@ -286,10 +299,12 @@ def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:
     scale = settings["d_model"] ** 0.5 if settings["scale_embedding"] else 1.0
     state_dict[name] = state_dict[name].clone()
     state_dict[name][0] -= state_dict["model.decoder.embed_tokens.weight"][begin] * scale
+    named = len(state_dict[EMBEDDING_WEIGHTS[-1]]) - 1  # the begin piece is behind them, and with it at most one more
+    named = min(named, max(named - 1, settings["decoder_start_token_id"]))
     return (
         state_dict
-        | {each: state_dict[each][:-1] for each in EMBEDDING_WEIGHTS}
-        | {FINAL_LOGITS_BIAS: state_dict[FINAL_LOGITS_BIAS][:, :-1]}
+        | {each: state_dict[each][:named] for each in EMBEDDING_WEIGHTS}
+        | {FINAL_LOGITS_BIAS: state_dict[FINAL_LOGITS_BIAS][:, :named]}
     )
 
 

@@ -16,7 +16,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import ModelCard, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, JsonObject
-from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN
+from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, add_unnamed_row
 from tfm.pipeline.model_io.huggingface.gpt2 import max_positions
 from tfm.pipeline.model_io.huggingface.registry import find_export_class, unsupported_reason
 from tfm.pipeline.model_io.huggingface.tokenizer_files import (
@@ -55,10 +55,12 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
         raise RecipeError(f"{loaded.folder}: {problem}")
     reads = target if config.architecture == "decoder_only" else source
     settings = model_class.settings(config, reads.vocab_size)
+    weights = model_class.export_weights(config, loaded.model.state_dict())
+    if two:
+        settings, weights = add_unnamed_row(settings, weights)
     _write_json(
         folder / "config.json", _config_json(model_class, settings) | _label_settings(config, loaded.target_tokenizer)
     )
-    weights = model_class.export_weights(config, loaded.model.state_dict())
     (folder / "model.safetensors").write_bytes(save(weights, {"format": "pt"}))
     pad = BOS if settings["pad_token_id"] == BOS_ID else PAD
     hidden = _mask_token(reads) if TASK_SPECS[config.task].hides_pieces else None

@@ -88,6 +88,8 @@ def test_ids_and_logits_are_theirs(tmp_path: Path, num_bias: int) -> None:
 def test_what_came_in_goes_out_and_comes_back(tmp_path: Path, lacks: bool, kind: str, monkeypatch: Any) -> None:
     """As after fine-tuning: transformers has the ids, the logits and the greedy text, and so has what is imported."""
     transformers.utils.logging.disable_progress_bar()
+    # CTranslate2's converter takes the encoder's number of heads for both
+    monkeypatch.setattr(test_import, "SMALL", test_import.SMALL | {"decoder_attention_heads": 2})
     monkeypatch.setattr(test_import, "sentencepiece", partial(test_import.sentencepiece, model_type=kind))
     (folder := tmp_path / "theirs").mkdir()
     lacking(folder, PADDED) if lacks else marian(folder)
@@ -115,10 +117,25 @@ def test_what_came_in_goes_out_and_comes_back(tmp_path: Path, lacks: bool, kind:
         written = model.generate(**read, num_beams=1, max_new_tokens=len(found[0]) + 1)[0].tolist()
         assert [*found[0], EOS_ID] == [*found[1], EOS_ID] == written[1:]
         assert tokenizer.decode(written, skip_special_tokens=True) == ours.target_tokenizer.decode(found[0])
+    _check_ctranslate2(again, ours, tokenizer, tmp_path / "engine")
     (third := tmp_path / "third").mkdir()
     to_huggingface(back, third, ModelCard())
     for name in ("vocab.json", "source.spm", "target.spm", "config.json", "tokenizer_config.json"):
         assert (third / name).read_bytes() == (again / name).read_bytes()
+
+
+def _check_ctranslate2(folder: Path, ours: Any, tokenizer: Any, engine: Path) -> None:
+    """CTranslate2's converter reads the folder, and the engine writes the greedy text."""
+    ctranslate2: Any = pytest.importorskip("ctranslate2", reason="needs the extra `export`")
+    ctranslate2.converters.TransformersConverter(str(folder)).convert(str(engine))
+    translator = ctranslate2.Translator(str(engine), device="cpu", compute_type="float32")
+    options = {"beam_size": 1, "suppress_sequences": [["<pad>"], ["<s>"]], "min_decoding_length": 0}
+    for text in TEXTS:
+        ids = ours.source_tokenizer.encode(text)
+        found = decode(ours.model, [ids], DecodingConfig(beam=1, max_length=12))[0][0].ids
+        source = tokenizer.convert_ids_to_tokens([*ids, EOS_ID])
+        written = translator.translate_batch([source], max_decoding_length=12, **options)[0].hypotheses[0]
+        assert written == tokenizer.convert_ids_to_tokens(found)
 
 
 def test_a_bias_longer_than_the_table_is_refused(tmp_path: Path) -> None:
