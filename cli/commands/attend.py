@@ -102,8 +102,8 @@ def attend(
     from tfm.pipeline.artifacts.files import check_file_is_writable, convert_to_cannot_write, write_bytes_atomically
     from tfm.pipeline.attention_page.image_reading import trace_image_file
     from tfm.pipeline.attention_page.picture import choose_view
-    from tfm.pipeline.attention_page.reading import trace_text as attend_to
     from tfm.pipeline.attention_page.reading import source_tokenizer_of
+    from tfm.pipeline.attention_page.reading import trace_text as attend_to
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
     from tfm.pipeline.model_io.loaded_model import load_model
