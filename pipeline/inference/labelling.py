@@ -50,7 +50,7 @@ def warn_of_unseen_labels(loaded: LoadedModel, references: Sequence[Sequence[str
 def label_texts(
     loaded: LoadedModel,
     lines: Sequence[str],
-    cuts: SourceProblems,
+    source_problems: SourceProblems,
     on_done: Callable[[int], None] | None = None,
     *,
     n_best: int = 1,
@@ -62,7 +62,7 @@ def label_texts(
     Args:
         loaded: the classifier or tagger.
         lines: the texts.
-        cuts: counts the lines that are cut.
+        source_problems: counts the lines that are cut.
         on_done: called with the number of further lines that are done.
         n_best: the number of labels of a classifier.
 
@@ -77,7 +77,11 @@ def label_texts(
     task: Any = make_task(about)  # one that labels, so that it has `predict`
     tell = on_done or (lambda _: None)
     sources = encode_sources(
-        loaded.source_tokenizer, lines, loaded.model.max_length - 1, cuts, by_word=has_tags(loaded.config.task)
+        loaded.source_tokenizer,
+        lines,
+        loaded.model.max_length - 1,
+        source_problems,
+        by_word=has_tags(loaded.config.task),
     )
     found = [[Labels([], 0.0)]] * len(sources)
     filled = [row for row, source in enumerate(sources) if source.ids]

@@ -39,19 +39,21 @@ class NumpyLabeller:
     target_tokenizer: Tokenizer
     tags: bool
 
-    def translate(self, lines: list[str], config: DecodingConfig, cuts: SourceProblems) -> Iterator[list[Translation]]:
+    def translate(
+        self, lines: list[str], config: DecodingConfig, source_problems: SourceProblems
+    ) -> Iterator[list[Translation]]:
         """Label lines with numpy alone, as `labelling.label` does.
 
         Args:
             lines: the texts.
             config: `n_best` is read.
-            cuts: counts the lines that are cut, and unknown pieces.
+            source_problems: counts the lines that are cut, and unknown pieces.
 
         Yields:
             The likeliest labels of each line, or its likeliest tags.
         """
         limit = self.network.max_length - 1
-        for source in encode_sources(self.source_tokenizer, lines, limit, cuts, by_word=self.tags):
+        for source in encode_sources(self.source_tokenizer, lines, limit, source_problems, by_word=self.tags):
             found = self._predict(source, config.n_best) if source.ids else [([], 0.0)]
             texts = self.target_tokenizer.decode_batch([ids for ids, _ in found])
             yield labels_to_translations(

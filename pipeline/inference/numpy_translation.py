@@ -64,22 +64,24 @@ class NumpyModel:
     search: SentenceSearch = search_sentence
     guided: GuidedAlignmentConfig | None = None
 
-    def translate(self, lines: list[str], config: DecodingConfig, cuts: SourceProblems) -> Iterator[list[Translation]]:
+    def translate(
+        self, lines: list[str], config: DecodingConfig, source_problems: SourceProblems
+    ) -> Iterator[list[Translation]]:
         """Translate lines with numpy alone.
 
         Args:
             lines: the texts.
             config: settings of decoding.
-            cuts: counts the lines that are cut, and unknown pieces.
+            source_problems: counts the lines that are cut, and unknown pieces.
 
         Yields:
             The `config.n_best` translations of each line, the best first.
         """
         most = self.network.max_length - 1
         encoded = self.source_tokenizer.encode_batch(lines)
-        cuts.count_unknown_pieces(self.source_tokenizer, lines, encoded)
+        source_problems.count_unknown_pieces(self.source_tokenizer, lines, encoded)
         for ids in encoded:
-            cuts.count_too_long([len(ids) > most])
+            source_problems.count_too_long([len(ids) > most])
             if not ids:
                 yield [EMPTY_TRANSLATION]
                 continue

@@ -80,19 +80,19 @@ def publish_scores(
 
 
 def show_unpublished_scores(
-    evaluations: Sequence[Evaluation], reporter: Reporter, looker: EvaluatedModel | None = None
+    evaluations: Sequence[Evaluation], reporter: Reporter, evaluated_model: EvaluatedModel | None = None
 ) -> dict[str, Any]:
     """Show scores that are not published.
 
     Args:
         evaluations: of test sets.
         reporter: shows scores.
-        looker: the model whose looks enter the ledger; None where there is none.
+        evaluated_model: the model whose looks enter the ledger; None where there is none.
 
     Returns:
         The content that scores.json would have.
     """
-    seen = record_test_use(evaluations, looker, reporter)
+    seen = record_test_use(evaluations, evaluated_model, reporter)
     show_scores_and_samples(evaluations, reporter)
     _warn_of_repeated_test_use(seen, reporter)
     return evaluations_as_json(evaluations)
@@ -113,44 +113,44 @@ def warn_of_failed_metrics(content: Mapping[str, Any], external: Sequence[str], 
 
 
 def record_test_use(
-    evaluations: Sequence[Evaluation], looker: EvaluatedModel | None, reporter: Reporter
+    evaluations: Sequence[Evaluation], evaluated_model: EvaluatedModel | None, reporter: Reporter
 ) -> dict[str, str]:
     """Enter into the ledger that each of these test sets was looked at.
 
     Args:
         evaluations: of the test sets.
-        looker: the model that looked; None: nothing is entered.
+        evaluated_model: the model that looked; None: nothing is entered.
         reporter: shows warnings.
 
     Returns:
         The number of looks by now, in words, as `summarize_test_uses` does.
     """
-    if looker is not None:
-        append_entries(looker.root, _record_ledger_entries(evaluations, looker), reporter)
-    return summarize_test_uses(evaluations, looker)
+    if evaluated_model is not None:
+        append_entries(evaluated_model.root, _record_ledger_entries(evaluations, evaluated_model), reporter)
+    return summarize_test_uses(evaluations, evaluated_model)
 
 
-def summarize_test_uses(evaluations: Sequence[Evaluation], looker: EvaluatedModel | None) -> dict[str, str]:
+def summarize_test_uses(evaluations: Sequence[Evaluation], evaluated_model: EvaluatedModel | None) -> dict[str, str]:
     """The number of looks at each test set, these scores included, in words, by its name.
 
     The same scores, made again, therefore have the same report, even where they cannot be entered.
     """
-    if looker is None:
+    if evaluated_model is None:
         return {}
-    before = read_ledger(looker.root)
+    before = read_ledger(evaluated_model.root)
     return {
         look.test: f"this test set was scored {describe_test_uses(select_entries([*before, look], look.texts))}"
-        for look in _record_ledger_entries(evaluations, looker)
+        for look in _record_ledger_entries(evaluations, evaluated_model)
     }
 
 
-def _record_ledger_entries(evaluations: Sequence[Evaluation], looker: EvaluatedModel) -> list[LedgerEntry]:
+def _record_ledger_entries(evaluations: Sequence[Evaluation], evaluated_model: EvaluatedModel) -> list[LedgerEntry]:
     """Entries of the ledger: scores of the same texts by another name are the same scores."""
     entries = []
     for each in evaluations:
         if each.texts is not None:
             shown = {name: value for name, value in evaluation_entry(each).items() if name != "split"}
-            entries.append(looker.ledger_entry(each.name, each.texts, sha256_of_json(to_jsonable(shown))))
+            entries.append(evaluated_model.ledger_entry(each.name, each.texts, sha256_of_json(to_jsonable(shown))))
     return entries
 
 

@@ -76,11 +76,11 @@ class Dispatcher:
 
     def __init__(self, start: StartWorker, num_workers: int, max_waiting: int) -> None:
         self._start, self._max_waiting = start, max_waiting
-        self._desks = [_WorkerSlot() for _ in range(num_workers)]
+        self._slots = [_WorkerSlot() for _ in range(num_workers)]
         self._versions: dict[str, ModelVersion] = {}
         self._groups: deque[deque[_PendingQuery]] = deque()
         self._numbers = itertools.count(1)
-        self._tickets: dict[int, _PendingQuery] = {}
+        self._pending: dict[int, _PendingQuery] = {}
         self._retired: set[str] = set()
         self._changed = asyncio.Event()
         self._restarts: set[asyncio.TimerHandle] = set()
@@ -90,44 +90,44 @@ class Dispatcher:
     @property
     def num_pending(self) -> int:
         """The number of queries that are waited for."""
-        return len(self._tickets)
+        return len(self._pending)
 
     @property
     def processes(self) -> list[Worker]:
         """The processes that run now."""
-        return [desk.process for desk in self._desks if desk.process is not None]
+        return [slot.process for slot in self._slots if slot.process is not None]
 
     def open(self) -> None:
         """Start the processes."""
-        for desk in self._desks:
-            self._start_process(desk)
+        for slot in self._slots:
+            self._start_process(slot)
 
     def close(self) -> None:
         """End the processes; what is still waited for fails."""
         self._is_closed = True
         for timer in self._restarts:
             timer.cancel()
-        for desk in self._desks:
-            if desk.process is not None:
-                desk.process.close()
-                desk.process = None
-        for ticket in list(self._tickets.values()):
-            self._fail(ticket, WorkerFailure("the server is shutting down: ask another, or again"))
+        for slot in self._slots:
+            if slot.process is not None:
+                slot.process.close()
+                slot.process = None
+        for pending in list(self._pending.values()):
+            self._fail(pending, WorkerFailure("the server is shutting down: ask another, or again"))
 
     def load(self, version: ModelVersion) -> None:
         """Load a version of a model in every process."""
         self._versions[version.key] = version
-        for desk in self._desks:
-            self._send(desk, LoadModel(version))
+        for slot in self._slots:
+            self._send(slot, LoadModel(version))
 
     def is_loaded(self, key: str) -> bool:
         """Return whether a process has loaded a version."""
-        return any(desk.loaded.get(key, "") is None for desk in self._desks)
+        return any(slot.loaded.get(key, "") is None for slot in self._slots)
 
     async def wait_loaded(self, key: str) -> str | None:
         """Wait until a version is loaded somewhere; return the reason where no process can load it."""
         while True:
-            found = [desk.loaded.get(key, "") for desk in self._desks]
+            found = [slot.loaded.get(key, "") for slot in self._slots]
             if None in found:
                 return None
             if all(found):
@@ -141,12 +141,12 @@ class Dispatcher:
             self._unload_retired()
 
     def _unload_retired(self) -> None:
-        busy = {ticket.query.model for ticket in self._tickets.values()}
+        busy = {pending.query.model for pending in self._pending.values()}
         for key in self._retired - busy:
             del self._versions[key]
-            for desk in self._desks:
-                desk.loaded.pop(key, None)
-                self._send(desk, UnloadModel(key))
+            for slot in self._slots:
+                slot.loaded.pop(key, None)
+                self._send(slot, UnloadModel(key))
         self._retired &= busy
 
     async def ask(self, queries: Sequence[Query], seconds: float) -> list[Any]:
@@ -162,12 +162,12 @@ class Dispatcher:
             ServerFault: the server has failed at one.
             TimeoutError: it takes longer; what is not done is cancelled.
         """
-        tickets = self._enqueue(queries)
+        pending_queries = self._enqueue(queries)
         try:
             async with asyncio.timeout(seconds):
-                return [await ticket.done for ticket in tickets]
+                return [await pending.done for pending in pending_queries]
         finally:
-            self._cancel(tickets)
+            self._cancel(pending_queries)
 
     async def stream(self, query: Query, seconds: float) -> AsyncGenerator[Any]:
         """Ask a query, and yield the parts of its text as they come, then its answer; raises as `ask` does.
@@ -177,36 +177,36 @@ class Dispatcher:
             seconds: the most that is waited for the whole.
         """
         parts: asyncio.Queue[str] = asyncio.Queue()
-        (ticket,) = tickets = self._enqueue([query], parts)
-        ticket.done.add_done_callback(lambda _: parts.put_nowait(""))
+        (pending,) = pending_queries = self._enqueue([query], parts)
+        pending.done.add_done_callback(lambda _: parts.put_nowait(""))
         deadline = asyncio.get_running_loop().time() + seconds
         try:
             while True:
                 async with asyncio.timeout_at(deadline):  # not around a yield: another task may ask for the next part
                     part = await parts.get()
-                if part == "" and ticket.done.done() and parts.empty():
+                if part == "" and pending.done.done() and parts.empty():
                     break
                 if part:
                     yield part
-            yield await ticket.done
+            yield await pending.done
         finally:
-            self._cancel(tickets)
+            self._cancel(pending_queries)
 
     def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[_PendingQuery]:
         if self._is_closed:
             raise WorkerFailure("the server is shutting down: ask another, or again")
-        if len(self._tickets) + len(queries) > self._max_waiting:
+        if len(self._pending) + len(queries) > self._max_waiting:
             raise QueueFullError
         loop = asyncio.get_running_loop()
-        tickets = [_PendingQuery(next(self._numbers), query, loop.create_future(), parts) for query in queries]
-        self._tickets.update((ticket.number, ticket) for ticket in tickets)
-        self._groups.append(deque(tickets))
+        pending_queries = [_PendingQuery(next(self._numbers), query, loop.create_future(), parts) for query in queries]
+        self._pending.update((pending.number, pending) for pending in pending_queries)
+        self._groups.append(deque(pending_queries))
         self._send_waiting()
-        return tickets
+        return pending_queries
 
     def _send_waiting(self) -> None:
         """Send what waits to processes with room: of each request one in turn, each to the process with least to do."""
-        parcels: dict[int, list[_PendingQuery]] = {}
+        batches: dict[int, list[_PendingQuery]] = {}
         held: list[deque[_PendingQuery]] = []
         while self._groups:
             group = self._groups.popleft()
@@ -214,101 +214,101 @@ class Dispatcher:
                 group.popleft()
             if not group:
                 continue
-            desk = self._least_busy_slot(group[0].query.model)
-            if desk is None:
+            slot = self._least_busy_slot(group[0].query.model)
+            if slot is None:
                 held.append(group)
                 continue
-            ticket = group.popleft()
-            ticket.worker, desk.asked[ticket.number] = desk, ticket
-            parcels.setdefault(self._desks.index(desk), []).append(ticket)
+            pending = group.popleft()
+            pending.worker, slot.asked[pending.number] = slot, pending
+            batches.setdefault(self._slots.index(slot), []).append(pending)
             self._groups.append(group)
         self._groups.extend(held)
-        for place, tickets in parcels.items():
-            self._send(self._desks[place], QueryBatch(tuple((each.number, each.query) for each in tickets)))
+        for place, pending_queries in batches.items():
+            self._send(self._slots[place], QueryBatch(tuple((each.number, each.query) for each in pending_queries)))
 
     def _least_busy_slot(self, key: str) -> _WorkerSlot | None:
         """The process that has a model and the least to do; None where all are full, or none has it yet."""
-        told = [desk for desk in self._desks if key in desk.loaded]
-        able = [desk for desk in told if desk.loaded[key] is None] or told
-        ready = [desk for desk in able if len(desk.asked) < MAX_QUERIES_PER_WORKER]
-        return min(ready, key=lambda desk: len(desk.asked), default=None)
+        told = [slot for slot in self._slots if key in slot.loaded]
+        able = [slot for slot in told if slot.loaded[key] is None] or told
+        ready = [slot for slot in able if len(slot.asked) < MAX_QUERIES_PER_WORKER]
+        return min(ready, key=lambda slot: len(slot.asked), default=None)
 
-    def _cancel(self, tickets: Sequence[_PendingQuery]) -> None:
-        """Forget tickets, and free the slots of those that are not done."""
-        for ticket in tickets:
-            self._tickets.pop(ticket.number, None)
-            desk = ticket.worker
-            if desk is not None and desk.asked.pop(ticket.number, None) is not None:
-                self._send(desk, CancelQuery(ticket.number))
-            if not ticket.done.done():
-                ticket.done.cancel()
-            elif not ticket.done.cancelled():
-                ticket.done.exception()  # it has been looked at
+    def _cancel(self, pending_queries: Sequence[_PendingQuery]) -> None:
+        """Forget pending_queries, and free the slots of those that are not done."""
+        for pending in pending_queries:
+            self._pending.pop(pending.number, None)
+            slot = pending.worker
+            if slot is not None and slot.asked.pop(pending.number, None) is not None:
+                self._send(slot, CancelQuery(pending.number))
+            if not pending.done.done():
+                pending.done.cancel()
+            elif not pending.done.cancelled():
+                pending.done.exception()  # it has been looked at
         if self._retired:
             self._unload_retired()
         if self._groups:
             self._send_waiting()
 
-    def _fail(self, ticket: _PendingQuery, error: Exception) -> None:
-        if not ticket.done.done():
-            ticket.done.set_exception(error)
+    def _fail(self, pending: _PendingQuery, error: Exception) -> None:
+        if not pending.done.done():
+            pending.done.set_exception(error)
 
-    def _receive(self, desk: _WorkerSlot, replies: Sequence[Any]) -> None:
+    def _receive(self, slot: _WorkerSlot, replies: Sequence[Any]) -> None:
         for reply in replies:
             if isinstance(reply, LoadResult):
-                self._note_loaded(desk, reply)
+                self._note_loaded(slot, reply)
             elif isinstance(reply, AnswerPart):
-                ticket = desk.asked.get(reply.number)
-                if ticket is not None and ticket.parts is not None:
-                    ticket.parts.put_nowait(reply.text)
+                pending = slot.asked.get(reply.number)
+                if pending is not None and pending.parts is not None:
+                    pending.parts.put_nowait(reply.text)
             else:
-                self._deliver_answer(desk, reply)
+                self._deliver_answer(slot, reply)
         if self._groups:
             self._send_waiting()
 
-    def _note_loaded(self, desk: _WorkerSlot, reply: LoadResult) -> None:
-        desk.seconds_to_restart = MIN_SECONDS_TO_RESTART
+    def _note_loaded(self, slot: _WorkerSlot, reply: LoadResult) -> None:
+        slot.seconds_to_restart = MIN_SECONDS_TO_RESTART
         if reply.key in self._versions:
-            desk.loaded[reply.key] = reply.problem
+            slot.loaded[reply.key] = reply.problem
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _deliver_answer(self, desk: _WorkerSlot, reply: Answer) -> None:
-        ticket = desk.asked.pop(reply.number, None)
-        if ticket is None or ticket.done.done():
+    def _deliver_answer(self, slot: _WorkerSlot, reply: Answer) -> None:
+        pending = slot.asked.pop(reply.number, None)
+        if pending is None or pending.done.done():
             return
         if reply.problem is None:
-            ticket.done.set_result(reply.value)
+            pending.done.set_result(reply.value)
         else:
-            self._fail(ticket, (WorkerFailure if reply.is_fault else QueryProblem)(reply.problem))
+            self._fail(pending, (WorkerFailure if reply.is_fault else QueryProblem)(reply.problem))
 
-    def _start_process(self, desk: _WorkerSlot) -> None:
+    def _start_process(self, slot: _WorkerSlot) -> None:
         if self._is_closed:
             return
-        desk.loaded = {}
-        desk.process = self._start(
-            lambda replies: self._receive(desk, replies), lambda: self._replace_lost_worker(desk)
+        slot.loaded = {}
+        slot.process = self._start(
+            lambda replies: self._receive(slot, replies), lambda: self._replace_lost_worker(slot)
         )
         for version in self._versions.values():
-            self._send(desk, LoadModel(version))
+            self._send(slot, LoadModel(version))
 
-    def _replace_lost_worker(self, desk: _WorkerSlot) -> None:
+    def _replace_lost_worker(self, slot: _WorkerSlot) -> None:
         """A process has ended: ask what it had again, and start another."""
-        desk.process, desk.loaded = None, {}
-        lost, desk.asked = list(desk.asked.values()), {}
-        for ticket in lost:
-            ticket.worker, ticket.attempts = None, ticket.attempts + 1
-            if ticket.attempts >= MAX_ATTEMPTS or ticket.parts is not None:
-                self._fail(ticket, WorkerFailure("a decoding process has died at this; ask again"))
-        self._groups.extendleft(deque([ticket]) for ticket in lost if not ticket.done.done())
+        slot.process, slot.loaded = None, {}
+        lost, slot.asked = list(slot.asked.values()), {}
+        for pending in lost:
+            pending.worker, pending.attempts = None, pending.attempts + 1
+            if pending.attempts >= MAX_ATTEMPTS or pending.parts is not None:
+                self._fail(pending, WorkerFailure("a decoding process has died at this; ask again"))
+        self._groups.extendleft(deque([pending]) for pending in lost if not pending.done.done())
         self.num_restarts += 1
         loop = asyncio.get_running_loop()
         self._restarts = {timer for timer in self._restarts if timer.when() > loop.time()}
-        self._restarts.add(loop.call_later(desk.seconds_to_restart, self._start_process, desk))
-        desk.seconds_to_restart = min(2 * desk.seconds_to_restart, MAX_SECONDS_TO_RESTART)
+        self._restarts.add(loop.call_later(slot.seconds_to_restart, self._start_process, slot))
+        slot.seconds_to_restart = min(2 * slot.seconds_to_restart, MAX_SECONDS_TO_RESTART)
         self._send_waiting()
 
-    def _send(self, desk: _WorkerSlot, message: Any) -> None:
-        if desk.process is not None:
+    def _send(self, slot: _WorkerSlot, message: Any) -> None:
+        if slot.process is not None:
             with suppress(OSError):  # its end is noticed by its reader, which asks again
-                desk.process.send(message)
+                slot.process.send(message)
