@@ -6,7 +6,7 @@ from typing import Any
 
 from tfm.model.config import CHARACTER_TASKS, IMAGE_TASKS, SUPPORTED_TASKS
 from tfm.pipeline.recipes.unused_keys.rule import UnusedKeysRule
-from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
+from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES
 from tfm.pipeline.tasks.abilities import TASK_SPECS, select_tasks
 
 FIRST_VERSION = "0.1.0"
@@ -53,7 +53,7 @@ def is_at_or_below(key: str, table: str) -> bool:
 
 
 def _rules_of(key: str) -> Iterator[UnusedKeysRule]:
-    yield from (rule for rule in UNUSED_RULES if any(is_at_or_below(key, each) for each in rule.keys))
+    yield from (rule for rule in UNUSED_KEYS_RULES if any(is_at_or_below(key, each) for each in rule.keys))
 
 
 def _architectures(task: str) -> list[str]:

@@ -123,12 +123,12 @@ def encode_columns(
     source, target = _load_tokenizers(folder, fingerprint, languages, tag)
     sink = pa.BufferOutputStream()
     counts_words = target.label_kind == "tags"
-    with pa.ipc.new_stream(sink, _schema(counts_words=counts_words)) as stream:
+    with pa.ipc.new_stream(sink, _encoded_rows_schema(counts_words=counts_words)) as stream:
         for columns in portions:
             chunk = encode_portion(list(zip(*columns, strict=True)), 0, source, target, multi_reference=False)
             arrays = [list_array(side.ids, side.lengths) for side in (chunk.source, chunk.target)]
             arrays += [] if chunk.source.words is None else [list_array(*chunk.source.words)]
-            stream.write_batch(pa.record_batch(arrays, schema=_schema(counts_words=counts_words)))
+            stream.write_batch(pa.record_batch(arrays, schema=_encoded_rows_schema(counts_words=counts_words)))
     found: bytes = sink.getvalue().to_pybytes()
     return found
 
@@ -141,7 +141,9 @@ def read_columns(
     Raises ValueError where the content is not that of portions of these sizes, or has ids of no piece.
     """
     try:
-        batches = read_arrow_stream(pa.BufferReader(content), [_schema(counts_words=counts_words)]).to_batches()
+        batches = read_arrow_stream(
+            pa.BufferReader(content), [_encoded_rows_schema(counts_words=counts_words)]
+        ).to_batches()
     except (OSError, struct.error, pa.ArrowException) as error:
         raise ValueError(str(error)) from error
     if [len(each) for each in batches] != list(sizes):
@@ -164,7 +166,7 @@ def _checked_columns(batch: pa.RecordBatch, vocab_sizes: tuple[int, int]) -> tup
     return (*source, *words), target
 
 
-def _schema(*, counts_words: bool) -> pa.Schema:
+def _encoded_rows_schema(*, counts_words: bool) -> pa.Schema:
     ids = pa.list_(pa.int32())
     return pa.schema({"source": ids, "target": ids, **({"words": ids} if counts_words else {})})
 

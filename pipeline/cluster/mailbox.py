@@ -117,7 +117,7 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
 
 
 @dataclass
-class EventReplay:
+class MailboxReplay:
     """Events told to a reporter of this process.
 
     Args:

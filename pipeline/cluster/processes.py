@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, EventReplay, Mailbox, forward_events
+from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, Mailbox, MailboxReplay, forward_events
 from tfm.pipeline.cluster.session import MAX_RETRIES, ClusterSession
 from tfm.pipeline.errors import RecipeError, Stopped, TfmError, format_count
 from tfm.pipeline.runtime.progress import Reporter
@@ -104,7 +104,7 @@ def run_jobs(
     task = cluster.ray.remote(num_cpus=needed.num_cpus, num_gpus=needed.num_gpus, max_retries=MAX_RETRIES, max_calls=1)(
         _run_job
     )
-    replay, failed = EventReplay(reporter, labelled=True), dict[str, Exception]()
+    replay, failed = MailboxReplay(reporter, labelled=True), dict[str, Exception]()
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop:
         place = str(Path.cwd())
         running = {task.remote(mailbox, name, place, work): name for name, work in jobs.items()}

@@ -13,7 +13,7 @@ from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, EventReplay, forward_events
+from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, MailboxReplay, forward_events
 from tfm.pipeline.cluster.processes import JobFunction, ProcessResources, choose_resources, max_processes, open_mailbox
 from tfm.pipeline.cluster.session import ClusterSession
 from tfm.pipeline.errors import Stopped
@@ -44,7 +44,7 @@ def train_on_ranks(
     needed = choose_resources(cluster, device)
     if (room := max_processes(cluster, needed)) < num_ranks:
         reporter.warn(f"the cluster has room for {room} of {num_ranks} processes: waiting for further nodes")
-    replay = EventReplay(reporter, labelled=False)
+    replay = MailboxReplay(reporter, labelled=False)
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop, _temporary_storage() as storage:
         trainer = _make_trainer(mailbox, work, num_ranks, needed, restarts, storage)
         fit = _FitThread(trainer)

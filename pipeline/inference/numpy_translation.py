@@ -31,7 +31,7 @@ from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.model_folder import read_guided_alignment
-from tfm.pipeline.model_io.numpy_model import is_small_model, read_model_parts
+from tfm.pipeline.model_io.numpy_model import fits_numpy_inference, read_model_parts
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MAX_LINES = 8
 """Lines that are translated sooner one by one than torch is loaded,"""
-MAX_CHARS = 1 << 12
+MAX_SOURCE_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
 SentenceSearch = Callable[[Transformer, Sequence[int], DecodingConfig], list[Hypothesis]]
 
@@ -118,7 +118,7 @@ def load_small_model(
     Raises:
         DataError: the folder is no model of tfm, or the model does not have the languages.
     """
-    if not is_small_model(folder):
+    if not fits_numpy_inference(folder):
         return None
 
     def has_numpy_path(known: ModelConfig) -> bool:
@@ -186,7 +186,7 @@ def translate_stream(
 
 def _is_small_batch(rows: list[str]) -> bool:
     """Whether the small model translates these lines."""
-    return 0 < len(rows) <= MAX_LINES and sum(map(len, rows)) <= MAX_CHARS
+    return 0 < len(rows) <= MAX_LINES and sum(map(len, rows)) <= MAX_SOURCE_CHARS
 
 
 def _pop_rows(rows: deque[str]) -> Iterator[str]:

@@ -199,9 +199,9 @@ def fill_spec(spec: Any, model: Any, config: ModelConfig) -> None:
         _fill_cross_attention(place.attention, layer.cross_attention, layer.around_cross_attention.norm)
         _fill_feed_forward(place.ffn, layer.feed_forward, layer.around_feed_forward.norm)
     if config.norm == "pre":
-        _fill_norm(spec.encoder.layer_norm, model.encoder_norm)
-        _fill_norm(spec.decoder.layer_norm, model.decoder_norm)
-    _fill_linear(spec.decoder.projection, model.output)
+        _fill_norm_spec(spec.encoder.layer_norm, model.encoder_norm)
+        _fill_norm_spec(spec.decoder.layer_norm, model.decoder_norm)
+    _fill_linear_spec(spec.decoder.projection, model.output)
 
 
 def vocabulary_tokens(tokenizer: Tokenizer) -> list[str]:
@@ -219,32 +219,32 @@ def _fill_embedding(stack: Any, place: Any, embedding: Embedding, config: ModelC
         embedding.positions(nothing, torch.arange(config.max_length, device=nothing.device))
     )
     if config.embedding_norm:
-        _fill_norm(stack.layernorm_embedding, embedding.norm)
+        _fill_norm_spec(stack.layernorm_embedding, embedding.norm)
 
 
 def _fill_self_attention(place: Any, attention: SelfAttention, norm: nn.LayerNorm) -> None:
-    _fill_norm(place.layer_norm, norm)
-    _fill_linear(place.linear[0], attention.query_key_value)
-    _fill_linear(place.linear[1], attention.output)
+    _fill_norm_spec(place.layer_norm, norm)
+    _fill_linear_spec(place.linear[0], attention.query_key_value)
+    _fill_linear_spec(place.linear[1], attention.output)
 
 
 def _fill_cross_attention(place: Any, attention: CrossAttention, norm: nn.LayerNorm) -> None:
-    _fill_norm(place.layer_norm, norm)
+    _fill_norm_spec(place.layer_norm, norm)
     for each, linear in zip(place.linear, (attention.query, attention.key_value, attention.output), strict=True):
-        _fill_linear(each, linear)
+        _fill_linear_spec(each, linear)
 
 
 def _fill_feed_forward(place: Any, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
-    _fill_norm(place.layer_norm, norm)
-    _fill_linear(place.linear_0, feed_forward.inner)
-    _fill_linear(place.linear_1, feed_forward.outer)
+    _fill_norm_spec(place.layer_norm, norm)
+    _fill_linear_spec(place.linear_0, feed_forward.inner)
+    _fill_linear_spec(place.linear_1, feed_forward.outer)
 
 
-def _fill_norm(place: Any, norm: Any) -> None:
+def _fill_norm_spec(place: Any, norm: Any) -> None:
     place.gamma, place.beta = _to_numpy(norm.weight), _to_numpy(norm.bias)
 
 
-def _fill_linear(place: Any, linear: Any) -> None:
+def _fill_linear_spec(place: Any, linear: Any) -> None:
     place.weight = _to_numpy(linear.weight)
     if linear.bias is not None:
         place.bias = _to_numpy(linear.bias)

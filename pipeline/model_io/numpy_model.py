@@ -35,7 +35,7 @@ class NumpyModelParts:
     weights: Mapping[str, Any]
 
 
-def is_small_model(folder: Path) -> bool:
+def fits_numpy_inference(folder: Path) -> bool:
     """Return whether a folder holds weights that numpy computes with as fast as torch is loaded."""
     file = folder / WEIGHTS_FILE
     return file.exists() and file.stat().st_size <= MAX_SMALL_MODEL_BYTES

@@ -27,7 +27,7 @@ from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.num_updates import last_step
 
 ASSUMED_PADDING_SHARE = 0.03
-ASSUMED_LENGTH_SPREAD = 1.3
+ASSUMED_TOKEN_WEIGHTED_LENGTH = 1.3
 """The mean length of the sentence that a token is in, in mean lengths: long sentences have more of the tokens."""
 SPARE_MEMORY_SHARE = 0.1
 """Share of a device's memory that its driver and buffers take."""
@@ -234,8 +234,8 @@ def _update_sizes(recipe: Recipe, corpus: CorpusSize, number: int) -> UpdateSize
     return UpdateSizes(
         corpus.source_tokens * share,
         corpus.target_tokens * share,
-        ASSUMED_LENGTH_SPREAD * corpus.source_tokens / rows,
-        ASSUMED_LENGTH_SPREAD * corpus.target_tokens / rows,
+        ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.source_tokens / rows,
+        ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.target_tokens / rows,
         recipe.data.batch_tokens,
     )
 

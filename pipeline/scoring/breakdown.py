@@ -12,7 +12,7 @@ from tfm.pipeline.scoring.metrics.labels import accuracy, line_accuracy
 from tfm.pipeline.scoring.metrics.references import drop_blank_references
 from tfm.pipeline.scoring.metrics.registry import Metric, Score, bleu_effective_order, chrf, sentence_chrf
 
-LENGTH_METRICS: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_effective_order, "chrf": chrf}
+METRICS_BY_LENGTH: Mapping[str, Metric] = {"accuracy": accuracy, "bleu": bleu_effective_order, "chrf": chrf}
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def breakdown_by_length(
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
         segments = [hypotheses[row] for row in rows], [[reference[row] for row in rows] for reference in references]
         has_words = any(text.strip() for column in segments[1] for text in column)
-        scores = {name: LENGTH_METRICS[name](*segments, config) for name in names if has_words}
+        scores = {name: METRICS_BY_LENGTH[name](*segments, config) for name in names if has_words}
         bins.append(LengthBin(shortest, longest, len(rows), scores, unit))
     return bins
 

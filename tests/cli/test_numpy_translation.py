@@ -161,7 +161,7 @@ def test_weights_that_are_not_finite_are_an_error_without_warnings(stages: Stage
 
 @pytest.mark.slow
 def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
-    half = " ".join(["eins"] * (numpy_translation.MAX_CHARS // 10))
+    half = " ".join(["eins"] * (numpy_translation.MAX_SOURCE_CHARS // 10))
     few = "eins zwei", "--max-length", "2"
     assert loaded_by("translate", stages.folder, *few)[1] == []
     for lines, heavy in (([half], []), ([half, half, half], ["torch"])):

@@ -14,7 +14,7 @@ from tfm.pipeline.decoding.numpy_streaming import PromptedNetwork, generate_stre
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces
 from tfm.pipeline.decoding.search.numpy_beam_search import is_unconstrained, search_sentence
 from tfm.pipeline.inference.generation.prompt_tokenizer import PromptTokenizer
-from tfm.pipeline.model_io.numpy_model import is_small_model, read_model_parts
+from tfm.pipeline.model_io.numpy_model import fits_numpy_inference, read_model_parts
 from tfm.tokenizer.special import BOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -90,7 +90,7 @@ def load_small_language_model(folder: Path, continue_past_line_end: bool | None)
     Raises:
         DataError: the folder is no model of tfm.
     """
-    if not is_small_model(folder):
+    if not fits_numpy_inference(folder):
         return None
 
     def read(manifest: Manifest) -> NumpyPromptEncoder | None:

@@ -43,7 +43,7 @@ class HuggingFaceClass:
         tables: the names of its weights that have a row for each piece.
         settings: of export: (config, number of pieces) -> config.json.
         finalize_export: (config, weights that the table gives) -> its weights, with those that are no tensor of tfm.
-        normalize_weights: (config.json, its weights) -> the weights that the table is read from.
+        standardize_state_dict: (config.json, its weights) -> the weights that the table is read from.
         read: of import: (config.json, these weights) -> the config of tfm; raises ValueError for a model that tfm
             cannot hold.
         bias: the name of the bias that has a number for each piece; None: the class predicts no pieces.
@@ -59,7 +59,7 @@ class HuggingFaceClass:
     tables: tuple[str, ...]
     settings: Callable[[ModelConfig, int], JsonObject]
     finalize_export: Callable[[ModelConfig, StateDict], StateDict]
-    normalize_weights: Callable[[JsonObject, StateDict], StateDict]
+    standardize_state_dict: Callable[[JsonObject, StateDict], StateDict]
     read: Callable[[JsonObject, StateDict], JsonObject]
     bias: str | None
     note: str = ""
@@ -73,7 +73,7 @@ class HuggingFaceClass:
         return self.finalize_export(config, found)
 
     def import_weights(self, config: ModelConfig, state_dict: StateDict) -> StateDict:
-        """Return the weights of tfm, by their names, from those that `normalize_weights` gives."""
+        """Return the weights of tfm, by their names, from those that `standardize_state_dict` gives."""
         return {weight.ours: weight.import_tensor(state_dict) for weight in self.weights(config)}
 
 

@@ -283,8 +283,8 @@ def untie_embeddings(state_dict: StateDict) -> StateDict:
     return state_dict
 
 
-def normalize_tied_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
-    """Prepare the weights of an import with each table of pieces by itself, as `normalize_weights` of a class."""
+def standardize_tied_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
+    """Prepare the weights of an import with each table of pieces by itself, as `standardize_state_dict` of a class."""
     return untie_embeddings(state_dict)
 
 
@@ -319,7 +319,7 @@ PEGASUS = HuggingFaceClass(
     weights=list_weights,
     finalize_export=finish_pegasus_export,
     read=partial(read_config, norm_placement="pre"),
-    normalize_weights=normalize_tied_weights,
+    standardize_state_dict=standardize_tied_weights,
     tables=EMBEDDING_WEIGHTS,
     bias=FINAL_LOGITS_BIAS,
 )
@@ -341,7 +341,7 @@ MARIAN = HuggingFaceClass(
     weights=list_weights,
     finalize_export=finish_marian_export,
     read=partial(read_config, norm_placement="post"),
-    normalize_weights=strip_begin_piece,
+    standardize_state_dict=strip_begin_piece,
     tables=EMBEDDING_WEIGHTS,
     bias=FINAL_LOGITS_BIAS,
 )

@@ -152,7 +152,7 @@ def add_output_weight(state_dict: StateDict, words: str) -> StateDict:
     return {OUTPUT_WEIGHT: state_dict[words], **state_dict}
 
 
-def normalize_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
+def standardize_state_dict(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Rename the weights as in the whole model: some files leave out the beginning of each name."""
     prefix = "transformer."
     if not any(name.startswith(prefix) for name in state_dict):
@@ -168,7 +168,7 @@ GPT2 = HuggingFaceClass(
     settings=export_settings,
     weights=list_weights,
     finalize_export=finish_export,
-    normalize_weights=normalize_weights,
+    standardize_state_dict=standardize_state_dict,
     read=read_config,
     tables=(WORD_EMBEDDING, OUTPUT_WEIGHT),
     bias="lm_head.bias",

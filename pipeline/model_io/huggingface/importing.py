@@ -120,7 +120,7 @@ def _read_config_weights_tokenizers(
     received: Snapshot, settings: JsonObject, hf_class: HuggingFaceClass
 ) -> tuple[ModelConfig, StateDict, ImportedTokenizers]:
     """Config, weights by the names of tfm, and tokenizers."""
-    found = hf_class.normalize_weights(settings, _load_weights(received))
+    found = hf_class.standardize_state_dict(settings, _load_weights(received))
     keys = hf_class.read(settings, found)
     size, abilities = len(found[hf_class.tables[0]]), TASK_SPECS[keys["task"]]
     if abilities.labels is not None or abilities.hides_pieces:

@@ -164,7 +164,7 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     }
 
 
-def normalize_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
+def standardize_state_dict(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Add the weights that a file leaves out: the table of the output, and biases, which most models do not have."""
     state_dict = add_output_weight(state_dict, TOKEN_EMBEDDING)
     for name, each in list(state_dict.items()):
@@ -186,7 +186,7 @@ LLAMA = HuggingFaceClass(
     ),
     settings=export_settings,
     weights=list_weights,
-    normalize_weights=normalize_weights,
+    standardize_state_dict=standardize_state_dict,
     read=read_config,
     tables=(TOKEN_EMBEDDING, OUTPUT_WEIGHT),
     bias="lm_head.bias",

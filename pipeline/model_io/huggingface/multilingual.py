@@ -105,13 +105,13 @@ def _max_target_length(settings: JsonObject) -> int:
     )
 
 
-def normalize_m2m100_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
+def standardize_m2m100_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Prepare the weights of M2M100, each table by itself; sinusoids follow from config.json."""
     state_dict = untie_embeddings(state_dict)
     return {name: each for name, each in state_dict.items() if not name.endswith("embed_positions.weights")}
 
 
-def normalize_mbart_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
+def standardize_mbart_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
     state_dict, longest = untie_embeddings(state_dict), settings["max_position_embeddings"]
     rows = dict(zip(EMBEDDING_NAMES.values(), (_max_target_length(settings), longest), strict=True))
@@ -135,14 +135,14 @@ M2M100 = replace(
     settings=_refuse_export,
     finalize_export=_refuse_export,
     tokenizer_overrides=detect_language_position,
-    normalize_weights=normalize_m2m100_weights,
+    standardize_state_dict=standardize_m2m100_weights,
     read=read_m2m100_config,
 )
 MBART = replace(
     M2M100,
     name="MBartForConditionalGeneration",
     model_type="mbart",
-    normalize_weights=normalize_mbart_weights,
+    standardize_state_dict=standardize_mbart_weights,
     read=read_mbart_config,
 )
 MULTILINGUAL_CLASSES = (M2M100, MBART)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.error_messages import Key, Origins, describe_origin, format_value
 from tfm.pipeline.recipes.unused_keys.rule import UnusedKeysRule
-from tfm.pipeline.recipes.unused_keys.table import UNUSED_RULES
+from tfm.pipeline.recipes.unused_keys.table import UNUSED_KEYS_RULES
 
 MISSING_VALUE = object()
 """The value of a key that is of no part that was read."""
@@ -55,7 +55,7 @@ def get_value(parts: Any, key: str) -> Any:
 
 def _unused_keys(recipe: Any) -> Iterator[tuple[str, UnusedKeysRule]]:
     """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
-    for row in UNUSED_RULES:
+    for row in UNUSED_KEYS_RULES:
         values = {key: get_value(recipe, key) for key in row.where}
         if MISSING_VALUE not in values.values() and all(row.where[key](value) for key, value in values.items()):
             for key in row.keys:

@@ -8,7 +8,7 @@ from tfm.pipeline.recipes.unused_keys.model import MODEL_RULES
 from tfm.pipeline.recipes.unused_keys.outputs import DECODING_RULES, EVALUATION_RULES, SYNTHESIS_RULES
 from tfm.pipeline.recipes.unused_keys.training import TRAINING_RULES
 
-UNUSED_RULES = (
+UNUSED_KEYS_RULES = (
     *IMAGE_RULES,
     *MODEL_RULES,
     *TRAINING_RULES,

@@ -25,7 +25,7 @@ class InlineTag:
 
 
 @dataclass(frozen=True)
-class Point:
+class MarkupPoint:
     """Markup at a place: a comment, an image, an empty element."""
 
     place: int
@@ -60,7 +60,7 @@ class Element:
     content: "tuple[Inline, ...]"
 
 
-Inline: TypeAlias = Point | VerbatimUnit | UnpairedTag | Element
+Inline: TypeAlias = MarkupPoint | VerbatimUnit | UnpairedTag | Element
 
 
 def build_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]]) -> tuple[Inline, ...]:
@@ -82,7 +82,7 @@ def build_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]]) -> t
         if tag.kind == "unit":
             levels[-1].append(VerbatimUnit(*next(spans), tag.raw))
         elif tag.kind == "point":
-            levels[-1].append(Point(tag.place, tag.raw))
+            levels[-1].append(MarkupPoint(tag.place, tag.raw))
         elif number not in partners:
             levels[-1].append(UnpairedTag(tag.place, tag.raw))
         elif tag.kind == "open":

@@ -120,7 +120,7 @@ def finish_export(
     return state_dict
 
 
-def normalize_weights(
+def standardize_state_dict(
     family: EncoderFamily, head: HeadWeightNames, labelled: bool, settings: JsonObject, state_dict: StateDict
 ) -> StateDict:
     """Rename the weights as in classes with a head, without those that nothing here needs.

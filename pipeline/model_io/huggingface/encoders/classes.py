@@ -48,7 +48,7 @@ def _encoder_class(
         settings=partial(bert.export_settings, family),
         weights=partial(bert.list_weights, family, head),
         finalize_export=partial(bert.finish_export, family, head),
-        normalize_weights=partial(bert.normalize_weights, family, head, not masked),
+        standardize_state_dict=partial(bert.standardize_state_dict, family, head, not masked),
         read=partial(bert.read_config, family, head, task),
         tables=tuple(dict.fromkeys((family.word_embeddings, head.classes))) if masked else (family.word_embeddings,),
         bias=head.bias if masked else None,

@@ -47,7 +47,7 @@ def check_weights(received: Snapshot, settings: JsonObject, model_class: Hugging
     check_token_ids(settings, size, received.folder / CONFIG_FILE)
     check_token_ids(received.read_document(GENERATION_CONFIG_FILE), size, received.folder / GENERATION_CONFIG_FILE)
     with torch.device("meta"):
-        found = model_class.normalize_weights(settings, found)
+        found = model_class.standardize_state_dict(settings, found)
         config = ModelConfig.model_validate(model_class.read(settings, found))
         check_weight_names(model_class, config, found)
         kept = model_class.import_weights(config, found)

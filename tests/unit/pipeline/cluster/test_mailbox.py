@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.recording_reporter import Listening
-from tfm.pipeline.cluster.mailbox import EventReplay, EventReporter, Mailbox, forward_events
+from tfm.pipeline.cluster.mailbox import EventReporter, Mailbox, MailboxReplay, forward_events
 from tfm.pipeline.errors import Stopped
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals, request_stop
 
@@ -75,7 +75,7 @@ def test_a_reporter_hears_what_a_process_told() -> None:
     mailbox, talk = Mailbox(), BarListening()
     with forward_events(Handle(mailbox), "0") as reporter:
         tell(reporter)
-    replay = EventReplay(talk, labelled=False)
+    replay = MailboxReplay(talk, labelled=False)
     replay.replay_events(mailbox.take())
     assert talk.lines == ["first"]
     assert talk.warnings == ["odd"]
@@ -89,7 +89,7 @@ def test_lines_of_several_processes_begin_with_their_names_and_bars_are_not_show
     for name in ("one", "two"):
         with forward_events(Handle(mailbox), name) as reporter:
             tell(reporter)
-    EventReplay(talk, labelled=True).replay_events(mailbox.take())
+    MailboxReplay(talk, labelled=True).replay_events(mailbox.take())
     assert talk.lines == ["one: first", "two: first"]
     assert talk.warnings == ["one: odd", "two: odd"]
     assert talk.bars == []
@@ -97,7 +97,7 @@ def test_lines_of_several_processes_begin_with_their_names_and_bars_are_not_show
 
 def test_a_bar_of_a_process_that_was_lost_is_closed_by_the_next() -> None:
     talk = BarListening()
-    replay = EventReplay(talk, labelled=False)
+    replay = MailboxReplay(talk, labelled=False)
     lost = EventReporter()
     with lost.bar("training", 9, "steps"):
         replay.replay_events([("0", each) for each in lost.pop_events()])
