@@ -62,10 +62,10 @@ def open_alignment_file(
     if file is None:
         yield None
         return
-    from tfm.pipeline.artifacts.files import check_file_is_writable, os_errors_as_cannot_write
+    from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors
 
     check_file_is_writable(file)
-    with os_errors_as_cannot_write(file), file.open("w", encoding="utf-8", newline="\n") as stream:
+    with convert_os_errors(file), file.open("w", encoding="utf-8", newline="\n") as stream:
         found = AlignmentWriter(load(), stream)
         yield found.add
         found.flush()

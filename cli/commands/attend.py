@@ -99,7 +99,7 @@ def attend(
         }
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.artifacts.files import check_file_is_writable, os_errors_as_cannot_write, write_bytes_atomically
+    from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors, write_bytes_atomically
     from tfm.pipeline.attention_page.image_reading import trace_image_file
     from tfm.pipeline.attention_page.picture import choose_view
     from tfm.pipeline.attention_page.reading import source_tokenizer_of
@@ -129,11 +129,11 @@ def attend(
         for table in report.tables():
             reporter.table(*table)
     for file, content in _output_files(f"Attention of {model}", trace, view, report, out, png):
-        with os_errors_as_cannot_write(file):
+        with convert_os_errors(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
     if alignments is not None and trace is not None:
-        with os_errors_as_cannot_write(alignments):
+        with convert_os_errors(alignments):
             write_bytes_atomically(alignments, _draw_alignment(loaded, trace, layer, head))
         reporter.line(f"written: {alignments}")
     if png is not None and trace is not None and view is not None:

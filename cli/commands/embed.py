@@ -144,7 +144,7 @@ def embed(
         reject_flags(of_file, "is of text files, and MODEL is none")
     from tfm.cli.console import make_reporter
     from tfm.cli.word_tables import picture_warning, tables_of, vectors_of_model, vectors_of_text
-    from tfm.pipeline.artifacts.files import check_file_is_writable, os_errors_as_cannot_write, write_bytes_atomically
+    from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors, write_bytes_atomically
     from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, frequent_words, read_classes
 
     if picture is not None and picture.suffix not in PICTURE_SUFFIXES:
@@ -170,7 +170,7 @@ def embed(
         for each in tables:
             reporter.table(each.title, each.columns, each.formatted_rows())
     for file, content in files:
-        with os_errors_as_cannot_write(file):
+        with convert_os_errors(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
     if picture is not None and shown is not None and (warning := picture_warning(picture, shown)) is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.pipeline.api import arguments
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import convert_os_errors, write_text_atomically
 from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttentionKind, AttentionTrace
 from tfm.pipeline.attention_page.image_reading import trace_image_file
 from tfm.pipeline.attention_page.page import render_page
@@ -72,7 +72,7 @@ class Attention:
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""
         path = arguments.check_file(file, "file")
-        with os_errors_as_cannot_write(path):
+        with convert_os_errors(path):
             write_text_atomically(path, self.html())
 
     def _repr_html_(self) -> str:

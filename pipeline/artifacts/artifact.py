@@ -19,7 +19,7 @@ from tfm.pipeline.artifacts.canonical_json import JSON, find_differences, to_jso
 from tfm.pipeline.artifacts.file_system import file_system_problem
 from tfm.pipeline.artifacts.files import (
     add_path_to_errors,
-    os_errors_as_cannot_write,
+    convert_os_errors,
     resolve_folder,
     sha256_and_sync,
     sync_folder,
@@ -213,11 +213,11 @@ def _lock_and_make_draft_folder(plan: Plan) -> Iterator[tuple[Path, Path]]:
     _check_output_allowed(plan)
     with lock_folder(plan.folder):
         place = resolve_folder(plan.folder)
-        with os_errors_as_cannot_write(plan.folder):
+        with convert_os_errors(plan.folder):
             restore_backup(place)
         _refuse_foreign_folder(plan, place)
         version = hidden_version_name(place)
-        with os_errors_as_cannot_write(plan.folder):
+        with convert_os_errors(plan.folder):
             remove_leftovers(place)
             version.mkdir()
             _check_file_system(plan, version)

@@ -49,7 +49,7 @@ def add_path_to_errors(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def os_errors_as_cannot_write(path: Path) -> Iterator[None]:
+def convert_os_errors(path: Path) -> Iterator[None]:
     """Turn an OSError that says that nothing can be written at `path` into a CannotWrite while the body runs."""
     try:
         with add_path_to_errors(path):
@@ -97,7 +97,7 @@ def atomic_swap(path: Path, other_path: Path) -> bool:
 
 def check_file_is_writable(file: Path) -> None:
     """Raise CannotWrite, before any work, if a file cannot be written: it is a folder or a link, or has no folder."""
-    with os_errors_as_cannot_write(file):
+    with convert_os_errors(file):
         os.scandir(file.parent).close()
         if file.is_dir():  # as is the path of an empty text, "."
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfm.data.safe_files import read_bounded_file
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write, resolve_folder
+from tfm.pipeline.artifacts.files import convert_os_errors, resolve_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 
@@ -30,7 +30,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     the holder, where another has it (there is no waiting), and where nothing can be written.
     """
     place = resolve_folder(folder)
-    with os_errors_as_cannot_write(folder):
+    with convert_os_errors(folder):
         place.parent.mkdir(parents=True, exist_ok=True)
         file = _lock_file(place)
         check_no_symlinks(place.parent, file)  # to open a device may already have an effect

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import convert_os_errors, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import (
     check_tree_has_no_symlinks,
     make_folder_below,
@@ -48,7 +48,7 @@ class MeasurementFolder:
         self.folder = folder
         self._widths = dict(widths)
         self._fingerprint = sha256_of_json([plan, sorted(self._widths.items())])
-        with os_errors_as_cannot_write(folder):
+        with convert_os_errors(folder):
             check_tree_has_no_symlinks(folder)
             known = self._read_progress()
             if known is None:

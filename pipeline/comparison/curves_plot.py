@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write, write_bytes_atomically
+from tfm.pipeline.artifacts.files import convert_os_errors, write_bytes_atomically
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.label_fonts import font_rc_params
 from tfm.pipeline.reports.run_summary import RunSummary
@@ -26,7 +26,7 @@ def draw_curves(runs: Sequence[RunSummary], file: Path) -> None:
     if all(run.curve is None for run in runs):
         raise DataError("has no curve: training/metrics.jsonl of the run is missing", file=runs[0].model.path.parent)
     content = render_curves(runs, kind)
-    with os_errors_as_cannot_write(file):
+    with convert_os_errors(file):
         write_bytes_atomically(file, content)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfm.data.errors import format_count, format_names
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import convert_os_errors, write_text_atomically
 from tfm.pipeline.comparison.differences.html import (
     heading_cell,
     html_list,
@@ -55,7 +55,7 @@ NO_OUTPUTS_MESSAGE = "where systems differ is not shown: {} has no translations 
 
 def write_page(file: Path, page: str) -> None:
     """Write a page: at every moment the file is whole, the old or the new. Raises CannotWrite."""
-    with os_errors_as_cannot_write(file):
+    with convert_os_errors(file):
         write_text_atomically(file, page)
 
 

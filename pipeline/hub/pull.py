@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from tfm.pipeline.artifacts.artifact import install
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write
+from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, read_manifest
 from tfm.pipeline.errors import CannotWrite
 from tfm.pipeline.hub.repository import MODEL_FOLDER, check_address, convert_hub_errors
@@ -30,7 +30,7 @@ def pull(name: str, out: Path, *, revision: str | None, reporter: Reporter) -> M
         RecipeError: the name is none of a repository.
     """
     check_address(name, revision)
-    with os_errors_as_cannot_write(out):
+    with convert_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     with (
         install(out / MODEL_FOLDER, "train") as draft,

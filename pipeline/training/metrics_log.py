@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from tfm.data.safe_files import read_log
-from tfm.pipeline.artifacts.files import add_path_to_errors, os_errors_as_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import add_path_to_errors, convert_os_errors, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
 from tfm.pipeline.reports.training_curves import draw_curves
 
@@ -48,7 +48,7 @@ class MetricsLog:
                         self.lines.append(line)
                 except (ValueError, KeyError, TypeError, RecursionError):
                     continue  # the rest of a line that a crash cut
-        with os_errors_as_cannot_write(self.file.parent):
+        with convert_os_errors(self.file.parent):
             make_folder_below(self.run, self.file.parent)
             write_text_atomically(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines), root=self.run)
 

@@ -20,7 +20,7 @@ from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import merge_adapters, merge_saved_adapters, split_adapters
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_output_place, lock_folder, publish, read_artifact
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write, write_bytes_atomically
+from tfm.pipeline.artifacts.files import convert_os_errors, write_bytes_atomically
 from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, make_folder_below, remove_path_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.model_io.adapter import AdapterSettings, save_adapter
@@ -159,7 +159,7 @@ def save_tokenizer(session: Session, dataset: Path) -> None:
             elif wanted != there:
                 write_bytes_atomically(kept / name, wanted, root=session.run_folder)
 
-    with os_errors_as_cannot_write(session.folder):
+    with convert_os_errors(session.folder):
         make_folder_below(session.run_folder, kept)
     read_artifact(dataset, copy, must_match=session.todo.inputs["dataset"])
 

@@ -18,7 +18,7 @@ from optuna.storages.journal import BaseJournalBackend
 
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import open_regular_file
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write
+from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_file_below
 from tfm.pipeline.errors import DataError, TfmError
 
@@ -36,7 +36,7 @@ def hold_lock(file: Path) -> Iterator[float]:
     """Hold the lock on a file in this process alone while the body runs; others wait. A killed worker leaves none
     behind. Yields the seconds that this process waited.
     """
-    with os_errors_as_cannot_write(file.parent):
+    with convert_os_errors(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = open_file_below(file.parent, file, "a")
     with stream:
@@ -106,7 +106,7 @@ class JournalFile(BaseJournalBackend):
         """Write operations behind the last whole line: the writer of a line without its end died, or had no room."""
         text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in logs)
         with hold_lock(self.file.with_name(".trials.lock")):
-            with os_errors_as_cannot_write(self.file.parent), open_file_below(self.file.parent, self.file, "ab"):
+            with convert_os_errors(self.file.parent), open_file_below(self.file.parent, self.file, "ab"):
                 pass  # now it is there
             with open_file_below(self.file.parent, self.file, "r+b") as stream:
                 _cut_torn_line(stream)

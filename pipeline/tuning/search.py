@@ -12,7 +12,7 @@ from typing import Any
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write
+from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, remove_path_below
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
@@ -269,7 +269,7 @@ def _copy_trial(trial: Path, target: Path) -> None:
         return
     draft = target.with_name(f".{target.name}.draft")
     check_tree_has_no_symlinks(trial)
-    with os_errors_as_cannot_write(target):
+    with convert_os_errors(target):
         remove_path_below(draft.parent, draft)
         shutil.copytree(trial, draft)
         draft.rename(target)

@@ -17,7 +17,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from tfm.data.errors import format_count
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write
+from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.folder_lock import FolderLockedError, lock_folder
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, make_folder_below
 from tfm.pipeline.errors import CannotWrite
@@ -179,7 +179,7 @@ class Trials:
     def _claim_new_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:
             return None
-        with os_errors_as_cannot_write(self.folder):
+        with convert_os_errors(self.folder):
             make_folder_below(self.folder, self.folder / "trials")
         self._reset_samplers(len(self.all_trials()))
         trial = self.study.ask()

@@ -15,7 +15,7 @@ from optuna.trial import TrialState
 
 from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write
+from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, remove_path_below
 from tfm.pipeline.errors import ComputationFailed, DataError, RecipeError
 from tfm.pipeline.recipes.chain import SHARED_STAGES, RunPaths, run_stage, stages_of_recipe
@@ -206,7 +206,7 @@ def _prepare_dataset(
     """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
     root = trials.folder / "trials"
     place = RunPaths(run_folder(recipe, root))
-    with os_errors_as_cannot_write(place.folder):
+    with convert_os_errors(place.folder):
         make_folder_below(trials.folder, place.folder)
     for stage in (each for each in stages_of_recipe(recipe) if each in SHARED_STAGES):
         with hold_lock(trials.folder / ".share.lock") as waited:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write
+from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
 from tfm.pipeline.cluster.processes import choose_resources, max_processes, run_jobs
 from tfm.pipeline.cluster.session import connect_to_cluster
@@ -67,7 +67,7 @@ def num_remaining_trials(limit: int | None, done: int) -> int | None:
 
 def _run_trial(job: WorkerJob, claimed: ClaimedTrial) -> TrialOutcome:
     place = claimed.folder
-    with os_errors_as_cannot_write(place):
+    with convert_os_errors(place):
         make_folder_below(job.trials.folder, place)
         with open_file_below(job.trials.folder, place / "log.txt", "a", encoding="utf-8") as log:
             return run_trial(job.trials, claimed, job.base, job.sets, command=job.command, log=TrialLog(log))

@@ -90,7 +90,7 @@ def write_search(folder: Path, trials: int) -> None:
 
 
 def found_trials(folder: Path) -> dict[int, list[Any]]:
-    """What does not depend on the time that a trial took, by its number."""
+    """The figures of each trial, by its number, without those that depend on its time."""
     found = json.loads((folder / "runs" / "s" / "search" / "trials.json").read_bytes())
     return {each["number"]: [each[name] for name in SAME_OF_TRIALS] for each in found["trials"]}
 

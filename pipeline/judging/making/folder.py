@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write, write_text_atomically
+from tfm.pipeline.artifacts.files import convert_os_errors, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.judging.campaign import CAMPAIGN_FILE, Campaign, read_campaign, write_campaign
@@ -20,14 +20,14 @@ def write_folder(campaign: Campaign, folder: Path) -> None:
     where one of the files was changed since it was made, as a table is that a judge has filled in, and if one is a link
     or special file: then none is written.
     """
-    with os_errors_as_cannot_write(folder):
+    with convert_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = [(folder / name, text) for name, text in judge_files_by_name(campaign)]
     check_no_symlinks(folder, folder / CAMPAIGN_FILE, *(file for file, _ in files))
     _refuse_other_campaign(campaign, folder)
     for file, text in files:
         _refuse_changed_file(file, text.encode())
-    with os_errors_as_cannot_write(folder):
+    with convert_os_errors(folder):
         write_campaign(campaign, folder / CAMPAIGN_FILE)
         for file, text in files:
             write_text_atomically(file, text)

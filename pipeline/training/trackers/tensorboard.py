@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfm.pipeline.artifacts.files import os_errors_as_cannot_write
+from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
@@ -21,7 +21,7 @@ class TensorBoardSink:
                 f"training.trackers: tensorboard needs a package that is not installed: "
                 f"{install_command('tensorboard')}"
             ) from error
-        with os_errors_as_cannot_write(folder):
+        with convert_os_errors(folder):
             make_folder_below(folder.parent.parent, folder)
         self._writer = SummaryWriter(str(folder), purge_step=step + 1)
 

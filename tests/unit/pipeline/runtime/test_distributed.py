@@ -13,7 +13,7 @@ from tfm.pipeline.runtime.distributed import World
 
 
 class Table:
-    """Where the values of processes lie that are threads here."""
+    """A store of the values of processes, which are threads here."""
 
     def __init__(self, size: int) -> None:
         self.values: list[Any] = [None] * size
