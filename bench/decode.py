@@ -62,12 +62,12 @@ def decode(
     """
     from bench.processes import run_tfm
     from bench.report import contest, write_json
-    from tfm.pipeline.model_io.model_folder import model_folder
+    from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
     processes, rivals = workers_and_threads(layout), parse_peers(against or [])
     if "huggingface" in rivals and kind not in ("float32", "bfloat16", "float16"):
         raise typer.BadParameter(f"{kind}: huggingface has float32, bfloat16 and float16", param_hint="--type")
-    model = model_folder(model).resolve()
+    model = resolve_model_folder(model).resolve()
     lines, references = read_lines(source, reference, limit)
     options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}
     options |= {"beam": 1 if one_at_a_time else beam, "batch": 1 if one_at_a_time else batch}

@@ -45,9 +45,9 @@ def generate(
     """
     from bench.processes import run_tfm
     from bench.report import contest, write_json
-    from tfm.pipeline.model_io.model_folder import model_folder
+    from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
-    model = model_folder(model).resolve()
+    model = resolve_model_folder(model).resolve()
     asked: dict[str, Any] = {"prompt": prompt, "texts": texts, "tokens": tokens, "greedy": greedy, "top_k": top_k}
     asked |= {"repeats": repeats, "device": device, "threads": os.cpu_count()}
     with TemporaryDirectory() as temporary:

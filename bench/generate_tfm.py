@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.generation.generator import LanguageModel, TextGenerator
+from tfm.pipeline.inference.generation.generator import TextGenerationModel, TextGenerator
 from tfm.pipeline.runtime.progress import NullReporter
 
 
-def load(asked: dict[str, Any]) -> LanguageModel:
+def load(asked: dict[str, Any]) -> TextGenerationModel:
     """Return the model by the engine that is asked for; its texts go on through the ends of lines."""
     if asked["engine"] == "numpy":
         from tfm.pipeline.inference.generation.numpy_prompt_encoder import load_small_language_model
@@ -35,7 +35,7 @@ def main(asked: dict[str, Any]) -> None:
     for number in range(asked["repeats"] + 1):
         if number == 1:
             tokens, began = 0, time.perf_counter()
-        tokens += sum(each.num_tokens for each in generator.texts(asked["prompt"]))
+        tokens += sum(each.num_tokens for each in generator.generate_texts(asked["prompt"]))
     print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}))
 
 

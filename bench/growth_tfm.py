@@ -81,9 +81,9 @@ def epoch_pause(dataset: Path, model: Any, training: Any) -> float:
     from tfm.data.artifact_tokenizers import load_tokenizer_pair
     from tfm.pipeline.tasks.registry import make_task
     from tfm.pipeline.tasks.task import TaskContext
-    from tfm.pipeline.training.session import read_data
+    from tfm.pipeline.training.session import read_dataset
 
-    data = read_data(dataset)
+    data = read_dataset(dataset)
     task = make_task(TaskContext(training, model, *load_tokenizer_pair(data.tokenizer_folder), data.batch_tokens))
     epochs = task.epochs(data.train, data.batch_tokens, 1)
     task.batch(data.train, epochs(0)[0])

@@ -43,9 +43,9 @@ def labels(
     from tfm.data.lines import open_lines
     from tfm.model.config import ModelConfig
     from tfm.pipeline.errors import RecipeError
-    from tfm.pipeline.model_io.model_folder import model_folder
+    from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
-    model = model_folder(model).resolve()
+    model = resolve_model_folder(model).resolve()
     task = ModelConfig.model_validate_json((model / "config.json").read_text("utf-8")).task
     if task not in ("classification", "tagging"):
         raise RecipeError(f"{model}: was trained for {task}; give a classifier or a tagger")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from tfm.data.dataset.store import load_dataset
-from tfm.data.typing_errors import mistyped_lines
+from tfm.data.typing_errors import add_typos_to_lines
 from tfm.model.build import num_parameters
 from tfm.pipeline.artifacts.artifact import read_artifact
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -42,7 +42,7 @@ def measure_run(run: Path, rates: list[float], draws: int, beam: int) -> dict[st
     for rate in rates:
         scores.append([])
         for seed in range(1, draws + 1):
-            lines = mistyped_lines(sources, rate, seed)
+            lines = add_typos_to_lines(sources, rate, seed)
             began = cpu_seconds()
             found = [each[0].text for each in translate_lines(loaded, lines, decoding, reporter=NullReporter())]
             if rate == 0:

@@ -28,7 +28,7 @@ def startup(
     from bench.compare import Contestant, Figures
     from bench.processes import TFM, run
     from bench.report import contest, write_json
-    from tfm.pipeline.model_io.model_folder import model_folder
+    from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
     commands: dict[str, list[str | Path]] = {
         "python -c pass": [sys.executable, "-c", "pass"],
@@ -36,7 +36,7 @@ def startup(
         "tfm train --help": [*TFM, "train", "--help"],
     }
     if model is not None:
-        commands["tfm translate MODEL"] = [*TFM, "translate", model_folder(model).resolve()]
+        commands["tfm translate MODEL"] = [*TFM, "translate", resolve_model_folder(model).resolve()]
 
     def timed(command: list[str | Path]) -> Figures:
         return {"rate": run(command, text=TRANSLATED_LINE).seconds}

@@ -16,7 +16,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.training.assembly.word2vec import Word2vecGradients, initialize_as_word2vec
+from tfm.pipeline.training.assembly.word2vec import Word2vecGradientComputer, initialize_as_word2vec
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -33,7 +33,7 @@ def main(asked: dict[str, Any]) -> None:
     task.prepare_model(model, data)
     initialize_as_word2vec(model)
     optimizer = make_optimizer(model, training.optimizer)
-    updates = Word2vecGradients(model, task, data.train, training, SEED, World(), optimizer)  # compiles
+    updates = Word2vecGradientComputer(model, task, data.train, training, SEED, World(), optimizer)  # compiles
     epochs, step, total = task.epochs(data.train, data.batch_tokens, SEED), 0, 0
     num_steps = sum(epochs.num_batches(number) for number in range(asked["epochs"]))
     began, began_cpu = time.perf_counter(), time.process_time()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from tfm.pipeline.alignment.extraction import Pair
+    from tfm.pipeline.alignment.extraction import SentencePair
     from tfm.pipeline.inference.translation_records import Translation
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
@@ -29,13 +29,13 @@ class AlignmentWriter:
 
         self._aligner, self._stream = WordAligner(loaded), stream
         self._head = self._aligner.choose_head()
-        self._waiting: list[Pair] = []
+        self._waiting: list[SentencePair] = []
 
     def add(self, source: str, translations: "Sequence[Translation]") -> None:
         """Align a source with each of its translations."""
-        from tfm.pipeline.alignment.extraction import Pair
+        from tfm.pipeline.alignment.extraction import SentencePair
 
-        self._waiting += [Pair(source, each.text) for each in translations]
+        self._waiting += [SentencePair(source, each.text) for each in translations]
         if len(self._waiting) >= CHUNK_PAIRS:
             self.flush()
 

@@ -44,7 +44,7 @@ from tfm.cli.options import IO_ERROR_EXIT_CODE, command_line
 from tfm.cli.streams import TerminalStream, print_data, print_message, redirect_to_devnull
 from tfm.cli.torchrun_output import INTERRUPTED_EXIT_CODE, choose_error_stream, is_idle_rank, rank_zero_stderr
 from tfm.cli.typed_options import with_options
-from tfm.pipeline.errors import MASK, DataError, Stopped, TfmError, redact_command_line
+from tfm.pipeline.errors import MASK, DataError, StoppedError, TfmError, redact_command_line
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.stop_signal import stop_signals
 
@@ -71,7 +71,7 @@ class ErrorHandler:
                 if not is_idle_rank(command.__name__):
                     command(*args, **kwargs)
                 sys.stdout.flush()
-            except Stopped as error:
+            except StoppedError as error:
                 self._exit_with_error(f"{error}{_resume_hint()}", error.exit_code, error)
             except TfmError as error:
                 self._exit_with_error(str(error), error.exit_code, error)
@@ -90,7 +90,7 @@ class ErrorHandler:
             except KeyboardInterrupt as error:
                 if command.__name__ in RESUMABLE_COMMANDS:
                     kept = "stopped; finished work is kept, and the same command resumes"
-                    self._exit_with_error(f"{kept}{_resume_hint()}", Stopped.exit_code, error)
+                    self._exit_with_error(f"{kept}{_resume_hint()}", StoppedError.exit_code, error)
                 self._exit_with_error(
                     f"stopped; the same command begins again{_resume_hint()}", INTERRUPTED_EXIT_CODE, error
                 )
@@ -189,7 +189,7 @@ def global_options(
     handle_errors.debug = debug
 
 
-def _open_standard_streams() -> None:
+def _open_closed_standard_streams() -> None:
     """If the caller closed stdin, stdout or stderr: open /dev/null, or the next opened file would take its number."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -202,7 +202,7 @@ def _open_standard_streams() -> None:
 
 def main() -> None:
     """Run the `tfm` command: the entry point of the console script."""
-    _open_standard_streams()
+    _open_closed_standard_streams()
     # SIGTERM and a closed terminal are treated as Ctrl-C: the same clean-up, the same exit code.
     for number in stop_signals():
         signal.signal(number, signal.default_int_handler)

@@ -25,18 +25,18 @@ def reads_images(model: Path, step: str | None) -> bool:
 
     if step is not None:
         return model_folder.reads_images(model / "training" / "tokenizer")
-    folder = model_folder.model_folder(model)
+    folder = model_folder.resolve_model_folder(model)
     if not (folder / MANIFEST_FILE).exists():
         read_manifest(folder, folder)
     return model_folder.reads_images(folder)
 
 
-def image_arguments(file: Path | None, more: list[Path] | None, model: Path) -> list[Path]:
+def image_arguments(file: Path | None, more_files: list[Path] | None, model: Path) -> list[Path]:
     """Return the image files that are named, or lie in folders that are.
 
     Args:
         file: the first name; None or `-` for none.
-        more: further names.
+        more_files: further names.
         model: the model, for the message.
 
     Raises:
@@ -46,7 +46,7 @@ def image_arguments(file: Path | None, more: list[Path] | None, model: Path) -> 
 
     if file is None or file == Path("-"):
         raise typer.BadParameter(f"{model} reads images: name files, or folders of them", param_hint="IMAGE")
-    return list_image_files([file, *(more or ())])
+    return list_image_files([file, *(more_files or ())])
 
 
 def print_captions(

@@ -35,7 +35,7 @@ def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
     return TeeReporter(reporter, TerminalReporter(Console()) if sys.stdout.isatty() else PlainReporter(sys.stdout))
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format seconds as 0:07, 12:34 or 1:02:03."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
@@ -50,10 +50,10 @@ def format_cell(value: object) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.2f}" if abs(value) >= 10 or value == 0 else f"{value:.4g}"
-    return one_line(str(value))
+    return as_single_line(str(value))
 
 
-def one_line(text: str) -> str:
+def as_single_line(text: str) -> str:
     """A text as a part of a line, such as a cell: the ends of lines and tabs in it are spelled out too."""
     return escape_control_characters(format_for_terminal(text), keep="")
 
@@ -61,15 +61,15 @@ def one_line(text: str) -> str:
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """The rows under their headings in aligned columns: numbers to the right, the rest to the left."""
     cells = [[format_cell(value) for value in row] for row in rows]
-    columns = [*map(one_line, columns)]
+    columns = [*map(as_single_line, columns)]
     widths = [max(len(text) for text in column) for column in zip(columns, *cells, strict=True)]
     right = _are_numeric(columns, rows)
 
-    def line(texts: Sequence[str]) -> str:
+    def format_row(texts: Sequence[str]) -> str:
         parts = (t.rjust(w) if r else t.ljust(w) for t, w, r in zip(texts, widths, right, strict=True))
         return "  ".join(parts).rstrip()
 
-    return [line(columns), "  ".join("-" * width for width in widths), *map(line, cells)]
+    return [format_row(columns), "  ".join("-" * width for width in widths), *map(format_row, cells)]
 
 
 def _are_numeric(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
@@ -106,12 +106,12 @@ class ProgressStats:
         if self.total is not None:
             parts = [f"{self.done:,}/{self.total:,} {self.unit}"]
         if finished:
-            parts.append(f"in {duration(seconds)}")
+            parts.append(f"in {format_duration(seconds)}")
         elif rate > 0:
             parts.append(f"{rate:,.0f} {self.unit}/s" if rate >= 10 else f"{rate:.2g} {self.unit}/s")
             if self.total is not None and self.total >= self.done:
-                parts.append(f"{duration((self.total - self.done) / rate)} left")
-        return one_line(", ".join([*parts, self.note] if self.note else parts))
+                parts.append(f"{format_duration((self.total - self.done) / rate)} left")
+        return as_single_line(", ".join([*parts, self.note] if self.note else parts))
 
 
 class PlainReporter:
@@ -127,11 +127,11 @@ class PlainReporter:
         self.line(f"warning: {text}")
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        self.line("\n".join([one_line(title), *(f"  {line}" for line in table_lines(columns, rows))]))
+        self.line("\n".join([as_single_line(title), *(f"  {line}" for line in table_lines(columns, rows))]))
 
     @contextmanager
     def bar(self, label: str, total: int | None, unit: str, done: int = 0) -> Iterator[Bar]:
-        label = one_line(label)
+        label = as_single_line(label)
         bar = _PlainBar(self, label, ProgressStats(total, unit, done, self._clock), self._clock)
         yield bar
         self.line(f"{label}: {bar.meter.text(finished=True)}")
@@ -164,10 +164,12 @@ class TerminalReporter:
         self._console.print(Text(format_for_terminal(f"warning: {text}"), style="yellow"))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        self._console.print(Text(one_line(title), style="bold"))  # a table's own title is wrapped to the table's width
+        self._console.print(
+            Text(as_single_line(title), style="bold")
+        )  # a table's own title is wrapped to the table's width
         table = Table(box=None, header_style="dim", pad_edge=False)
         for column, numeric in zip(columns, _are_numeric(columns, rows), strict=True):
-            table.add_column(Text(one_line(column)), justify="right" if numeric else "left", overflow="fold")
+            table.add_column(Text(as_single_line(column)), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
             table.add_row(*(Text(format_cell(value)) for value in row))
         self._console.print(table)
@@ -182,7 +184,7 @@ class TerminalReporter:
             self._progress = Progress(*columns, status, console=self._console, transient=True)
             self._progress.start()
         progress = self._progress
-        label, meter = one_line(label), ProgressStats(total, unit, done, self._clock)
+        label, meter = as_single_line(label), ProgressStats(total, unit, done, self._clock)
         task = progress.add_task(label, total=total, completed=done, status=meter.text())
         try:
             yield _TerminalBar(progress, task, meter)

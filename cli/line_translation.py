@@ -25,15 +25,17 @@ def translate_lines_by_torch(
     forced: Iterable[str] | None,
     lines: Iterable[str],
     reporter: "Reporter",
-    ready: Callable[[], bool] | None,
+    is_line_ready: Callable[[], bool] | None,
 ) -> "Iterable[list[Translation]]":
     """Translate by torch; the prefix and the forced words of each line may be given."""
     from tfm.pipeline.inference.translation import translate_lines
 
-    return translate_lines(load(), lines, config, reporter=reporter, prefixes=prefixes, forced=forced, ready=ready)
+    return translate_lines(
+        load(), lines, config, reporter=reporter, prefixes=prefixes, forced=forced, ready=is_line_ready
+    )
 
 
-def few_lines_by_numpy(
+def translate_few_lines_by_numpy(
     model: Path,
     load: "Callable[[], LoadedModel]",
     config: "DecodingConfig",
@@ -41,13 +43,13 @@ def few_lines_by_numpy(
     source_language: str | None,
     lines: Iterable[str],
     reporter: "Reporter",
-    ready: Callable[[], bool] | None,
+    is_line_ready: Callable[[], bool] | None,
 ) -> "Iterable[list[Translation]]":
     """Translate by numpy as long as few lines are waiting; then by torch."""
     from tfm.pipeline.inference.numpy_translation import load_small_model, translate_stream
 
     small = partial(load_small_model, model, config, to, source_language)
-    return translate_stream(small, load, lines, config, reporter=reporter, ready=ready)
+    return translate_stream(small, load, lines, config, reporter=reporter, ready=is_line_ready)
 
 
 def translate_to_stdout(
@@ -74,7 +76,7 @@ def translate_to_stdout(
     sources, asked = itertools.tee(
         open_lines(file) if file != STDIN else stream_lines(stream or sys.stdin.buffer, "stdin")
     )
-    ready = stream.ready if stream is not None else None
+    ready = stream.is_line_ready if stream is not None else None
     for number, (found, source) in enumerate(zip(translate(asked, reporter, ready), sources, strict=True), 1):
         print_hypotheses(number, source, found, config, jsonl)
         if on_translations is not None:

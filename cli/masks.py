@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from tfm.cli.streams import print_data, print_json
 
 if TYPE_CHECKING:
-    from tfm.pipeline.inference.filling import Candidate, Unit
+    from tfm.pipeline.inference.filling import Candidate, FillUnit
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 NUM_CANDIDATES = 5
 
 
 def print_mask_fillings(
-    load: "Callable[[], LoadedModel]", lines: Iterable[str], top_k: int, unit: "Unit", jsonl: bool
+    load: "Callable[[], LoadedModel]", lines: Iterable[str], top_k: int, unit: "FillUnit", jsonl: bool
 ) -> None:
     """Print the candidates of each mask of each line: LINE, MASK, PROBABILITY, TEXT, with tabs between them.
 

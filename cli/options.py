@@ -21,11 +21,13 @@ IO_ERROR_EXIT_CODE = 74  # the exit code of an OSError
 RecipeFile = Annotated[
     Path | None, typer.Option("--recipe", metavar="FILE", help="Take all settings from this recipe (TOML).")
 ]
-Sets = Annotated[
+RecipeOverrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Change one value of the recipe, as in training.max_steps=500."),
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Output folder; with --recipe: runs/NAME/...")]
+OutFolder = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Output folder; with --recipe: runs/NAME/...")
+]
 Seed = Annotated[
     int | None, typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Seed of all random numbers (1).")
 ]

@@ -13,7 +13,7 @@ FILE_NAME_PATTERN = r"[\w.~+-]*[\w~+-]|.*[/\\].*|.*\.[A-Za-z]\w{0,4}"
 """Pattern of probable file names; a text has spaces, or characters or punctuation that file names seldom have."""
 
 
-def file_or_text(argument: str) -> Path:
+def parse_file_or_text(argument: str) -> Path:
     """The argument as typer is to pass it on. Raises typer's usage error for an empty one, which is neither."""
     if not argument:
         raise typer.BadParameter("is empty: give a file, a text, or - for stdin")

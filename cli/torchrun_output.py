@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stderr, suppress
 from typing import TextIO
 
 from tfm.cli.streams import print_message
-from tfm.pipeline.errors import Stopped, is_error_of_one_rank
+from tfm.pipeline.errors import StoppedError, is_error_of_one_rank
 from tfm.pipeline.runtime.torchrun import rank_and_size
 
 DISTRIBUTED_COMMANDS = ("train", "run")
@@ -37,7 +37,7 @@ def rank_zero_stderr() -> Iterator[None]:
             yield
     except SystemExit as end:
         # Exiting at once could end the first process before it has printed its error.
-        if end.code not in (None, 0, Stopped.exit_code, INTERRUPTED_EXIT_CODE):
+        if end.code not in (None, 0, StoppedError.exit_code, INTERRUPTED_EXIT_CODE):
             with suppress(KeyboardInterrupt):
                 time.sleep(RANK_ZERO_ERROR_GRACE_SECONDS)
                 if text := said.getvalue().removesuffix("\n"):

@@ -28,21 +28,21 @@ def with_options(command: Callable[[Any], None]) -> Callable[..., None]:
     ]
 
     @functools.wraps(command)
-    def of_fields(**values: object) -> None:
+    def run_from_fields(**values: object) -> None:
         command(options(**values))
 
-    of_fields.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    of_fields.__annotations__ = {each.name: each.annotation for each in parameters}
-    return of_fields
+    run_from_fields.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run_from_fields.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run_from_fields
 
 
-def flags_of(options: object, *names: str) -> dict[str, object]:
+def values_by_flag(options: object, *names: str) -> dict[str, object]:
     """The values of some fields, by flag or metavar as messages name them."""
     hints = get_type_hints(type(options), include_extras=True)
-    return {_flag_type(hints[name]): getattr(options, name) for name in names}
+    return {_flag_name(hints[name]): getattr(options, name) for name in names}
 
 
-def _flag_type(hint: Any) -> str:
+def _flag_name(hint: Any) -> str:
     (info,) = (each for each in hint.__metadata__ if isinstance(each, ParameterInfo))
     if isinstance(info, ArgumentInfo):
         return str(info.metavar).strip("[].")

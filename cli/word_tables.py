@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tfm.cli.options import Device
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 
-class Table(NamedTuple):
+class TitledTable(NamedTuple):
     """A table with a title; as JSON, its rows are objects."""
 
     title: str
@@ -25,7 +25,7 @@ class Table(NamedTuple):
 
     def formatted_rows(self) -> list[tuple[object, ...]]:
         """The rows with rounded numbers."""
-        return [tuple(_shorten(each) for each in row) for row in self.rows]
+        return [tuple(_round_for_display(each) for each in row) for row in self.rows]
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ def vectors_of_model(model: Path, side: str | None, device: Device) -> VectorsWi
     from tfm.pipeline.inference.neighbours import WordVectors
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    loaded = load_model(model_folder(model), device or "auto")
+    loaded = load_model(resolve_model_folder(model), device or "auto")
     return VectorsWithOrigin(WordVectors.from_model(loaded, side), loaded)
 
 
-def tables_of(
+def iterate_word_tables(
     word_vectors: VectorsWithOrigin,
     nearest: Iterable[str],
     analogy: tuple[str, str, str] | None,
@@ -83,7 +83,7 @@ def tables_of(
     concordance: Iterable[str],
     wordnet: Path | None,
     count: int,
-) -> Iterator[Table]:
+) -> Iterator[TitledTable]:
     """Yield all tables that were asked for.
 
     Args:
@@ -105,26 +105,26 @@ def tables_of(
             f"{second} - {first} + {third}", word_vectors.vectors.analogies(first, second, third, count)
         )
     if pair is not None:
-        yield pair_table(word_vectors, *pair)
+        yield neighbour_probability_table(word_vectors, *pair)
     for word in concordance:
         yield from concordance_tables(word_vectors, word, count)
 
 
-def _cosine_table(title: str, neighbours: "list[Neighbour]") -> Table:
-    return Table(title, ("word", "cosine"), [(each.word, each.cosine) for each in neighbours])
+def _cosine_table(title: str, neighbours: "list[Neighbour]") -> TitledTable:
+    return TitledTable(title, ("word", "cosine"), [(each.word, each.cosine) for each in neighbours])
 
 
-def pair_table(word_vectors: VectorsWithOrigin, center: str, outside: str) -> Table:
+def neighbour_probability_table(word_vectors: VectorsWithOrigin, center: str, outside: str) -> TitledTable:
     """P(o | c) of two words, with the dot product of which it is made."""
     from tfm.pipeline.words.neighbour_probability import neighbour_probability
 
     assert word_vectors.model is not None
     found = neighbour_probability(word_vectors.model, center, outside)
     columns = ("center", "outside", "dot", "probability", "rank")
-    return Table(f"P({outside} | {center})", columns, [tuple(getattr(found, name) for name in columns)])
+    return TitledTable(f"P({outside} | {center})", columns, [tuple(getattr(found, name) for name in columns)])
 
 
-def concordance_tables(word_vectors: VectorsWithOrigin, word: str, count: int) -> Iterator[Table]:
+def concordance_tables(word_vectors: VectorsWithOrigin, word: str, count: int) -> Iterator[TitledTable]:
     """A word in its contexts, and the words that stand most often in them."""
     from tfm.pipeline.errors import RecipeError
     from tfm.pipeline.words.concordance import count_neighbours, find_occurrences
@@ -133,12 +133,12 @@ def concordance_tables(word_vectors: VectorsWithOrigin, word: str, count: int) -
     if not found:
         raise RecipeError(word_vectors.vectors.unknown_word_message(word))
     rows = [(each.line, " ".join(each.left), each.word, " ".join(each.right)) for each in found[:count]]
-    yield Table(f"{word}: {len(found):,} in the text", ("line", "before", "word", "after"), [*rows])
+    yield TitledTable(f"{word}: {len(found):,} in the text", ("line", "before", "word", "after"), [*rows])
     beside = count_neighbours(found).most_common(count)
-    yield Table(f"beside {word}", ("neighbour", "count"), [*beside])
+    yield TitledTable(f"beside {word}", ("neighbour", "count"), [*beside])
 
 
-def wordnet_table(word: str, folder: Path) -> Table:
+def wordnet_table(word: str, folder: Path) -> TitledTable:
     """The synsets of a word in a folder of WordNet, with those above them."""
     from tfm.pipeline.scoring.metrics.wordnet import open_wordnet
 
@@ -151,17 +151,17 @@ def wordnet_table(word: str, folder: Path) -> Table:
         )
         for synset in wordnet.synsets(word.lower())
     ]
-    return Table(f"{word} in WordNet", ("synset", "hypernyms", "gloss"), [*rows])
+    return TitledTable(f"{word} in WordNet", ("synset", "hypernyms", "gloss"), [*rows])
 
 
-def picture_warning(picture: Path, shown: Mapping[str, str]) -> str | None:
+def picture_glyphs_warning(picture: Path, class_by_word: Mapping[str, str]) -> str | None:
     """Why characters of a picture are boxes; None where they are not."""
     from tfm.pipeline.label_fonts import missing_glyphs_warning
 
-    return missing_glyphs_warning(picture, [*shown, *shown.values()])
+    return missing_glyphs_warning(picture, [*class_by_word, *class_by_word.values()])
 
 
-def _shorten(value: object) -> object:
+def _round_for_display(value: object) -> object:
     """A number as a table shows it."""
     if not isinstance(value, float):
         return value

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tfm.data.image_config import IMAGE_FORMATS, image_corpus_problem
-from tfm.data.table_keys import synthetic_problem, synthetic_sides, table_problem
-from tfm.tokenizer.special import LANGUAGE_CODE
+from tfm.data.table_keys import synthetic_problem, synthetic_text_files, table_keys_problem
+from tfm.tokenizer.special import LANGUAGE_CODE_PATTERN
 
 Format = Literal[
     "text",
@@ -26,7 +26,7 @@ Format = Literal[
     "imagefolder",
     "idx",
 ]
-Generator = Literal[
+GeneratorName = Literal[
     "grammar", "it", "languages", "copy", "reverse", "sort", "addition", "programs",
     "inflection", "spelling", "scenes",
 ]  # fmt: skip
@@ -43,7 +43,7 @@ GENERATOR_PARAMETERS: dict[str, tuple[str, ...]] = {
     "programs": ("length", "nesting", "mix"),
 }
 BUILT_IN_LANGUAGES = ("eng", "deu", "hin")  # the columns of the built-in corpus `languages`
-Epoch = Annotated[int, Field(ge=1)]
+EpochNumber = Annotated[int, Field(ge=1)]
 
 
 class CorpusConfig(BaseModel):
@@ -121,7 +121,7 @@ class CorpusConfig(BaseModel):
         None, description="the target's language: its token, >>deu<<, is before each source"
     )
     weight: float = Field(1.0, gt=0, description="how often an example of this corpus occurs in an epoch")
-    epochs: tuple[Epoch, Epoch] | None = Field(
+    epochs: tuple[EpochNumber, EpochNumber] | None = Field(
         None, description="training: the first and the last epoch that use it, counted from 1; none: all"
     )
     length: int | None = Field(None, ge=1, le=100, description="addition, programs: maximum digits of a number")
@@ -173,51 +173,51 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _default_reference_target(cls, given: object) -> object:
+    def _default_reference_target(cls, settings: object) -> object:
         """Without a target the first of the references is it."""
-        several = given.get("references") if isinstance(given, dict) else None
+        several = settings.get("references") if isinstance(settings, dict) else None
         if (
-            isinstance(given, dict)
+            isinstance(settings, dict)
             and isinstance(several, (list, tuple))
-            and "target" not in given
+            and "target" not in settings
             and (several and isinstance(several[0], (str, int)))
         ):
             first, *further = several
-            return {**given, "target": first, "references": further or None}
-        return given
+            return {**settings, "target": first, "references": further or None}
+        return settings
 
     @model_validator(mode="before")
     @classmethod
-    def _default_label_target(cls, given: object) -> object:
+    def _default_label_target(cls, settings: object) -> object:
         """Without a target the labels of a folder of images are it."""
-        said = isinstance(given, dict) and ("target" in given or given.get("references"))
-        if isinstance(given, dict) and given.get("format") == "imagefolder" and not said:
-            return {**given, "target": "label"}
-        return given
+        said = isinstance(settings, dict) and ("target" in settings or settings.get("references"))
+        if isinstance(settings, dict) and settings.get("format") == "imagefolder" and not said:
+            return {**settings, "target": "label"}
+        return settings
 
     @model_validator(mode="before")
     @classmethod
-    def _find_synthetic_files(cls, given: object) -> object:
+    def _find_synthetic_files(cls, settings: object) -> object:
         """Text that a model made is two files: which of them is the source is said by `side`."""
-        if not isinstance(given, dict) or not isinstance(given.get("synthetic"), str):
-            return given
-        sides = synthetic_sides(given["synthetic"], given.get("side"))
-        if any(given.get(side, file) != file for side, file in sides.items()):
+        if not isinstance(settings, dict) or not isinstance(settings.get("synthetic"), str):
+            return settings
+        sides = synthetic_text_files(settings["synthetic"], settings.get("side"))
+        if any(settings.get(side, file) != file for side, file in sides.items()):
             raise ValueError("`synthetic` has both sides of the pairs: remove `source` and `target`")
-        return {**given, **sides}
+        return {**settings, **sides}
 
     @field_validator("source", "target", "references", mode="before")
     @classmethod
-    def _parse_column_numbers(cls, given: object) -> object:
+    def _parse_column_numbers(cls, value: object) -> object:
         """A column without a name may be given as a number."""
-        if isinstance(given, (list, tuple)):
-            return tuple(map(cls._parse_column_numbers, given))
-        return str(given) if type(given) is int else given
+        if isinstance(value, (list, tuple)):
+            return tuple(map(cls._parse_column_numbers, value))
+        return str(value) if type(value) is int else value
 
     @field_validator("source_language", "target_language")
     @classmethod
     def _check_language_code(cls, code: str | None) -> str | None:
-        if code is not None and not re.fullmatch(LANGUAGE_CODE, code):
+        if code is not None and not re.fullmatch(LANGUAGE_CODE_PATTERN, code):
             raise ValueError(
                 f'"{code}" is no code of ISO 639-3, which has three small letters, "deu", "eng", maybe with a script, '
                 '"zho_Hans"'
@@ -226,8 +226,8 @@ class CorpusConfig(BaseModel):
 
     @field_validator("epochs", "classes", "filters", mode="before")
     @classmethod
-    def _list_as_tuple(cls, given: object) -> object:
-        return tuple(given) if isinstance(given, list) else given  # as `_as_tuple`
+    def _list_as_tuple(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value  # as `_as_tuple`
 
     @model_validator(mode="after")
     def _check_required_keys(self) -> "CorpusConfig":
@@ -239,8 +239,10 @@ class CorpusConfig(BaseModel):
             )
         if self.format != "text" and self.path is None:
             raise ValueError(f'a corpus of format "{self.format}" needs `path`')
-        if self.format == "generated" and self.path not in get_args(Generator):
-            raise ValueError(f'there is no built-in corpus "{self.path}"; there are {", ".join(get_args(Generator))}')
+        if self.format == "generated" and self.path not in get_args(GeneratorName):
+            raise ValueError(
+                f'there is no built-in corpus "{self.path}"; there are {", ".join(get_args(GeneratorName))}'
+            )
         if self.format == "generated" and (self.split is None or self.size is None):
             raise ValueError(f'the built-in corpus "{self.path}" needs `split` and `size`')
         if self.epochs is not None and self.epochs[0] > self.epochs[1]:
@@ -249,7 +251,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_images(self) -> "CorpusConfig":
-        if (problem := image_corpus_problem(self) or table_problem(self) or synthetic_problem(self)) is not None:
+        if (problem := image_corpus_problem(self) or table_keys_problem(self) or synthetic_problem(self)) is not None:
             raise ValueError(problem)
         return self
 

@@ -20,7 +20,7 @@ _CREDENTIAL_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s"',;&|(){}\[\]]+)"""
 
 
 @cache
-def _text_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+def _credential_text_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Patterns and their replacements; compiled when first needed, as most commands print no text."""
     scheme = r"\b([a-z][a-z0-9+.-]+:/{1,3})"  # a URL that was made a path has one slash left
     return (
@@ -57,7 +57,7 @@ def _text_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 @cache
-def _flag_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+def _credential_flag_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """A flag whose value is the next word; NAME=VALUE as a whole word; and the text of `--set` in one word."""
     return (
         re.compile(rf"--?[\w.-]*?{_CREDENTIAL_WORDS}", re.I),
@@ -70,14 +70,14 @@ def _flag_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]
 
 def redact_credentials(text: str) -> str:
     """The text with `***` in place of every credential in it."""
-    for pattern, replacement in _text_patterns():
+    for pattern, replacement in _credential_text_patterns():
         text = pattern.sub(replacement, text)
     return text
 
 
 def redact_command_line(words: Sequence[str]) -> list[str]:
     """The words of a command line with `***` in place of every credential, also of one that is a word of its own."""
-    flag, assignment, setting = _flag_patterns()
+    flag, assignment, setting = _credential_flag_patterns()
     masked, is_value = [], False
     for word in words:
         if is_value and not word.startswith("--"):
@@ -94,7 +94,7 @@ def redact_command_line(words: Sequence[str]) -> list[str]:
 
 def holds_credential(words: Sequence[str]) -> bool:
     """Whether some words have a credential in them, or one stands behind the flag that names it."""
-    flag, _, _ = _flag_patterns()
+    flag, _, _ = _credential_flag_patterns()
     pairs = zip(words, words[1:], strict=False)
     is_behind = any(flag.fullmatch(word) and not after.startswith("--") for word, after in pairs)
     return is_behind or any(redact_credentials(word) != word for word in words)

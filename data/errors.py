@@ -53,15 +53,15 @@ def format_for_terminal(text: str) -> str:
     return escape_control_characters(redact_credentials(text))
 
 
-def format_names(names: Iterable[object], between: str = ", ", max_chars: int = 200) -> str:
+def format_names(names: Iterable[object], separator: str = ", ", max_chars: int = 200) -> str:
     """Join names or words from a user's file for an error message: on one line, and cut if it is long.
 
     Args:
         names: the names.
-        between: the text between two names.
+        separator: the text between two names.
         max_chars: the most characters before the cut.
     """
-    text = escape_unprintable(between.join(map(str, names)))
+    text = escape_unprintable(separator.join(map(str, names)))
     return text if len(text) <= max_chars else f"{text[:max_chars]}..."
 
 

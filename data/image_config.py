@@ -81,9 +81,9 @@ def _column_names_problem(corpus: Any) -> str | None:
     return None if twice is None else f'`target` and `references` name the column "{twice}" twice: remove one'
 
 
-def images_problem(data: Any, named: Mapping[str, Any]) -> str | None:
-    """Reason why the corpora (`named`) of a DataConfig do not go with `data.images`; None where all do."""
-    with_images = {name: corpus.has_images for name, corpus in named.items()}
+def images_problem(data: Any, corpora: Mapping[str, Any]) -> str | None:
+    """Reason why the corpora (`corpora`) of a DataConfig do not go with `data.images`; None where all do."""
+    with_images = {name: corpus.has_images for name, corpus in corpora.items()}
     if data.images is None:
         found = next((name for name, has_images in with_images.items() if has_images), None)
         shape = "images = { height = 32, width = 32 }"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.data.safe_files import MAX_BYTES, read_bounded_file
+from tfm.data.safe_files import MAX_FILE_BYTES, read_bounded_file
 
 MAX_DEPTH = 200
 MAX_JSON_VALUES = 4_000_000
@@ -47,21 +47,21 @@ def parse_json(data: bytes) -> dict[str, Any]:
     raise ValueError("is nested deeper than any file that tfm writes")
 
 
-def read_json(file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+def read_json(file: Path, *, displayed_path: Path | None = None, max_bytes: int = MAX_FILE_BYTES) -> dict[str, Any]:
     """Read the JSON object in a file.
 
     Args:
         file: to read.
-        shown: the file in messages, if another.
+        displayed_path: the file in messages, if another.
         max_bytes: the most bytes of the file.
 
     Raises:
         DataError: there is no JSON object.
     """
     try:
-        return parse_json(read_bounded_file(file, shown=shown, max_bytes=max_bytes))
+        return parse_json(read_bounded_file(file, displayed_path=displayed_path, max_bytes=max_bytes))
     except ValueError as error:
-        raise DataError(str(error), file=shown or file) from None
+        raise DataError(str(error), file=displayed_path or file) from None
 
 
 def _nested_containers(value: object) -> list[object]:

@@ -104,14 +104,16 @@ def join_lines(text: str) -> str:
     return re.sub(r"\r*\n", " ", text) if "\n" in text else text
 
 
-def chunk_rows(rows: Iterable[Row], max_rows: int, ready: Callable[[], bool] | None = None) -> Iterator[list[Row]]:
+def chunk_rows(
+    rows: Iterable[Row], max_rows: int, is_next_row_ready: Callable[[], bool] | None = None
+) -> Iterator[list[Row]]:
     """The rows in lists of `max_rows` and, where texts are so long, of MAX_CHUNK_CHARACTERS at most or of one row.
 
-    `ready`: says whether the next row can be had without waiting for it; where it cannot, a list ends.
+    `is_next_row_ready`: says whether the next row can be had without waiting for it; where it cannot, a list ends.
     """
     rows = iter(rows)
     portion: list[Row] = []
-    size, at_once = 0, ROWS_PER_SIZE_CHECK if ready is None else 1
+    size, at_once = 0, ROWS_PER_SIZE_CHECK if is_next_row_ready is None else 1
     while taken := list(islice(rows, min(at_once, max_rows - len(portion)))):
         size += sum(map(len, chain.from_iterable(taken)))
         if size > MAX_CHUNK_CHARACTERS:
@@ -119,7 +121,7 @@ def chunk_rows(rows: Iterable[Row], max_rows: int, ready: Callable[[], bool] | N
             portion, size = [], 0
             continue
         portion += taken
-        if len(portion) == max_rows or (ready is not None and not ready()):
+        if len(portion) == max_rows or (is_next_row_ready is not None and not is_next_row_ready()):
             yield portion
             portion, size = [], 0
     if portion:
@@ -134,11 +136,11 @@ def check_is_file(path: Path) -> Path:
 
 
 @contextmanager
-def open_maybe_compressed(path: Path, *, packed: bool = False) -> Iterator[BufferedIOBase]:
+def open_maybe_compressed(path: Path, *, keep_compressed: bool = False) -> Iterator[BufferedIOBase]:
     """The bytes of a file, uncompressed if it is compressed; packed: as they are."""
     try:
         with open(path, "rb") as plain:
-            if packed:
+            if keep_compressed:
                 yield plain
                 return
             with decompress(plain, path) as stream:

@@ -19,23 +19,23 @@ class LiveLineReader:
         self._begin = self._searched = 0  # of the next line; up to where no line end is
         self._ended = False
 
-    def ready(self) -> bool:
+    def is_line_ready(self) -> bool:
         """Whether the next line, or the end, can be read without waiting."""
         while not self._has_line():
             if not self._is_ready_within(POLL_TIMEOUT_SECONDS):
                 return False
-            self._read()
+            self._read_block()
         return True
 
-    def readline(self, most: int) -> bytes:
+    def readline(self, max_bytes: int) -> bytes:
         """The next line with its line break, at most this many bytes; empty at the end."""
         while not self._has_line():
             if not self._is_ready_within(0):
                 self._before_waiting()
                 self._is_ready_within(None)
-            self._read()
+            self._read_block()
         found = self._held.find(b"\n", self._searched)
-        end = min(len(self._held) if found < 0 else found + 1, self._begin + most)
+        end = min(len(self._held) if found < 0 else found + 1, self._begin + max_bytes)
         line = bytes(self._held[self._begin : end])
         self._begin = self._searched = end
         return line
@@ -50,7 +50,7 @@ class LiveLineReader:
         """Whether something comes, or the end, in this time."""
         return bool(select.select([self._descriptor], [], [], seconds)[0])
 
-    def _read(self) -> None:
+    def _read_block(self) -> None:
         del self._held[: self._begin]
         self._searched, self._begin = self._searched - self._begin, 0
         block = os.read(self._descriptor, BLOCK_BYTES)

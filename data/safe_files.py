@@ -10,18 +10,18 @@ from urllib.parse import urlsplit
 
 from tfm.data.errors import DataError
 
-MAX_BYTES = 16 * 2**20
+MAX_FILE_BYTES = 16 * 2**20
 MAX_LOG_BYTES = 2**30
 MAX_LINE_BYTES = 2**16
 MIN_FILE_AGE_NS = 2_000_000_000
 
 
-def open_regular_file(file: Path, *, shown: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
+def open_regular_file(file: Path, *, displayed_path: Path | None = None, follow_symlinks: bool = True) -> BinaryIO:
     """Open a regular file for reading, in bytes.
 
     Args:
         file: the file. A FIFO, a device, a socket or a folder is refused without waiting for it.
-        shown: what messages call it.
+        displayed_path: what messages call it.
         follow_symlinks: whether a symbolic link at this name is followed; links above it are.
 
     Raises:
@@ -35,17 +35,17 @@ def open_regular_file(file: Path, *, shown: Path | None = None, follow_symlinks:
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             return stream
         stream.close()
-    raise DataError("is not a regular file", file=shown or file)
+    raise DataError("is not a regular file", file=displayed_path or file)
 
 
 def read_bounded_file(
-    file: Path, *, shown: Path | None = None, max_bytes: int = MAX_BYTES, follow_symlinks: bool = False
+    file: Path, *, displayed_path: Path | None = None, max_bytes: int = MAX_FILE_BYTES, follow_symlinks: bool = False
 ) -> bytes:
     """Read a file of limited size, as `open_regular_file` opens it.
 
     Args:
         file: to read.
-        shown: the file in messages, if another.
+        displayed_path: the file in messages, if another.
         max_bytes: the most bytes of the file.
         follow_symlinks: as in `open_regular_file`.
 
@@ -53,12 +53,12 @@ def read_bounded_file(
         DataError: the file is larger, or `open_regular_file` refuses it.
         OSError: the file cannot be read.
     """
-    with open_regular_file(file, shown=shown, follow_symlinks=follow_symlinks) as stream:
+    with open_regular_file(file, displayed_path=displayed_path, follow_symlinks=follow_symlinks) as stream:
         data = stream.read(max_bytes + 1)
         if len(data) > max_bytes:
             size = os.fstat(stream.fileno()).st_size
             problem = f"is larger than any file that tfm reads here ({size:,} bytes; {max_bytes:,} at most)"
-            raise DataError(problem, file=shown or file)
+            raise DataError(problem, file=displayed_path or file)
     return data
 
 
@@ -92,7 +92,7 @@ def read_log(file: Path, *, max_bytes: int = MAX_LOG_BYTES) -> Iterator[str]:
             yield line.decode("utf-8", "replace")
 
 
-def path_inside(folder: Path, name: object, *, file: Path, roots: Sequence[str] = ()) -> Path:
+def resolve_path_inside(folder: Path, name: object, *, file: Path, roots: Sequence[str] = ()) -> Path:
     """Look up a name that a received file gives, inside the folder of that file.
 
     Args:

@@ -40,7 +40,7 @@ def drop_unset_keys(dumped: Any) -> Any:
     return [drop_unset_keys(value) for value in dumped] if isinstance(dumped, list) else dumped
 
 
-def table_problem(corpus: Any) -> str | None:
+def table_keys_problem(corpus: Any) -> str | None:
     """The problem of a corpus (a CorpusConfig) whose keys do not go with its format; None if they do."""
     for key, formats in FORMATS_BY_KEY.items():
         if getattr(corpus, key) is not None and corpus.format not in formats:
@@ -60,7 +60,7 @@ def table_problem(corpus: Any) -> str | None:
     return None
 
 
-def synthetic_sides(folder: str, side: object) -> dict[str, str]:
+def synthetic_text_files(folder: str, side: object) -> dict[str, str]:
     """Return the files of text that a model made, by their use in training.
 
     Args:

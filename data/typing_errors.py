@@ -16,8 +16,8 @@ from itertools import groupby
 
 import regex
 
-_CHARACTER = regex.compile(r"\X")
-_DRAWS = 3  # of each character: whether it is hit, what happens to it, and which one comes in
+_GRAPHEME_PATTERN = regex.compile(r"\X")
+_NUM_DRAWS_PER_CHARACTER = 3  # of each character: whether it is hit, what happens to it, and which one comes in
 
 
 def add_typos(line: str, rate: float, seed: int) -> str:
@@ -31,20 +31,20 @@ def add_typos(line: str, rate: float, seed: int) -> str:
         rate: the probability that a character is hit, from 0 to 1.
         seed: of the draws.
     """
-    characters = _CHARACTER.findall(line)
-    draws = _draws(line, seed, len(characters))
+    characters = _GRAPHEME_PATTERN.findall(line)
+    draws = _draw_uniform_numbers(line, seed, len(characters))
     pool: dict[tuple[str, str], list[str]] = defaultdict(list)
     for character in characters:
         pool[_script_and_category(character)].append(character)
     pieces, place = [], 0
     for is_space, group in groupby(characters, lambda character: character[0].isspace()):
         word = list(group)
-        pieces.append("".join(word) if is_space else _mistyped_word(word, draws[place : place + len(word)], rate, pool))
+        pieces.append("".join(word) if is_space else _mistype_word(word, draws[place : place + len(word)], rate, pool))
         place += len(word)
     return "".join(pieces)
 
 
-def _mistyped_word(
+def _mistype_word(
     word: list[str], draws: list[tuple[float, ...]], rate: float, pool: dict[tuple[str, str], list[str]]
 ) -> str:
     typed: list[str] = []
@@ -75,10 +75,10 @@ def _mistyped_word(
 
 def _are_separate_graphemes(characters: list[str]) -> bool:
     """Whether some characters are still the characters of a text once they are beside each other."""
-    return bool(_CHARACTER.findall("".join(characters)) == characters)
+    return bool(_GRAPHEME_PATTERN.findall("".join(characters)) == characters)
 
 
-def mistyped_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
+def add_typos_to_lines(lines: Iterable[str], rate: float, seed: int) -> list[str]:
     """Return lines with typing errors, each by itself: a line's errors depend on no other line.
 
     Args:
@@ -94,11 +94,11 @@ def _script_and_category(character: str) -> tuple[str, str]:
     return unicodedata.name(character[0], "").partition(" ")[0], unicodedata.category(character[0])
 
 
-def _draws(line: str, seed: int, count: int) -> list[tuple[float, ...]]:
+def _draw_uniform_numbers(line: str, seed: int, count: int) -> list[tuple[float, ...]]:
     """Numbers from 0 to 1 for each of `count` places of a line, the same on every machine."""
     key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16, salt=seed.to_bytes(8, "little"))
-    stream = hashlib.shake_128(key.digest()).digest(4 * _DRAWS * count)
+    stream = hashlib.shake_128(key.digest()).digest(4 * _NUM_DRAWS_PER_CHARACTER * count)
     numbers: Iterator[float] = (
         int.from_bytes(stream[at : at + 4], "little") / 2**32 for at in range(0, len(stream), 4)
     )
-    return list(zip(*[numbers] * _DRAWS, strict=True))
+    return list(zip(*[numbers] * _NUM_DRAWS_PER_CHARACTER, strict=True))

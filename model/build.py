@@ -28,7 +28,7 @@ from tfm.model.transformer.encoder_only import (
 )
 from tfm.model.transformer.factory import ModuleFactory, make_embedding
 from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
-from tfm.model.transformer.recurrent_stack import RecurrentStackParts
+from tfm.model.transformer.recurrent_stack import RecurrentStackFactory
 from tfm.model.vision.image_shape import ImageShape, shape_problem
 from tfm.model.word_vectors import PREDICTION_RULES, WordVectors, embedding_table
 
@@ -70,11 +70,11 @@ def build(
         torch.manual_seed(seed)
         model: Model
         if image is None:
-            build_text = RECURRENT_SINGLE_STACK_MODELS.get(
+            build_text = SINGLE_STACK_RECURRENT_BUILDERS.get(
                 (config.architecture, config.only_stack), ARCHITECTURES[config.architecture]
             )
             if config.canine is not None:
-                build_text = CHARACTER_MODELS.get((config.architecture, config.task), build_text)
+                build_text = CHARACTER_MODEL_BUILDERS.get((config.architecture, config.task), build_text)
             model = build_text(config, source_vocab, target_vocab, compute_dtype)
         else:
             model = IMAGE_MODELS[config.architecture](config, image, target_vocab, compute_dtype)
@@ -217,7 +217,7 @@ def build_character_tagger(
 def make_factory(config: ModelConfig, compute_dtype: torch.dtype) -> ModuleFactory:
     """Return the parts of a network: of one that reads pieces or characters, or of one stack of recurrent layers."""
     if config.architecture == "recurrent" and config.only_stack is not None:
-        return RecurrentStackParts(config, compute_dtype)
+        return RecurrentStackFactory(config, compute_dtype)
     return (
         ModuleFactory(config, compute_dtype) if config.canine is None else CharacterModuleFactory(config, compute_dtype)
     )
@@ -254,12 +254,12 @@ ARCHITECTURES: dict[str, Callable[[ModelConfig, int, int, torch.dtype], Model]] 
     "cbow": build_word_vectors,
 }
 """By name: (config, source_vocab, target_vocab, compute_dtype) -> the network."""
-RECURRENT_SINGLE_STACK_MODELS: dict[tuple[str, str | None], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
+SINGLE_STACK_RECURRENT_BUILDERS: dict[tuple[str, str | None], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
     ("recurrent", "decoder"): build_decoder_only,
     ("recurrent", "encoder"): build_encoder_only,
 }
 """By architecture and only stack, where a network without a second one is built as others of one stack are."""
-CHARACTER_MODELS: dict[tuple[str, str], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
+CHARACTER_MODEL_BUILDERS: dict[tuple[str, str], Callable[[ModelConfig, int, int, torch.dtype], Model]] = {
     ("encoder_only", "tagging"): build_character_tagger,
     ("recurrent", "translation"): build_character_recurrent,
 }

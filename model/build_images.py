@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from tfm.model.build_recurrent import build_attention_recurrent
+from tfm.model.build_recurrent import build_model_with_recurrent_decoder
 from tfm.model.config import ModelConfig, VisionConfig
 from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
@@ -21,35 +21,35 @@ from tfm.model.vision.patches import PatchEmbedding
 ImageModel = EncoderDecoder | EncoderOnly | RecurrentEncoderDecoder
 
 
-def build_image_embedding(parts: ModuleFactory, image: ImageShape) -> ImageEmbedding:
+def build_image_embedding(factory: ModuleFactory, image: ImageShape) -> ImageEmbedding:
     """Return the module that makes tokens of an image, as `config.vision` says."""
-    assert parts.config.vision is not None
-    return VISION_ENCODERS[parts.config.vision.encoder](parts, parts.config.vision, image)
+    assert factory.config.vision is not None
+    return VISION_ENCODERS[factory.config.vision.encoder](factory, factory.config.vision, image)
 
 
-def build_patches(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> PatchEmbedding:
+def build_patch_embedding(factory: ModuleFactory, vision: VisionConfig, image: ImageShape) -> PatchEmbedding:
     """Build the embedding of Dosovitskiy et al. 2021, figure 1.
 
     Args:
-        parts: the factory of the network's parts.
+        factory: the factory of the network's parts.
         vision: the [model.vision] part of a recipe.
         image: the shape of the images.
     """
     return PatchEmbedding(
         image,
         vision.patch,
-        parts.config.encoder.dim,
+        factory.config.encoder.dim,
         positions=vision.positions,
-        dropout=Dropout(parts.config.dropout.embedding, parts.dropout_rng),
-        compute_dtype=parts.compute_dtype,
+        dropout=Dropout(factory.config.dropout.embedding, factory.dropout_rng),
+        compute_dtype=factory.compute_dtype,
     )
 
 
-def build_convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageShape) -> ResNetEmbedding:
+def build_resnet_embedding(factory: ModuleFactory, vision: VisionConfig, image: ImageShape) -> ResNetEmbedding:
     """Build the embedding of He et al. 2016, figure 2 and section 3.3.
 
     Args:
-        parts: the factory of the network's parts.
+        factory: the factory of the network's parts.
         vision: the [model.vision] part of a recipe.
         image: the shape of the images.
     """
@@ -58,19 +58,19 @@ def build_convolution(parts: ModuleFactory, vision: VisionConfig, image: ImageSh
         vision.channels,
         vision.blocks,
         vision.stride,
-        parts.config.encoder.dim,
+        factory.config.encoder.dim,
         positions=vision.positions,
-        dropout=Dropout(parts.config.dropout.embedding, parts.dropout_rng),
-        compute_dtype=parts.compute_dtype,
+        dropout=Dropout(factory.config.dropout.embedding, factory.dropout_rng),
+        compute_dtype=factory.compute_dtype,
     )
 
 
-def make_image_factory(parts: ModuleFactory) -> ModuleFactory:
+def make_image_encoder_factory(factory: ModuleFactory) -> ModuleFactory:
     """Return the factory of an image encoder's parts: all tokens attend to one another, and their positions are added
     once, before.
     """
     plain = {"mixing": "attention", "window": None, "positions": "none"}
-    return ModuleFactory(parts.config.model_copy(update=plain), parts.compute_dtype, parts.dropout_rng)
+    return ModuleFactory(factory.config.model_copy(update=plain), factory.compute_dtype, factory.dropout_rng)
 
 
 def build_image_transformer(
@@ -85,7 +85,7 @@ def build_image_transformer(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts = ModuleFactory(config, compute_dtype)
-    seeing, encoder, decoder = make_image_factory(parts), config.encoder, config.decoder
+    seeing, encoder, decoder = make_image_encoder_factory(parts), config.encoder, config.decoder
     table = parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return EncoderDecoder(
         source_embedding=build_image_embedding(parts, image),
@@ -114,7 +114,7 @@ def build_image_classifier(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts, stack = ModuleFactory(config, compute_dtype), config.encoder
-    seeing = make_image_factory(parts)
+    seeing = make_image_encoder_factory(parts)
     return EncoderOnly(
         begin=keep_source,
         embedding=build_image_embedding(parts, image),
@@ -139,13 +139,15 @@ def build_image_recurrent(
         target_vocab: number of pieces of the target vocabulary, or of labels.
         compute_dtype: precision of the operands of matrix products in training.
     """
-    seeing = make_image_factory(ModuleFactory(config, compute_dtype))
-    return build_attention_recurrent(config, seeing, lambda: build_image_embedding(seeing, image), target_vocab)
+    seeing = make_image_encoder_factory(ModuleFactory(config, compute_dtype))
+    return build_model_with_recurrent_decoder(
+        config, seeing, lambda: build_image_embedding(seeing, image), target_vocab
+    )
 
 
 VISION_ENCODERS: dict[str, Callable[[ModuleFactory, VisionConfig, ImageShape], ImageEmbedding]] = {
-    "patches": build_patches,
-    "convolution": build_convolution,
+    "patches": build_patch_embedding,
+    "convolution": build_resnet_embedding,
 }
 """By name: the module that makes tokens of an image."""
 IMAGE_MODELS: dict[str, Callable[[ModelConfig, ImageShape, int, torch.dtype], ImageModel]] = {

@@ -8,7 +8,7 @@ from tfm.model.characters.factory import CharacterModuleFactory
 from tfm.model.config import ModelConfig
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import SourceEmbedding
-from tfm.model.recurrent.attentive_reader import AttentionRecurrentEncoder
+from tfm.model.recurrent.attentive_reader import AttentionEncoderWithMeanState
 from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.recurrent.factory import RecurrentModuleFactory
 from tfm.model.transformer.factory import ModuleFactory
@@ -55,14 +55,14 @@ def build_character_recurrent(
         compute_dtype: precision of the operands of matrix products in training.
     """
     parts = CharacterModuleFactory(config, compute_dtype)
-    return build_attention_recurrent(
+    return build_model_with_recurrent_decoder(
         config, parts, lambda: parts.source_embedding(parts.source_embedding_table(source_vocab)), target_vocab
     )
 
 
-def build_attention_recurrent(
+def build_model_with_recurrent_decoder(
     config: ModelConfig,
-    encoder_parts: ModuleFactory,
+    encoder_factory: ModuleFactory,
     source_embedding: Callable[[], SourceEmbedding],
     target_vocab: int,
 ) -> RecurrentEncoderDecoder:
@@ -70,24 +70,24 @@ def build_attention_recurrent(
 
     Args:
         config: the [model] part of a recipe.
-        encoder_parts: the factory of the encoder's parts.
+        encoder_factory: the factory of the encoder's parts.
         source_embedding: () -> the source's embedding, made when it is its turn: the order in which parts are made
             decides their first weights.
         target_vocab: number of pieces of the target vocabulary.
     """
-    decoder_parts = make_positionless_factory(config, encoder_parts.compute_dtype, encoder_parts.dropout_rng)
-    recurrent = RecurrentModuleFactory(config, encoder_parts.dropout_rng, encoder_parts.compute_dtype)
+    decoder_parts = make_positionless_factory(config, encoder_factory.compute_dtype, encoder_factory.dropout_rng)
+    recurrent = RecurrentModuleFactory(config, encoder_factory.dropout_rng, encoder_factory.compute_dtype)
     encoder, decoder = config.encoder, config.decoder
     table = decoder_parts.table(target_vocab, config.embedding_dim or decoder.dim)
     return RecurrentEncoderDecoder(
         source_embedding=source_embedding(),
-        encoder=AttentionRecurrentEncoder(encoder_parts.layers(encoder), encoder_parts.final_norm(encoder)),
+        encoder=AttentionEncoderWithMeanState(encoder_factory.layers(encoder), encoder_factory.final_norm(encoder)),
         bridge=recurrent.projection(),
         target_embedding=decoder_parts.embedding(table, decoder),
         decoder=recurrent.decoder(),
         narrow=decoder_parts.projection_or_identity(decoder.dim, table.embedding_dim),
         output=decoder_parts.output(table, target_vocab),
-        dropout_rng=encoder_parts.dropout_rng,
+        dropout_rng=encoder_factory.dropout_rng,
         max_length=config.max_length,
     )
 

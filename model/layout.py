@@ -144,7 +144,7 @@ class FlatLayout:
 AnyLayout = Layout | FlatLayout
 
 
-def concat_layouts(layout: AnyLayout, other_layout: AnyLayout) -> tuple[AnyLayout, Tensor]:
+def concat_layouts_with_row_order(layout: AnyLayout, other_layout: AnyLayout) -> tuple[AnyLayout, Tensor]:
     """The layout of sentences that are each one of `layout` followed by its like of `other_layout`, and the order (N,):
     which row of the two, those of `layout` counted first, each row of it is."""
     order = torch.cat([layout.sentence, other_layout.sentence]).argsort(stable=True)

@@ -73,12 +73,14 @@ class Mask:
             self._derived[window,] = Mask(self.causal, self.allowed, self.flat, window, strict=self.strict)
         return self._derived[window,]
 
-    def split_blocks(self, size: int, parts: int, batch: int, length: int, device: torch.device) -> "Mask":
+    def blocked_window_mask(
+        self, size: int, blocks_per_window: int, batch: int, length: int, device: torch.device
+    ) -> "Mask":
         """Return the mask (B C, 1, size, parts * size) of self-attention within a window, for queries in C blocks.
 
         Args:
             size: rows of a block, at least the window.
-            parts: blocks whose keys a block sees; the second is its own.
+            blocks_per_window: blocks whose keys a block sees; the second is its own.
             batch: B.
             length: length of the padded sentences.
             device: device of the mask.
@@ -87,8 +89,10 @@ class Mask:
         if (size, batch, length) not in self._derived:
             num_blocks = -(-length // size)
             real = torch.ones(1, length, device=device).bool() if self.allowed is None else self.allowed[:, 0, 0]
-            real = F.pad(real, (size, (num_blocks + parts - 2) * size - length)).unfold(1, parts * size, size)
-            after = _key_distances(size, parts * size, device) - size
+            real = F.pad(real, (size, (num_blocks + blocks_per_window - 2) * size - length)).unfold(
+                1, blocks_per_window * size, size
+            )
+            after = _key_distances(size, blocks_per_window * size, device) - size
             in_window = (after.abs() <= self.window) & (after <= -self.strict if self.causal else True)
             allowed = in_window & real.unsqueeze(2)
             allowed = _let_empty_rows_attend_to_self(allowed, after) if self.strict else allowed | (after == 0)
@@ -126,6 +130,6 @@ def causal_mask(layout: AnyLayout) -> Mask:
     return Mask(causal=True, flat=(layout, layout) if isinstance(layout, FlatLayout) else None)
 
 
-def strict_mask(layout: AnyLayout) -> Mask:
+def strictly_causal_mask(layout: AnyLayout) -> Mask:
     """Query t sees keys 0..t - 1 of its sentence, and the first query, before which there is none, itself."""
     return Mask(causal=True, strict=True, flat=(layout, layout) if isinstance(layout, FlatLayout) else None)

@@ -93,12 +93,12 @@ def predict_centre(table: nn.Embedding, words: Tensor, centres: Tensor, neighbou
 PREDICTION_RULES: dict[str, PredictionRule] = {"skip_gram": predict_neighbours, "cbow": predict_centre}
 
 
-def neighbour_pairs(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tensor, Tensor]:
-    """Return the places (P,) of words and of their neighbors, words of one sentence at most `reach` apart.
+def neighbour_pairs(sentence: Tensor, window_sizes: Tensor, window: int) -> tuple[Tensor, Tensor]:
+    """Return the places (P,) of words and of their neighbors, words of one sentence at most `window_sizes` apart.
 
     Args:
         sentence: (N,), the number of each word's sentence, whose words stand together.
-        reach: (N,), from 1 to `window`.
+        window_sizes: (N,), from 1 to `window`.
         window: the largest reach.
     """
     places = torch.arange(len(sentence), device=sentence.device)
@@ -107,7 +107,7 @@ def neighbour_pairs(sentence: Tensor, reach: Tensor, window: int) -> tuple[Tenso
         left, right = places[:-distance], places[distance:]
         together = sentence[:-distance] == sentence[distance:]
         for centre, neighbour in ((left, right), (right, left)):
-            reached = together & (reach[centre] >= distance)
+            reached = together & (window_sizes[centre] >= distance)
             centres.append(centre[reached])
             neighbours.append(neighbour[reached])
     return torch.cat(centres), torch.cat(neighbours)

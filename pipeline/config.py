@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tfm.pipeline.external_metric import ExternalMetric, check_names
+from tfm.pipeline.external_metric import ExternalMetric, check_metric_names_unique
 
 DecodingPrecision = Literal["fp32", "bf16", "int8"]
 Device = Literal["auto", "cpu", "cuda", "mps"]
@@ -208,8 +208,8 @@ class EvaluationConfig(BaseModel):
     external: tuple[ExternalMetric, ...] = Field((), description="further metrics, each computed by a command")
 
     @model_validator(mode="after")
-    def _check_names_differ(self) -> "EvaluationConfig":
-        check_names(self.external, (*get_args(EvaluationMetric), *NON_EVALUATION_METRICS))
+    def _check_external_metric_names(self) -> "EvaluationConfig":
+        check_metric_names_unique(self.external, (*get_args(EvaluationMetric), *NON_EVALUATION_METRICS))
         return self
 
 

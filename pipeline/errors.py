@@ -29,7 +29,7 @@ __all__ = [
     "ComputationFailed",
     "DataError",
     "RecipeError",
-    "Stopped",
+    "StoppedError",
     "TfmError",
     "control_character_pattern",
     "escape_control_characters",
@@ -61,7 +61,7 @@ class CannotWrite(TfmError):
     exit_code = 73
 
 
-class Stopped(TfmError):
+class StoppedError(TfmError):
     """Work was stopped before its end and is saved: the same command resumes it."""
 
     exit_code = 75

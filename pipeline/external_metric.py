@@ -9,11 +9,11 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 
-def _split_command(given: object) -> object:
+def _split_command(command: object) -> object:
     """The words of a command: of a text as a shell splits it, of a list as they are."""
-    if isinstance(given, str):
-        return tuple(shlex.split(given))
-    return tuple(given) if isinstance(given, list) else given  # as strict validation wants it
+    if isinstance(command, str):
+        return tuple(shlex.split(command))
+    return tuple(command) if isinstance(command, list) else command  # as strict validation wants it
 
 
 def _check_command(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def _check_command(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-def _check_name(name: str) -> str:
+def _check_metric_name(name: str) -> str:
     if not re.fullmatch(r"\w[\w.+-]{0,39}", name):
         raise ValueError("a metric's name has at most 40 letters, digits, `.`, `_`, `+` and `-`")
     return name
@@ -35,7 +35,9 @@ class ExternalMetric(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: Annotated[str, AfterValidator(_check_name)] = Field(description="of the score, in tables and in scores.json")
+    name: Annotated[str, AfterValidator(_check_metric_name)] = Field(
+        description="of the score, in tables and in scores.json"
+    )
     command: Annotated[
         tuple[str, ...],
         BeforeValidator(_split_command, json_schema_input_type=str | list[str]),
@@ -45,7 +47,7 @@ class ExternalMetric(BaseModel):
     higher_is_better: bool = Field(True, description="whether the better system has the higher score")
 
 
-def check_names(metrics: Sequence[ExternalMetric], reserved: Sequence[str]) -> None:
+def check_metric_names_unique(metrics: Sequence[ExternalMetric], reserved: Sequence[str]) -> None:
     """Raise ValueError where two metrics have one name, or one has a name that is taken; case makes no difference."""
     seen = {name.casefold() for name in reserved}
     for metric in metrics:

@@ -36,10 +36,10 @@ def _choose_fonts(characters: frozenset[str]) -> tuple[tuple[str, ...], frozense
 
     families: tuple[str, ...] = (DEFAULT_FONT,)
     missing = {each for each in characters if each.isprintable() and not each.isspace()}
-    missing -= _characters_of(findfont(DEFAULT_FONT))
+    missing -= _characters_of_font(findfont(DEFAULT_FONT))
     while missing and len(families) <= MAX_FONTS:
         name, found = max(
-            ((name, missing & _characters_of(file)) for name, file in _installed_fonts().items()),
+            ((name, missing & _characters_of_font(file)) for name, file in _installed_fonts().items()),
             key=lambda each: len(each[1]),
             default=("", set[str]()),
         )
@@ -60,7 +60,7 @@ def _installed_fonts() -> dict[str, str]:
 
 
 @cache
-def _characters_of(file: str) -> frozenset[str]:
+def _characters_of_font(file: str) -> frozenset[str]:
     from matplotlib.font_manager import get_font
 
     try:

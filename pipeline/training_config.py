@@ -9,17 +9,17 @@ from tfm.pipeline.config import STRICT_CONFIG, Device, GuidedAlignmentConfig, as
 
 Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
 Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
-ValidationScore = Literal[
+ValidationScoreName = Literal[
     "bleu", "bleu_paper", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d",
     "exact_match", "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
 """Metrics of [evaluation] that validation can compute of the model's hypotheses."""
-Metric = Literal[
+ValidationMetric = Literal[
     "loss", "perplexity", "accuracy",
     "bleu", "bleu_paper", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d",
     "exact_match", "wer", "cer", "per", "macro_f1", "entity_f1",
 ]  # fmt: skip
-VALIDATION_FIGURES = ("loss", "perplexity", "accuracy")
+ALWAYS_MEASURED_FIGURES = ("loss", "perplexity", "accuracy")
 """Metrics that need no hypotheses."""
 Precision = Literal["auto", "fp32", "bf16"]
 TrackerName = Literal["tensorboard", "mlflow", "wandb"]
@@ -72,7 +72,7 @@ class ValidationConfig(BaseModel):
     every_steps: int | None = Field(None, ge=1, description="updates between validations; instead of every_epochs")
     every_epochs: int | None = Field(None, ge=1, description="default if neither is given: 1")
     bleu: bool = Field(True, description="translate the validation source, as `tfm translate` does, and score it")
-    metrics: tuple[ValidationScore, ...] | None = Field(
+    metrics: tuple[ValidationScoreName, ...] | None = Field(
         None, description="further scores of what the model says; early_stopping.metric is computed without being named"
     )
     beam: int = Field(1, ge=1, description="beam width of that translation")
@@ -91,7 +91,7 @@ class EarlyStoppingConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    metric: Metric = Field("loss", description="the figure of validation that says which model is the best")
+    metric: ValidationMetric = Field("loss", description="the figure of validation that says which model is the best")
     patience: int | None = Field(None, ge=1, description="none: never stop early")
 
 
@@ -244,10 +244,10 @@ class TrainingConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_stop_conditions(cls, given: object) -> object:
-        if isinstance(given, dict) and given.get("max_steps") is None and given.get("max_epochs") is None:
-            return {**given, "max_epochs": DEFAULT_EPOCHS}
-        return given
+    def _set_default_max_epochs(cls, raw: object) -> object:
+        if isinstance(raw, dict) and raw.get("max_steps") is None and raw.get("max_epochs") is None:
+            return {**raw, "max_epochs": DEFAULT_EPOCHS}
+        return raw
 
     @model_validator(mode="after")
     def _check_metric_is_measured(self) -> "TrainingConfig":
@@ -266,14 +266,14 @@ class TrainingConfig(BaseModel):
             )
         return self
 
-    def select_validation_scores(self, labels: bool) -> tuple[ValidationScore, ...]:
+    def select_validation_scores(self, labels: bool) -> tuple[ValidationScoreName, ...]:
         """Return the scores of the model's hypotheses that validation computes, each once; labels: whether it says
         labels.
         """
         metric = self.early_stopping.metric
-        wanted: list[ValidationScore] = ["bleu"] if self.validation.bleu and not labels else []
+        wanted: list[ValidationScoreName] = ["bleu"] if self.validation.bleu and not labels else []
         wanted += self.validation.metrics or ()
-        wanted += [each for each in get_args(ValidationScore) if each == metric]
+        wanted += [each for each in get_args(ValidationScoreName) if each == metric]
         return tuple(dict.fromkeys(wanted))
 
     def accumulation_steps_at(self, step: int) -> int:
@@ -284,7 +284,7 @@ class TrainingConfig(BaseModel):
         times: int = growth.factor ** sum(step > each for each in growth.steps)
         return self.accumulate * times
 
-    def adaptive_problem(self) -> str | None:
+    def adaptive_softmax_problem(self) -> str | None:
         """Why a model with an adaptive softmax cannot be trained so; None where it can."""
         if self.r_drop is not None:
             return (

@@ -50,7 +50,7 @@ def _no_compiled_search(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
         none = SimpleNamespace(are_kernels_enabled=lambda: False)
         monkeypatch.setattr(greedy_search, "dispatch", none)
         monkeypatch.setattr(text_generation, "dispatch", none)
-        monkeypatch.setattr(compiled_transformer, "load_search_loops", lambda: None)
+        monkeypatch.setattr(compiled_transformer, "load_search_kernels", lambda: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

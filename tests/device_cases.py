@@ -24,7 +24,7 @@ from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training.optimizers import make_optimizer
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -143,7 +143,7 @@ def trained(
     trainer = make_trainer(
         config=training,
         state=TrainState(model, optimizer, Ema(model, 0.9), Progress(settings=SETTINGS, plan={})),
-        gradients=Gradients(model, task, split, training, 1, world),
+        gradients=GradientComputer(model, task, split, training, 1, world),
         batches=task.epochs(split, BUDGET, 1),
         validator=Validator(task, split, task.ordered_batches(split, BUDGET), None),
         checkpoints=Checkpoints(folder / "checkpoints"),

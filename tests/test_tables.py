@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.user import tfm
 from tfm.cli.options import DeviceName
-from tfm.data.corpus_config import COLUMNS_BY_FORMAT, GENERATOR_PARAMETERS, CorpusConfig, Format, Generator
+from tfm.data.corpus_config import COLUMNS_BY_FORMAT, GENERATOR_PARAMETERS, CorpusConfig, Format, GeneratorName
 from tfm.model.config import (
     SUPPORTED_TASKS,
     ActivationName,
@@ -39,8 +39,8 @@ from tfm.tokenizer.config import Normalization as Form
 
 ROOT = Path(__file__).parent.parent
 TABLES = [
-    (Kind, "tfm.tokenizer.kinds", "KINDS"),
-    (Form, "tfm.tokenizer.normalization", "FORMS"),
+    (Kind, "tfm.tokenizer.kinds", "TOKENIZER_METHODS"),
+    (Form, "tfm.tokenizer.normalization", "UNICODE_NORMALIZERS"),
     (Format, "tfm.data.corpora.sources", "READERS"),
     (Architecture, "tfm.model.build", "ARCHITECTURES"),
     (LanguageMarking, "tfm.model.transformer.language_prefix", "LANGUAGE_PREFIX_MODELS"),
@@ -52,9 +52,9 @@ TABLES = [
     (ActivationName, "tfm.model.layers.feed_forward", "ACTIVATIONS"),
     (FeedForwardLayer, "tfm.model.transformer.factory", "FEED_FORWARDS"),
     (ValueSource, "tfm.model.attention.projections", "VALUE_PROJECTIONS"),
-    (LookupKind, "tfm.model.attention.explicit_attention", "LOOKUPS"),
+    (LookupKind, "tfm.model.attention.explicit_attention", "ATTENTION_WEIGHT_FUNCTIONS"),
     (DecoderMaskName, "tfm.model.transformer.decoder_masks", "DECODER_MASKS"),
-    (NormPlacement, "tfm.model.layers.residual", "RESIDUALS_BY_NORM"),
+    (NormPlacement, "tfm.model.layers.residual", "RESIDUALS_BY_NORM_PLACEMENT"),
     (ResidualConnection, "tfm.model.layers.residual", "RESIDUALS"),
     (Normalization, "tfm.model.layers.normalization", "NORMALIZATIONS"),
     (RecurrentCell, "tfm.model.recurrent.cells", "CELLS"),
@@ -77,7 +77,7 @@ def test_names_and_rows_are_the_same(names: object, module: str, table: str) -> 
     assert sorted(rows) == sorted(get_args(names))
 
 
-@pytest.mark.parametrize("name", get_args(Generator))
+@pytest.mark.parametrize("name", get_args(GeneratorName))
 def test_every_built_in_corpus_can_be_read(name: str) -> None:
     from tfm.data.corpora.sources import read_pairs
 
@@ -92,13 +92,20 @@ def test_every_built_in_corpus_can_be_read(name: str) -> None:
 
 
 def test_built_in_corpora_are_those_that_recipes_name() -> None:
-    from tfm.data.synthetic.programs import PROGRAMS
+    from tfm.data.synthetic.programs import PROGRAM_GENERATORS
     from tfm.data.synthetic.string_tasks import STRING_TASKS
 
-    assert {*STRING_TASKS, *PROGRAMS, "grammar", "it", "languages", "inflection", "spelling", "scenes"} == set(
-        get_args(Generator)
-    )
-    assert GENERATOR_PARAMETERS.keys() == PROGRAMS.keys()
+    assert {
+        *STRING_TASKS,
+        *PROGRAM_GENERATORS,
+        "grammar",
+        "it",
+        "languages",
+        "inflection",
+        "spelling",
+        "scenes",
+    } == set(get_args(GeneratorName))
+    assert GENERATOR_PARAMETERS.keys() == PROGRAM_GENERATORS.keys()
 
 
 def test_columns_of_formats_are_those_that_recipes_name() -> None:

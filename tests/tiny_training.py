@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from tfm.data.batching.resegmentation import Resegmentation
+from tfm.data.batching.resegmentation import Resegmenter
 from tfm.data.dataset.metadata import write_metadata
 from tfm.data.dataset.store import load_dataset, write_split
 from tfm.data.errors import TfmError
@@ -31,7 +31,7 @@ from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.assembly import starting_point as first_state
 from tfm.pipeline.training.helpers import start_gradient_workers
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -113,7 +113,7 @@ def gradients_in_float64(
     *,
     shape: ModelConfig = MODEL,
     task: Task | None = None,
-    resegmentation: Resegmentation | None = None,
+    resegmentation: Resegmenter | None = None,
 ) -> dict[str, Tensor]:
     """The gradients of one update a group of batches, without dropout; a group is shared among the processes, each of
     its batches with so many helpers. task: by default translation."""
@@ -122,7 +122,7 @@ def gradients_in_float64(
     model = build(exact, source_vocab=20, target_vocab=20, seed=1).double()
     config = training(l2=1e-3, clip_norm=0.5, optimizer={"name": "sgd"})
     task = task or Translation(CrossEntropy(0.1))
-    gradients = Gradients(model, task, data.train, config, 1, world, resegmentation)
+    gradients = GradientComputer(model, task, data.train, config, 1, world, resegmentation)
     optimizer, found = make_optimizer(model, config.optimizer), {}
     set_learning_rate(optimizer, 0.3)
     with start_gradient_workers(gradients, helpers) as gradients.helpers:

@@ -18,13 +18,13 @@ from tokenizers import models
 from tokenizers.normalizers import Normalizer
 
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.labels import WORD_SPACE, split_words
+from tfm.tokenizer.labels import SPACE_WITHIN_WORD, split_words
 from tfm.tokenizer.languages import is_language_list
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import SegmentationSampler
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID, language_token
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer, load_original_ids
-from tfm.tokenizer.words import FlatIds, Words, make_continuation_backend
+from tfm.tokenizer.words import FlatIds, TokenIdsByWord, make_backend_keeping_leading_space
 
 NUM_CODE_POINTS = 0x110000
 MODEL_TYPE = "CodePoint"
@@ -88,23 +88,23 @@ class CodePoints(Tokenizer):
             lengths = lengths + filled
         return ids, lengths
 
-    def encode_words(self, texts: Sequence[str]) -> list[Words]:
+    def encode_words(self, texts: Sequence[str]) -> list[TokenIdsByWord]:
         """The ids of each word of many texts, those after the first with the space before them. No word has none."""
         return [
             [
                 _code_points(normalized).tolist() or [UNK_ID]
-                for place, word in enumerate(word.replace(WORD_SPACE, " ") for word in split_words(text))
+                for place, word in enumerate(word.replace(SPACE_WITHIN_WORD, " ") for word in split_words(text))
                 for normalized in [
-                    self._post_normalizer(f" {replace_surrogates(word)}") if place else self.normalize(word)
+                    self._continuation_normalizer(f" {replace_surrogates(word)}") if place else self.normalize(word)
                 ]
             ]
             for text in texts
         ]
 
     @cached_property
-    def _post_normalizer(self) -> Callable[[str], str]:
+    def _continuation_normalizer(self) -> Callable[[str], str]:
         """The normal form of a word that is not the first of its text, given with the space before it."""
-        normalizer = make_continuation_backend(self._whole).normalizer
+        normalizer = make_backend_keeping_leading_space(self._whole).normalizer
         return lambda text: text if normalizer is None else str(normalizer.normalize_str(text))
 
     @cached_property
@@ -163,7 +163,7 @@ class CodePoints(Tokenizer):
         """The same: a character brings nothing with it."""
         return self.piece(token_id)
 
-    def begins_word(self) -> list[bool]:
+    def word_start_mask(self) -> list[bool]:
         """Whether each id begins a word inside of a text: the space does."""
         space = len(SPECIAL_TOKENS) + ord(" ")
         return [number == space for number in range(self.vocab_size)]
@@ -178,12 +178,12 @@ def _code_points(normalized: str) -> NDArray[np.int32]:
     return np.frombuffer(normalized.encode("utf-32-le"), np.uint32).astype(np.int32) + len(SPECIAL_TOKENS)
 
 
-def _parse_normalizer(spelled: object) -> Normalizer:
+def _parse_normalizer(normalizer_json: object) -> Normalizer:
     """A normalizer as tokenizer.json has it. Raises ValueError where it is none."""
     whole = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
     try:
         found: Normalizer | None = tokenizers.Tokenizer.from_str(
-            json.dumps({**whole, "normalizer": spelled})
+            json.dumps({**whole, "normalizer": normalizer_json})
         ).normalizer
     except Exception as error:  # `tokenizers` raises a bare one
         raise ValueError(str(error)) from error

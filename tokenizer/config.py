@@ -10,7 +10,7 @@ from tfm.tokenizer.special import BOS, EOS, PAD, UNK
 Kind = Literal["bpe", "wordpiece", "unigram", "char", "byte", "word", "codepoint"]
 LabelKind = Literal["label", "tags"]
 Normalization = Literal["none", "nfc", "nfd", "nfkc", "nfkd"]
-Criterion = Literal["frequency", "likelihood", "ratio"]
+MergeCriterion = Literal["frequency", "likelihood", "ratio"]
 LEARNING_KEYS = (
     "kind",
     "vocab_size",
@@ -47,7 +47,7 @@ class TokenizerConfig(BaseModel):
         "nfc", description="Unicode normal form applied to all text; nfkc and nfkd change what a model can write"
     )
     min_frequency: int = Field(2, ge=1, description="pieces that occur less often are not learned")
-    criterion: Criterion = Field(
+    criterion: MergeCriterion = Field(
         "frequency",
         description="wordpiece: which two pieces become one: those found together most often (Hugging Face's trainer); "
         "those that raise the likelihood of the text most (Schuster and Nakajima 2012); or those of the highest ratio "
@@ -121,7 +121,7 @@ class TokenizerConfig(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _check_file(self) -> "TokenizerConfig":
+    def _check_keys_beside_file(self) -> "TokenizerConfig":
         if self.file is None and self.grow is not None:
             raise ValueError("`grow` adds pieces to those of a tokenizer that there is: name its `file`")
         if self.file is None:
@@ -140,7 +140,7 @@ class TokenizerConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _check_keys(self) -> "TokenizerConfig":
+    def _check_key_combinations(self) -> "TokenizerConfig":
         room = self.vocab_size - self.sentinels
         if self.kind == "byte" and room < 260:
             with_sentinels = f" and {self.sentinels} sentinels" if self.sentinels else ""
@@ -164,7 +164,7 @@ class TokenizerConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _check_sides(self) -> "TokenizerConfig":
+    def _check_side_normalization(self) -> "TokenizerConfig":
         taken = next((name for name in ("file", "source_from") if getattr(self, name) is not None), None)
         idle = [name for name in SOURCE_KEYS if getattr(self, name) is not None]
         if taken is not None and idle:
@@ -199,9 +199,9 @@ class TokenizerConfig(BaseModel):
         """The settings by which the target's own vocabulary is learned."""
         return self._side_config(self.target_normalization, self.target_lowercase, self.target_kind or self.kind)
 
-    def _side_config(self, form: Normalization | None, lowercase: bool | None, kind: str) -> "TokenizerConfig":
+    def _side_config(self, normalization: Normalization | None, lowercase: bool | None, kind: str) -> "TokenizerConfig":
         """The config with the settings of a side, where it has its own."""
-        own = {"kind": kind, "normalization": form, "lowercase": lowercase}
+        own = {"kind": kind, "normalization": normalization, "lowercase": lowercase}
         return self.model_copy(update={name: value for name, value in own.items() if value is not None})
 
     @property
@@ -210,7 +210,7 @@ class TokenizerConfig(BaseModel):
         return next((kind for kind in get_args(LabelKind) if kind == self.target_kind), None)
 
     @property
-    def is_taken_as_is(self) -> bool:
+    def is_file_used_unchanged(self) -> bool:
         """Whether the tokenizer is taken as it is."""
         return self.file is not None and self.shared and self.grow is None
 
@@ -219,7 +219,7 @@ class TokenizerConfig(BaseModel):
         """The keys that do not change what is made: paths, settings of learning where a tokenizer is taken, and
         defaults that are not used.
         """
-        keys = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if self.is_taken_as_is else ())}
+        keys = {"source_from", "file", "codes_vocabulary", *(LEARNING_KEYS if self.is_file_used_unchanged else ())}
         if self.grow is None:
             keys |= {"grow"}
         elif self.shared:

@@ -39,22 +39,24 @@ _word_splitter = pre_tokenizers.Split(Regex(r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\p{L}
 # The first word gets its space too, so that it is the same word at the beginning and inside of a text.
 _space_prepender = pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always", split=False)
 _default_pre_tokenizer = pre_tokenizers.Sequence([_space_prepender, _word_splitter])
-_decoder = decoders.Metaspace(replacement=" ", prepend_scheme="always")
+_default_decoder = decoders.Metaspace(replacement=" ", prepend_scheme="always")
 
-KINDS: dict[Kind, TokenizerMethod] = {
-    "bpe": TokenizerMethod(_default_pre_tokenizer, learn_bpe, _decoder),
+TOKENIZER_METHODS: dict[Kind, TokenizerMethod] = {
+    "bpe": TokenizerMethod(_default_pre_tokenizer, learn_bpe, _default_decoder),
     "wordpiece": TokenizerMethod(
         _default_pre_tokenizer,
         learn_wordpiece,
-        decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUATION_PREFIX}"), ""), _decoder]),
+        decoders.Sequence([decoders.Replace(Regex(rf"\A{CONTINUATION_PREFIX}"), ""), _default_decoder]),
     ),
-    "unigram": TokenizerMethod(_default_pre_tokenizer, learn_unigram, _decoder),
+    "unigram": TokenizerMethod(_default_pre_tokenizer, learn_unigram, _default_decoder),
     "char": TokenizerMethod(None, learn_char, decoders.Fuse()),
     "byte": TokenizerMethod(
         pre_tokenizers.Sequence([_word_splitter, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]),
         learn_byte_level_bpe,
         decoders.ByteLevel(),
     ),
-    "word": TokenizerMethod(pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always"), learn_word, _decoder),
+    "word": TokenizerMethod(
+        pre_tokenizers.Metaspace(replacement=" ", prepend_scheme="always"), learn_word, _default_decoder
+    ),
     "codepoint": TokenizerMethod(None, None, decoders.Fuse()),
 }

@@ -12,27 +12,27 @@ from tokenizers import Regex, normalizers
 from tokenizers.normalizers import Normalizer
 
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.normalization import SPACE, WHITE_SPACE
+from tfm.tokenizer.normalization import SPACE_PATTERN, WHITE_SPACE
 
 # What is outside of names. A tokenizer is known as one of names by it.
 NORMALIZERS: dict[LabelKind, Normalizer] = {
     "label": normalizers.Sequence([normalizers.Strip()]),
-    "tags": normalizers.Sequence([normalizers.Strip(), normalizers.Replace(Regex(SPACE + "+"), " ")]),
+    "tags": normalizers.Sequence([normalizers.Strip(), normalizers.Replace(Regex(SPACE_PATTERN + "+"), " ")]),
 }
-_SPACES = str.maketrans(dict.fromkeys(WHITE_SPACE, " "))
+_SPACE_TRANSLATION = str.maketrans(dict.fromkeys(WHITE_SPACE, " "))
 
 
-WORD_SPACE = "\u2423"
+SPACE_WITHIN_WORD = "\u2423"
 """Stands for a space within a word, where spaces separate words that have a tag each; the word's pieces are those of
 the word with the space."""
 
 
 def split_words(text: str) -> list[str]:
     """The parts of a text between spaces: its words as in the corpus, or its tags."""
-    return [word for word in text.translate(_SPACES).split(" ") if word]
+    return [word for word in text.translate(_SPACE_TRANSLATION).split(" ") if word]
 
 
-def split_names(text: str, kind: LabelKind) -> list[str]:
+def split_label_names(text: str, kind: LabelKind) -> list[str]:
     """The names in a text: one label at most, or its tags."""
     whole = text.strip(WHITE_SPACE)
     return split_words(text) if kind == "tags" else [whole] if whole else []

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 import tokenizers
 
-from tfm.tokenizer.special import LANGUAGE_CODE, language_token
+from tfm.tokenizer.special import LANGUAGE_CODE_PATTERN, language_token
 
 
 def add_languages(backend: tokenizers.Tokenizer, languages: Iterable[str]) -> None:
@@ -21,38 +21,42 @@ def add_languages(backend: tokenizers.Tokenizer, languages: Iterable[str]) -> No
     backend.add_special_tokens([tokenizers.AddedToken(each, special=True, normalized=False) for each in tokens])
 
 
-def is_language_list(named: object) -> bool:
+def is_language_list(value: object) -> bool:
     """Whether a value that was read is a list of codes of ISO 639-3, each once."""
     return (
-        isinstance(named, list)
-        and all(isinstance(each, str) and re.fullmatch(LANGUAGE_CODE, each) for each in named)
-        and len({*named}) == len(named)
+        isinstance(value, list)
+        and all(isinstance(each, str) and re.fullmatch(LANGUAGE_CODE_PATTERN, each) for each in value)
+        and len({*value}) == len(value)
     )
 
 
-TARGET_LANGUAGE_TOKEN = f">>{LANGUAGE_CODE}<<"
-TEXT_LANGUAGE_TOKEN = r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__[a-z]{2,3}__"
+TARGET_LANGUAGE_TOKEN_PATTERN = f">>{LANGUAGE_CODE_PATTERN}<<"
+TEXT_LANGUAGE_TOKEN_PATTERN = r"[a-z]{3}_[A-Z][a-z]{3}|[a-z]{2}_[A-Z]{2}|__[a-z]{2,3}__"
 """Tokens of languages: of OPUS-MT and of tfm; of NLLB, mBART and M2M100."""
 
 
 def language_ids(backend: tokenizers.Tokenizer) -> dict[str, int]:
     """The languages of a tokenizer: their ids by their codes, in the order of the ids."""
-    return _token_ids(backend, TARGET_LANGUAGE_TOKEN) or _token_ids(backend, TEXT_LANGUAGE_TOKEN)
+    return _language_token_ids(backend, TARGET_LANGUAGE_TOKEN_PATTERN) or _language_token_ids(
+        backend, TEXT_LANGUAGE_TOKEN_PATTERN
+    )
 
 
 def has_source_language(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer's languages are named of texts, sources and targets alike, and not asked for."""
-    return bool(_token_ids(backend, TEXT_LANGUAGE_TOKEN)) and not _token_ids(backend, TARGET_LANGUAGE_TOKEN)
+    return bool(_language_token_ids(backend, TEXT_LANGUAGE_TOKEN_PATTERN)) and not _language_token_ids(
+        backend, TARGET_LANGUAGE_TOKEN_PATTERN
+    )
 
 
 def is_language_token(token: str) -> bool:
     """Whether a token names the language of texts."""
-    return re.fullmatch(TEXT_LANGUAGE_TOKEN, token) is not None
+    return re.fullmatch(TEXT_LANGUAGE_TOKEN_PATTERN, token) is not None
 
 
-def _token_ids(backend: tokenizers.Tokenizer, token_of_language: str) -> dict[str, int]:
+def _language_token_ids(backend: tokenizers.Tokenizer, token_pattern: str) -> dict[str, int]:
     added = sorted(backend.get_added_tokens_decoder().items())
-    of_languages = re.compile(token_of_language)
+    of_languages = re.compile(token_pattern)
     found = ((number, token.content) for number, token in added if token.special)
     return {content.strip("<>_"): number for number, content in found if of_languages.fullmatch(content)}
 

@@ -52,21 +52,21 @@ def learn_wordpiece(words: WordCounts, config: TokenizerConfig) -> Model:
     """
     alphabet = frequent_characters(words, (config.vocab_size - len(SPECIAL_TOKENS)) // 2, config.min_frequency)
     continuing = [CONTINUATION_PREFIX + letter for letter in alphabet if letter != " "]
-    learn = _learn_by_frequency if config.criterion == "frequency" else _learn_by_score
+    learn = _learn_wordpiece_by_frequency if config.criterion == "frequency" else _learn_wordpiece_by_score
     learned = learn(_split_at_unknown_characters(words, alphabet), alphabet, continuing, config)
     vocab = _assign_ids([*alphabet, *continuing, *learned])
     return models.WordPiece(vocab, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARACTERS)
 
 
-def _learn_by_frequency(
-    words: WordCounts, alphabet: list[str], continuing: list[str], config: TokenizerConfig
+def _learn_wordpiece_by_frequency(
+    words: WordCounts, alphabet: list[str], continuations: list[str], config: TokenizerConfig
 ) -> list[str]:
     """The pieces of WordPiece after the letters, by the frequency of pairs."""
     trainer = trainers.WordPieceTrainer(
         vocab_size=config.vocab_size,
         min_frequency=config.min_frequency,
         # Named in advance, continuations get ids in order; left to the trainer, ids and so ties are random.
-        special_tokens=[*SPECIAL_TOKENS, *continuing],
+        special_tokens=[*SPECIAL_TOKENS, *continuations],
         initial_alphabet=alphabet,
         continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
@@ -75,20 +75,20 @@ def _learn_by_frequency(
     return sorted(made["vocab"], key=made["vocab"].__getitem__)
 
 
-def _learn_by_score(
-    words: WordCounts, alphabet: list[str], continuing: list[str], config: TokenizerConfig
+def _learn_wordpiece_by_score(
+    words: WordCounts, alphabet: list[str], continuations: list[str], config: TokenizerConfig
 ) -> list[str]:
     """The pieces of WordPiece after the letters, by the likelihood that they gain, or by a ratio of counts.
 
     A space and the letter after it are one piece from the beginning, as the papers' words have no space: it is in
     nearly every word, and by a ratio what stands beside it would never score.
     """
-    room = config.vocab_size - len(SPECIAL_TOKENS) - len(alphabet) - len(continuing)
+    room = config.vocab_size - len(SPECIAL_TOKENS) - len(alphabet) - len(continuations)
     seen: Counter[str] = Counter()
     for word, count in words.items():
         if word[0] == " " and len(word) > 1:
             seen[word[:2]] += count
-    begins = sorted(most_frequent_names(seen, room, config.min_frequency))
+    begins = sorted(most_frequent_strings(seen, room, config.min_frequency))
     counted = PieceCounts({_split_word(word, begins): count for word, count in words.items()})
     found = dict.fromkeys(begins)
     if config.criterion == "likelihood":
@@ -100,9 +100,9 @@ def _learn_by_score(
     return list(found)
 
 
-def _split_word(word: str, begins: Collection[str]) -> tuple[str, ...]:
-    """A word's letters as pieces: the first, with the space before it if `begins` has both, and continuations."""
-    first = word[:2] if word[:2] in begins else word[0]
+def _split_word(word: str, word_starts: Collection[str]) -> tuple[str, ...]:
+    """A word's letters as pieces: the first, with the space before it if `word_starts` has both, and continuations."""
+    first = word[:2] if word[:2] in word_starts else word[0]
     return first, *(CONTINUATION_PREFIX + letter for letter in word[len(first) :])
 
 
@@ -138,7 +138,7 @@ def learn_unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> di
         show_progress=False,
     )
     trained = _train_backend(models.Unigram(), trainer, _mark_word_ends(words))["vocab"]
-    made = _sort_pieces({piece: round(score, SCORE_DECIMALS) for piece, score in trained})
+    made = _reassign_restored_letter_scores({piece: round(score, SCORE_DECIMALS) for piece, score in trained})
     longer = {piece for piece in made if len(piece) > 1 and piece not in SPECIAL_TOKENS}
     seen = _count_substring_occurrences(words, longer)
     ranked = sorted(made, key=lambda piece: (-made[piece], piece))
@@ -148,17 +148,17 @@ def learn_unigram_pieces(words: WordCounts, size: int, min_frequency: int) -> di
     return {piece: made[piece] for piece in ranked if piece in kept}
 
 
-def _sort_pieces(made: Mapping[str, float]) -> dict[str, float]:
+def _reassign_restored_letter_scores(piece_scores: Mapping[str, float]) -> dict[str, float]:
     """The same pieces, where the letters that pruning took away have their scores by code point.
 
     The trainer puts these back with the lowest score there is and steps of CHARACTER_SCORE_STEP above it, in an order
     that is another each time.
     """
-    alphabet = sorted(piece for piece in made if len(piece) == 1)
-    highest = min(made.values(), default=0.0) + CHARACTER_SCORE_STEP * (len(alphabet) + 0.5)
-    back = [letter for letter in alphabet if made[letter] < highest]
-    scores = sorted((made[letter] for letter in back), reverse=True)
-    return {**made, **dict(zip(back, scores, strict=True))}
+    alphabet = sorted(piece for piece in piece_scores if len(piece) == 1)
+    highest = min(piece_scores.values(), default=0.0) + CHARACTER_SCORE_STEP * (len(alphabet) + 0.5)
+    back = [letter for letter in alphabet if piece_scores[letter] < highest]
+    scores = sorted((piece_scores[letter] for letter in back), reverse=True)
+    return {**piece_scores, **dict(zip(back, scores, strict=True))}
 
 
 def learn_char(words: WordCounts, config: TokenizerConfig) -> Model:
@@ -170,7 +170,7 @@ def learn_char(words: WordCounts, config: TokenizerConfig) -> Model:
 def learn_word(words: WordCounts, config: TokenizerConfig) -> Model:
     """One piece a word, the most frequent first. Words longer than MAX_WORD_CHARACTERS are not learned."""
     short = {word: count for word, count in words.items() if len(word) <= MAX_WORD_CHARACTERS}
-    frequent = most_frequent_names(short, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
+    frequent = most_frequent_strings(short, config.vocab_size - len(SPECIAL_TOKENS), config.min_frequency)
     return models.WordLevel(_assign_ids(frequent), unk_token=UNK)
 
 
@@ -200,10 +200,10 @@ def _train_backend(model: Model, trainer: Trainer, words: Iterable[tuple[str, in
     return made
 
 
-def _repeat_words(words: Iterable[tuple[str, int]], at_once: int = 1000) -> Iterator[str]:
+def _repeat_words(words: Iterable[tuple[str, int]], chunk_size: int = 1000) -> Iterator[str]:
     for word, count in words:
-        whole, rest = divmod(count, at_once)
-        yield from ["\n".join([word] * at_once)] * whole
+        whole, rest = divmod(count, chunk_size)
+        yield from ["\n".join([word] * chunk_size)] * whole
         if rest:
             yield "\n".join([word] * rest)
 
@@ -232,19 +232,19 @@ def frequent_characters(words: WordCounts, size: int, min_frequency: int) -> lis
     for word, count in words.items():
         for character in word:
             seen[character] += count
-    return sorted(most_frequent_names(seen, size, min_frequency))
+    return sorted(most_frequent_strings(seen, size, min_frequency))
 
 
-def most_frequent_names(seen: Mapping[str, int], size: int | None, min_frequency: int) -> list[str]:
+def most_frequent_strings(counts: Mapping[str, int], size: int | None, min_frequency: int) -> list[str]:
     """Return the most frequent strings, the most frequent first.
 
     Args:
-        seen: the number of times that each was seen.
+        counts: the number of times that each was seen.
         size: the most strings; None: all.
         min_frequency: the least number of times.
     """
-    enough = [each for each, count in seen.items() if count >= min_frequency]
-    return sorted(enough, key=lambda each: (-seen[each], each))[:size]
+    enough = [each for each, count in counts.items() if count >= min_frequency]
+    return sorted(enough, key=lambda each: (-counts[each], each))[:size]
 
 
 def _split_at_unknown_characters(words: WordCounts, letters: Iterable[str]) -> Counter[str]:

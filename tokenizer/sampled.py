@@ -23,9 +23,9 @@ from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.words import FlatIds
 
 Ints = NDArray[np.int64]
-Keys = NDArray[np.uint64]
+RandomKeys = NDArray[np.uint64]
 UNKNOWN_CODE_POINT = 10  # the "letter" of an unknown piece: a line break, which normalized text has none of
-MAX_STATES = 1 << 20
+MAX_LATTICE_STATES = 1 << 20
 _GOLDEN, _FIRST, _SECOND = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 _NO_RANK = np.iinfo(np.int64).max
 
@@ -33,12 +33,12 @@ _NO_RANK = np.iinfo(np.int64).max
 class SegmentationSampler(Protocol):
     """Draws other ids (N',) and lengths (R,) for ids (N,) and lengths (R,) of rows, each with its key (R,)."""
 
-    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds: ...
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> FlatIds: ...
 
 
-def hash_numbers(keys: Keys, numbers: Ints | Keys) -> Keys:
+def hash_numbers(keys: RandomKeys, numbers: Ints | RandomKeys) -> RandomKeys:
     """Well-spread 64 bits of each key with each number (splitmix64, Steele et al. 2014)."""
-    mixed: Keys = keys + (numbers.astype(np.uint64) + np.uint64(1)) * _GOLDEN
+    mixed: RandomKeys = keys + (numbers.astype(np.uint64) + np.uint64(1)) * _GOLDEN
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
     mixed ^= mixed >> np.uint64(31)
@@ -61,7 +61,7 @@ class RowWords:
     begins: Ints
     lengths: Ints
     rows: Ints
-    keys: Keys
+    keys: RandomKeys
 
 
 class TokenIdWordSplitter:
@@ -81,7 +81,7 @@ class TokenIdWordSplitter:
             of_letter = {"L": 0, "M": 0, "N": 1}.get(unicodedata.category(chr(letter))[0], 3)
             self._kinds[letter] = {ord(" "): 2, UNKNOWN_CODE_POINT: 0}.get(letter, of_letter)
 
-    def words(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> RowWords:
+    def words(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> RowWords:
         """Return the words of texts, each with a key made of its row's and its place there.
 
         Args:
@@ -124,7 +124,7 @@ class BpeDropout:
         self._ids = np.full(max(self._letter_ids) + 1, UNK_ID, np.int64)
         self._ids[list(self._letter_ids)] = list(self._letter_ids.values())
 
-    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> FlatIds:
         words = self._spelling.words(ids, lengths, keys)
         pieces, counts = self._ids[words.letters], words.lengths.copy()
         # words of about the same length are rows of one table
@@ -135,17 +135,17 @@ class BpeDropout:
                 places = words.begins[word_indices, None] + columns
                 inside = columns < words.lengths[word_indices, None]
                 table = np.where(inside, pieces[np.minimum(places, len(pieces) - 1)], -1)
-                self._merge(table, words.keys[word_indices])
+                self._apply_merges(table, words.keys[word_indices])
                 pieces[places[inside]] = table[inside]
                 counts[word_indices] = (table >= 0).sum(1)
         kept = np.arange(len(pieces)) - np.repeat(words.begins, words.lengths) < np.repeat(counts, words.lengths)
         return pieces[kept].astype(np.int32), np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
 
-    def _merge(self, table: Ints, keys: Keys) -> None:
+    def _apply_merges(self, table: Ints, keys: RandomKeys) -> None:
         """Merge the letters of each row (-1: nothing more) of a table in place, all words at once, step by step."""
         active, current = np.arange(len(table)), table.copy()
         ranks = np.full(table.shape, _NO_RANK)
-        ranks[:, :-1] = self._rank(current[:, :-1], current[:, 1:])
+        ranks[:, :-1] = self._merge_ranks(current[:, :-1], current[:, 1:])
         columns, step = np.arange(table.shape[1]), 0
         while len(active):
             rows, places = np.nonzero(ranks != _NO_RANK)
@@ -169,14 +169,14 @@ class BpeDropout:
         current[:], ranks[:] = np.take_along_axis(current, moved, 1), np.take_along_axis(ranks, moved, 1)
         current[:, -1], ranks[:, -1] = -1, _NO_RANK
         current[rows, positions] = self._merged_ids[merge_ranks]
-        ranks[rows, positions] = self._rank(current[rows, positions], current[rows, positions + 1])
+        ranks[rows, positions] = self._merge_ranks(current[rows, positions], current[rows, positions + 1])
         ranks[rows, positions - 1] = np.where(
             positions > 0,
-            self._rank(current[rows, positions - 1], current[rows, positions]),
+            self._merge_ranks(current[rows, positions - 1], current[rows, positions]),
             ranks[rows, positions - 1],
         )
 
-    def _rank(self, left: Ints, right: Ints) -> Ints:
+    def _merge_ranks(self, left: Ints, right: Ints) -> Ints:
         """The rank at which each pair was learned to be merged; _NO_RANK if it was not."""
         pairs = np.where(right < 0, -1, left * self._size + right)
         found = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
@@ -210,11 +210,11 @@ class UnigramSampling:
         self._num_states = 0
         self._cumulative, self._piece, self._from = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
 
-    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> FlatIds:
         words = self._spelling.words(ids, lengths, keys)
         text = words.letters.astype("<u4").tobytes().decode("utf-32-le")
         ends = zip(words.begins.tolist(), (words.begins + words.lengths).tolist(), strict=True)
-        state = self._states([text[begin:end] for begin, end in ends])
+        state = self._lattice_end_states([text[begin:end] for begin, end in ends])
         active = np.arange(len(state))
         drawn: list[tuple[Ints, Ints]] = []
         while len(active):
@@ -232,20 +232,20 @@ class UnigramSampling:
             pieces[last[word_indices] - back] = piece
         return pieces, np.bincount(words.rows, counts, len(lengths)).astype(np.int64)
 
-    def _states(self, words: list[str]) -> Ints:
+    def _lattice_end_states(self, words: list[str]) -> Ints:
         """The state at the end of each word (W,)."""
-        if self._num_states > MAX_STATES:
+        if self._num_states > MAX_LATTICE_STATES:
             self._reset_lattices()
         new = [word for word in dict.fromkeys(words) if word not in self._ends]
         if new:
-            edges = [edge for word in new for edge in self._lattice(word)]
+            edges = [edge for word in new for edge in self._lattice_edges(word)]
             until, piece, before = zip(*edges, strict=True)
             self._cumulative = np.concatenate([self._cumulative, until])
             self._piece = np.concatenate([self._piece, np.array(piece, np.int64)])
             self._from = np.concatenate([self._from, np.array(before, np.int64)])
         return np.fromiter(map(self._ends.__getitem__, words), np.int64, len(words))
 
-    def _lattice(self, word: str) -> list[tuple[float, int, int]]:
+    def _lattice_edges(self, word: str) -> list[tuple[float, int, int]]:
         """The edges of a word's states: (probabilities added up, piece, the state before it; -1: the beginning).
 
         log f(e) = log of the sum over all segmentations of the first e letters of their P^alpha.

@@ -8,7 +8,7 @@ SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)
 CONTINUATION_PREFIX = "##"
 
-LANGUAGE_CODE = r"[a-z]{3}(?:_[A-Z][a-z]{3})?"  # of ISO 639-3, maybe with a script of ISO 15924: deu, zho_Hans
+LANGUAGE_CODE_PATTERN = r"[a-z]{3}(?:_[A-Z][a-z]{3})?"  # of ISO 639-3, maybe with a script of ISO 15924: deu, zho_Hans
 
 TAG_PATTERN = r"<[A-Z][A-Z0-9]{0,15}>"  # of a kind of training text: <BT>, as Caswell et al. 2019 spell it
 SENTINEL_PATTERN = r"<extra_id_(\d+)>"  # as T5 spells them

@@ -10,11 +10,11 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from tfm.tokenizer.sampled import Ints, Keys, SegmentationSampler
+from tfm.tokenizer.sampled import Ints, RandomKeys, SegmentationSampler
 from tfm.tokenizer.special import SPECIAL_TOKENS, TAG_PATTERN
 from tfm.tokenizer.words import FlatIds
 
-MAX_PREFIX = 3
+MAX_PREFIX_TOKENS = 3
 """The most control tokens before a source: of the target's language, of its own, and a tag."""
 
 
@@ -46,10 +46,10 @@ class PrefixKeepingSampler:
     def __init__(self, sampler: SegmentationSampler, control: Iterable[int]) -> None:
         self._sampler, self._control = sampler, [*control]
 
-    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: Keys) -> FlatIds:
+    def __call__(self, ids: NDArray[np.int32], lengths: Ints, keys: RandomKeys) -> FlatIds:
         begins = np.cumsum(lengths) - lengths
         led = np.zeros(len(lengths), np.int64)
-        for place in range(MAX_PREFIX):
+        for place in range(MAX_PREFIX_TOKENS):
             rows = np.flatnonzero((led == place) & (lengths > place))
             led[rows] += np.isin(ids[begins[rows] + place], self._control)
         places = np.repeat(begins, led) + np.arange(led.sum()) - np.repeat(np.cumsum(led) - led, led)

@@ -12,7 +12,7 @@ from tokenizers.models import WordLevel, WordPiece
 
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.step_checks import check_steps_bounded
-from tfm.tokenizer.foreign.unnumbered import assign_free_ids, num_ids
+from tfm.tokenizer.foreign.unnumbered import num_ids, replace_unnumbered_ids_by_unk
 from tfm.tokenizer.labels import find_label_kind
 from tfm.tokenizer.languages import add_languages, has_source_language, language_ids
 from tfm.tokenizer.normalization import replace_surrogates
@@ -22,17 +22,17 @@ from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tags import PrefixKeepingSampler, add_tags, tag_ids
 from tfm.tokenizer.words import (
     FlatIds,
+    TokenIdsByWord,
     WordEncodingCache,
-    Words,
     WordSegmentations,
     encode_batch_ids,
     encodes_words_independently,
     flatten,
-    make_single_word_backend,
+    single_word_model_json,
 )
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
-ORIGINAL_IDS = "original_ids.json"
+ORIGINAL_IDS_FILE = "original_ids.json"
 """By the name of a tokenizer's file, of each id the id of the same piece where the tokenizer comes from; null: none."""
 MAX_TOKENIZER_FILE_BYTES = 64 * 2**20
 
@@ -111,13 +111,13 @@ class Tokenizer:
         """The ids of many texts, in parallel."""
         found = encode_batch_ids(self._whole, texts)
         if not self._all_numbered:
-            found = [assign_free_ids(ids, self.vocab_size) for ids in found]
+            found = [replace_unnumbered_ids_by_unk(ids, self.vocab_size) for ids in found]
         return [[*self._prefix_ids, *ids] if ids else ids for ids in found] if self._prefix_ids else found
 
     def encode_spans(self, text: str) -> list[tuple[int, int, int]]:
         """The ids of a normalized text, each with the first character that it stands for and the one after the last."""
         found = self._whole.encode(text, add_special_tokens=False)
-        ids = found.ids if self._all_numbered else assign_free_ids(found.ids, self.vocab_size)
+        ids = found.ids if self._all_numbered else replace_unnumbered_ids_by_unk(found.ids, self.vocab_size)
         return [(number, *span) for number, span in zip(ids, found.offsets, strict=True)]
 
     def encode_flat(self, texts: Sequence[str]) -> FlatIds:
@@ -126,11 +126,13 @@ class Tokenizer:
             return self._word_encoder.encode(texts)
         return flatten(self.encode_batch(texts))
 
-    def encode_words(self, texts: Sequence[str]) -> list[Words]:
+    def encode_words(self, texts: Sequence[str]) -> list[TokenIdsByWord]:
         """Encode each word of many texts; the text decides what a word is, not the tokenizer. Every word has an id."""
         found = self._word_segmentations.encode(texts)
         return (
-            found if self._all_numbered else [[assign_free_ids(ids, self.vocab_size) for ids in text] for text in found]
+            found
+            if self._all_numbered
+            else [[replace_unnumbered_ids_by_unk(ids, self.vocab_size) for ids in text] for text in found]
         )
 
     @cached_property
@@ -227,7 +229,7 @@ class Tokenizer:
         self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None
     ) -> SegmentationSampler | None:
         """The sampler that draws other pieces of the same text; None where no value is given for its kind."""
-        model = make_single_word_backend(self._whole)
+        model = single_word_model_json(self._whole)
         control = self.control_ids
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
         found: SegmentationSampler | None = None
@@ -274,7 +276,7 @@ class Tokenizer:
         numbers = (number for number in range(len(SPECIAL_TOKENS), self.vocab_size) if number not in control)
         return sorted({self.surface(number) for number in numbers}, key=lambda piece: (-len(piece), piece))[:count]
 
-    def begins_word(self) -> list[bool]:
+    def word_start_mask(self) -> list[bool]:
         """Whether the piece of each id begins a word inside of a text, with the space before it.
 
         The unknown piece does where whole words are unknown (kinds `word` and `wordpiece`).
@@ -311,7 +313,7 @@ def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
         tokenizer.save(folder / name)
     original_ids = {name: list(each.original_ids) for name, each in files.items() if each.original_ids}
     if original_ids:
-        (folder / ORIGINAL_IDS).write_text(json.dumps(original_ids) + "\n", encoding="utf-8")
+        (folder / ORIGINAL_IDS_FILE).write_text(json.dumps(original_ids) + "\n", encoding="utf-8")
 
 
 def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, ...]:
@@ -325,7 +327,7 @@ def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, .
     Raises:
         ValueError: the file has no such ids; the error names the file.
     """
-    file = folder / ORIGINAL_IDS
+    file = folder / ORIGINAL_IDS_FILE
     if not file.exists():
         return ()
     if file.stat().st_size > MAX_TOKENIZER_FILE_BYTES:

@@ -19,10 +19,10 @@ from tfm.tokenizer.allocation.capacity import (
 from tfm.tokenizer.allocation.fingerprints import cluster_languages
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
-from tfm.tokenizer.kinds import KINDS
-from tfm.tokenizer.labels import NORMALIZERS, split_names
+from tfm.tokenizer.kinds import TOKENIZER_METHODS
+from tfm.tokenizer.labels import NORMALIZERS, split_label_names
 from tfm.tokenizer.learn import frequent_characters, learn_unigram_pieces, make_unigram
-from tfm.tokenizer.normalization import normalizer, replace_surrogates
+from tfm.tokenizer.normalization import make_normalizer, replace_surrogates
 from tfm.tokenizer.sentinels import add_sentinels
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -38,8 +38,8 @@ class TokenizerTrainer:
 
     def __init__(self, config: TokenizerConfig) -> None:
         self._config = config
-        self._kind = KINDS[config.kind]
-        self._normalizer = normalizer(config)
+        self._kind = TOKENIZER_METHODS[config.kind]
+        self._normalizer = make_normalizer(config)
         self._first: Counter[str] = Counter()
         self._later: Counter[str] = Counter()
         self._words: Counter[str] = Counter()
@@ -101,7 +101,7 @@ class TokenizerTrainer:
         return [word for word, _ in self._kind.pre_tokenizer.pre_tokenize_str(text)]
 
 
-class ClustersTrainer:
+class LanguageClustersTrainer:
     """Counts the words of each language by itself; one vocabulary is learned for all (XLM-V, Liang et al. 2023):
 
     1. each language learns a unigram model of its own, and VoCap says how many of its pieces, the most probable ones,
@@ -138,7 +138,7 @@ class ClustersTrainer:
         needed = allocate_vocabularies(
             {name: partial(each.make_vocabulary, step, texts) for name, each in own.items()}, size
         )
-        alike = {name: each.first(size // len(own)) for name, each in own.items()}
+        alike = {name: each.letters_and_best_pieces(size // len(own)) for name, each in own.items()}
         found: list[dict[str, float]] = []
         for cluster in cluster_languages(alike, self._config.clusters or 1) if own else ():
             room = len({piece for name in cluster for piece in needed[name].pieces})
@@ -156,33 +156,33 @@ class RankedPieces:
     pieces: Mapping[str, float]
 
     @classmethod
-    def from_trainer(cls, text: TokenizerTrainer, size: int, min_frequency: int) -> "RankedPieces":
+    def from_trainer(cls, trainer: TokenizerTrainer, size: int, min_frequency: int) -> "RankedPieces":
         """Learn pieces with a unigram model, and rank them.
 
         Args:
-            text: the counted words.
+            trainer: the counted words.
             size: the number of pieces beside the letters, as far as the text has so many.
             min_frequency: the least number of occurrences of a letter or piece.
         """
-        letters = frequent_characters(text.words, size, min_frequency)
-        return cls(text, learn_unigram_pieces(text.words, size + len(letters), min_frequency))
+        letters = frequent_characters(trainer.words, size, min_frequency)
+        return cls(trainer, learn_unigram_pieces(trainer.words, size + len(letters), min_frequency))
 
-    def first(self, count: int) -> dict[str, float]:
+    def letters_and_best_pieces(self, count: int) -> dict[str, float]:
         """Return the letters and a number of the other pieces."""
         others = {*islice((piece for piece in self.pieces if len(piece) > 1), count)}
         return {piece: score for piece, score in self.pieces.items() if len(piece) == 1 or piece in others}
 
-    def make_vocabulary(self, step: int, texts: int, steps: int) -> LanguageVocabulary:
+    def make_vocabulary(self, pieces_per_step: int, num_texts: int, num_steps: int) -> LanguageVocabulary:
         """Return the vocabulary after some steps, and its term of the sum that VoCap maximizes.
 
         Args:
-            step: the number of pieces of a step.
-            texts: the number of texts of all languages.
-            steps: the number of steps.
+            pieces_per_step: the number of pieces of a step.
+            num_texts: the number of texts of all languages.
+            num_steps: the number of steps.
         """
-        pieces = self.first(step * steps)
+        pieces = self.letters_and_best_pieces(pieces_per_step * num_steps)
         alp = average_log_probability(self.text.words, self.text.num_texts, pieces)
-        return LanguageVocabulary(pieces, weighted_alp(self.text.num_texts / texts, alp))
+        return LanguageVocabulary(pieces, weighted_alp(self.text.num_texts / num_texts, alp))
 
 
 def merge_vocabularies(vocabularies: Iterable[Mapping[str, float]], size: int) -> dict[str, float]:
@@ -208,7 +208,7 @@ class LabelTrainer:
 
     def add(self, text: str, language: str | None = None) -> None:
         """Count the names of one text, whatever its language."""
-        self._seen.update(split_names(replace_surrogates(text), self._kind))
+        self._seen.update(split_label_names(replace_surrogates(text), self._kind))
 
     @property
     def num_words(self) -> int:

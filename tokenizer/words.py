@@ -13,13 +13,19 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from tfm.tokenizer.kinds import KINDS
-from tfm.tokenizer.labels import WORD_SPACE, split_words
-from tfm.tokenizer.normalization import FINAL_SIGMA, FORMS, SPACE_NORMALIZERS, WHITE_SPACE, replace_surrogates
+from tfm.tokenizer.kinds import TOKENIZER_METHODS
+from tfm.tokenizer.labels import SPACE_WITHIN_WORD, split_words
+from tfm.tokenizer.normalization import (
+    FINAL_SIGMA_NORMALIZER,
+    SPACE_NORMALIZERS,
+    UNICODE_NORMALIZERS,
+    WHITE_SPACE,
+    replace_surrogates,
+)
 from tfm.tokenizer.special import UNK_ID
 
 FlatIds: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int64]]
-Words: TypeAlias = list[list[int]]
+TokenIdsByWord: TypeAlias = list[list[int]]
 """The ids of each word of a sentence."""
 # Beyond either, what was remembered is forgotten. In a script without spaces a "word" is a whole line.
 MAX_CACHED_WORDS = 1 << 18
@@ -38,7 +44,7 @@ class WordEncodingCache:
     """Texts to ids by their words. Made for one tokenizer for which `encodes_words_independently` holds."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        self._whole, self._later = backend, make_continuation_backend(backend)
+        self._whole, self._later = backend, make_backend_keeping_leading_space(backend)
         self._clear_cache()
 
     def _clear_cache(self) -> None:
@@ -65,27 +71,27 @@ class WordEncodingCache:
             return flatten(encode_batch_ids(self._whole, texts))
         if new:
             self._encode_new_words(new)
-        return self._look_up(numbers)
+        return self._gather_cached_ids(numbers)
 
-    def _encode_new_words(self, new: Sequence[str]) -> None:
+    def _encode_new_words(self, words: Sequence[str]) -> None:
         """Remember the ids of the words that got their numbers last."""
-        is_first = np.array([word.startswith("\n") for word in new])
-        first = iter(encode_batch_ids(self._whole, [word[1:] for word in new if word.startswith("\n")]))
-        later = iter(encode_batch_ids(self._later, [" " + word for word in new if not word.startswith("\n")]))
+        is_first = np.array([word.startswith("\n") for word in words])
+        first = iter(encode_batch_ids(self._whole, [word[1:] for word in words if word.startswith("\n")]))
+        later = iter(encode_batch_ids(self._later, [" " + word for word in words if not word.startswith("\n")]))
         ids, lengths = flatten([next(first) if each else next(later) for each in is_first])
         self._ids = np.concatenate([self._ids, ids])
         self._lengths = np.concatenate([self._lengths, lengths])
         self._is_first = np.concatenate([self._is_first, is_first])
 
-    def _look_up(self, numbers: NDArray[np.int64]) -> FlatIds:
-        lengths = self._lengths[numbers]
+    def _gather_cached_ids(self, word_numbers: NDArray[np.int64]) -> FlatIds:
+        lengths = self._lengths[word_numbers]
         ends = np.cumsum(lengths)
-        starts = (np.cumsum(self._lengths) - self._lengths)[numbers]
+        starts = (np.cumsum(self._lengths) - self._lengths)[word_numbers]
         ids = self._ids[np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)]
-        return ids, np.add.reduceat(lengths, np.flatnonzero(self._is_first[numbers]))
+        return ids, np.add.reduceat(lengths, np.flatnonzero(self._is_first[word_numbers]))
 
 
-def make_continuation_backend(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+def make_backend_keeping_leading_space(backend: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     """The same tokenizer for a word that is not the first of its text, given with the space before it, which is
     kept."""
     later = json.loads(backend.to_str())
@@ -115,27 +121,29 @@ def encode_batch_ids(backend: tokenizers.Tokenizer, texts: Sequence[str]) -> lis
 def encodes_words_independently(backend: tokenizers.Tokenizer) -> bool:
     """Whether a tokenizer, possibly from another program, normalizes and splits text as the kinds here do."""
     document: dict[str, Any] = json.loads(backend.to_str())
-    ours = [_component_json(kind.pre_tokenizer) for kind in KINDS.values() if kind.pre_tokenizer is not None]
+    ours = [
+        _component_json(kind.pre_tokenizer) for kind in TOKENIZER_METHODS.values() if kind.pre_tokenizer is not None
+    ]
     by_character = document["pre_tokenizer"] is None and document["model"].get("merges") == []
     steps = (document["normalizer"] or {}).get("normalizers", [])
-    forms = {"Lowercase", *(form.__name__ for form in FORMS.values() if form is not None)}
+    forms = {"Lowercase", *(form.__name__ for form in UNICODE_NORMALIZERS.values() if form is not None)}
     return (
         (by_character or document["pre_tokenizer"] in ours)
         and steps[-2:] == [_component_json(step) for step in SPACE_NORMALIZERS]
-        and all(step["type"] in forms or step == _component_json(FINAL_SIGMA) for step in steps[:-2])
+        and all(step["type"] in forms or step == _component_json(FINAL_SIGMA_NORMALIZER) for step in steps[:-2])
         and all(token["special"] for token in document["added_tokens"])
         and not (document["truncation"] or document["padding"] or document["model"].get("dropout"))
     )
 
 
-def make_single_word_backend(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
+def single_word_model_json(backend: tokenizers.Tokenizer) -> dict[str, Any] | None:
     """The model of a tokenizer as tokenizer.json has it, if it splits texts into words as the kinds `bpe` and
     `unigram` do and its pieces are the letters of words, each as it is; else None."""
     document: dict[str, Any] = json.loads(backend.to_str())
     model: dict[str, Any] = document["model"]
     others = ("continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges", "dropout")
     is_basic_search = not any(model.get(each) for each in others) and model.get("merges") != []
-    ours = document["pre_tokenizer"] == _component_json(KINDS["bpe"].pre_tokenizer)
+    ours = document["pre_tokenizer"] == _component_json(TOKENIZER_METHODS["bpe"].pre_tokenizer)
     return model if is_basic_search and ours and encodes_words_independently(backend) else None
 
 
@@ -154,15 +162,15 @@ class WordSegmentations:
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        self._first, self._later = backend, make_continuation_backend(backend)
+        self._first, self._later = backend, make_backend_keeping_leading_space(backend)
         self._known: dict[str, list[int]] = {}  # a word that is not the first of its sentence has a space before it
 
-    def encode(self, texts: Sequence[str]) -> list[Words]:
+    def encode(self, texts: Sequence[str]) -> list[TokenIdsByWord]:
         """The ids of each word of each text; every word has some."""
         if len(self._known) > MAX_CACHED_WORDS:
             self._known.clear()
         sentences = [[f" {word}" if place else word for place, word in enumerate(split_words(text))] for text in texts]
-        sentences = [[word.replace(WORD_SPACE, " ") for word in sentence] for sentence in sentences]
+        sentences = [[word.replace(SPACE_WITHIN_WORD, " ") for word in sentence] for sentence in sentences]
         new = {word: None for sentence in sentences for word in sentence if word not in self._known}
         for whole, words in (
             (self._first, [word for word in new if word[0] != " "]),

@@ -43,9 +43,9 @@ def train_model(name: str, seed: int) -> Path:
 def count_parameters(run: Path) -> int:
     """The parameters of a run's model."""
     from tfm.pipeline.model_io.loaded_model import load_model
-    from tfm.pipeline.model_io.model_folder import model_folder
+    from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
-    return sum(each.numel() for each in load_model(model_folder(run)).model.parameters())
+    return sum(each.numel() for each in load_model(resolve_model_folder(run)).model.parameters())
 
 
 def figures(found: Found) -> dict[str, str]:

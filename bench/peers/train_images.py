@@ -123,7 +123,7 @@ class Pairs(torch.utils.data.Dataset[tuple[Tensor, Tensor]]):
         statistics = data.preparation.statistics
         self.images, self.targets = data.train.images.store, data.train.target
         self.mean, self.deviation = (
-            torch.tensor(each)[:, None, None] for each in (statistics.means, statistics.deviations)
+            torch.tensor(each)[:, None, None] for each in (statistics.means, statistics.standard_deviations)
         )
 
     def __len__(self) -> int:

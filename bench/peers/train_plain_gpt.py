@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from bench.peers.train_plain import synchronize
 from bench.workload import SEED
 from tfm.data.dataset.store import load_dataset
-from tfm.pipeline.tasks.language_model import running_text
+from tfm.pipeline.tasks.language_model import concatenate_targets
 
 BETAS, WEIGHT_DECAY, RATE, CLIP_NORM = (0.9, 0.99), 0.1, 1e-3, 1.0
 
@@ -100,7 +100,7 @@ def draw_windows(text: Tensor, block: int, windows: int) -> tuple[Tensor, Tensor
 def main(asked: dict[str, Any]) -> None:
     torch.manual_seed(SEED)
     size, device, warmup, windows = asked["size"], asked["device"], asked["warmup"], asked["windows"]
-    text = torch.from_numpy(running_text(load_dataset(Path(asked["dataset"])).train)).long()
+    text = torch.from_numpy(concatenate_targets(load_dataset(Path(asked["dataset"])).train)).long()
     repository = asked["repository"]
     made = make_plain(size, device) if repository is None else make_nanogpt(Path(repository), size, device)
     model, optimizer = made

@@ -8,10 +8,10 @@ import typer
 
 from tfm.cli.options import Device, SourceLanguage, TargetLanguage, reject_flags, require_flag
 from tfm.cli.streams import print_data, print_json, print_message
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
-    from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
+    from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner
     from tfm.pipeline.alignment.pharaoh import GoldLinks
 
 CHUNK_PAIRS = 512
@@ -28,7 +28,7 @@ Layer = Annotated[
 Head = Annotated[
     int | None, typer.Option("--head", metavar="N", help="Head that aligns, from 1; default: the mean of the layer's.")
 ]
-Shifted = Annotated[
+ShiftedAttention = Annotated[
     bool,
     typer.Option(
         "--shifted", help="Take the attention of the row that has read a word, not of the one that predicts it."
@@ -61,7 +61,7 @@ def align(
     ] = None,
     layer: Layer = None,
     head: Head = None,
-    shifted: Shifted = False,
+    shifted: ShiftedAttention = False,
     reverse: Annotated[
         Path | None,
         typer.Option("--reverse", metavar="MODEL", help="A model of the other direction: print the links of both."),
@@ -99,9 +99,9 @@ def align(
     from tfm.pipeline.inference.source_problems import SourceProblems
     from tfm.pipeline.model_io.loaded_model import load_model
 
-    loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
+    loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)
     aligner, problems = WordAligner(loaded), SourceProblems()
-    pairs = problems.watch(loaded.source_tokenizer, pairs, lambda pair: pair.source)
+    pairs = problems.count_while_iterating(loaded.source_tokenizer, pairs, lambda pair: pair.source)
     chosen = aligner.choose_head(layer, head, shifted=shifted)
     if wanted is not None:
         is_given = layer is not None or head is not None or shifted
@@ -109,14 +109,16 @@ def align(
     elif reverse is None:
         _print_links(aligner, pairs, chosen)
     else:
-        other = WordAligner(load_model(model_folder(reverse), device or "auto").for_languages(source_language, to))
-        _print_both_ways((aligner, other), pairs, None if heads else chosen, symmetrize or "grow-diag")
+        other = WordAligner(
+            load_model(resolve_model_folder(reverse), device or "auto").for_languages(source_language, to)
+        )
+        _print_symmetrized_links((aligner, other), pairs, None if heads else chosen, symmetrize or "grow-diag")
     problems.warn(make_reporter(), 0)
 
 
 def _read_pairs(
     source: Path, target: Path | None, gold: Path | None, *, as_json: bool
-) -> "tuple[Iterator[Pair], Sequence[GoldLinks] | None]":
+) -> "tuple[Iterator[SentencePair], Sequence[GoldLinks] | None]":
     """The pairs that are asked for, and their gold alignments where they are known."""
     from tfm.pipeline.scoring.alignment.gold import (
         is_built_in,
@@ -139,7 +141,7 @@ def _read_pairs(
     return iter(found), links
 
 
-def _print_links(aligner: "WordAligner", pairs: "Iterator[Pair]", head: "AlignmentHead") -> None:
+def _print_links(aligner: "WordAligner", pairs: "Iterator[SentencePair]", head: "AlignmentHead") -> None:
     from tfm.pipeline.alignment.extraction import align_chunks
     from tfm.pipeline.alignment.pharaoh import format_links
 
@@ -147,9 +149,9 @@ def _print_links(aligner: "WordAligner", pairs: "Iterator[Pair]", head: "Alignme
         print_data(format_links(links))
 
 
-def _print_both_ways(
+def _print_symmetrized_links(
     aligners: "tuple[WordAligner, WordAligner]",
-    pairs: "Iterator[Pair]",
+    pairs: "Iterator[SentencePair]",
     head: "AlignmentHead | None",
     symmetrize: str,
 ) -> None:
@@ -171,7 +173,7 @@ def _print_both_ways(
     if head is None:
         some = list(islice(pairs, MAX_HEAD_SELECTION_PAIRS))
         best = rank_head_agreements(first, second, some, (first.heads(), second.heads()))[0]
-        print_message(f"align: {best.in_words()} in {len(some):,} pairs")
+        print_message(f"align: {best.describe()} in {len(some):,} pairs")
         chosen, pairs = [best.head, best.back], chain(some, pairs)
     else:
         chosen = [head, second.choose_head()]
@@ -181,18 +183,20 @@ def _print_both_ways(
 
 def _print_error_rates(
     aligner: "WordAligner",
-    pairs: "Sequence[Pair]",
+    pairs: "Sequence[SentencePair]",
     gold: "Sequence[GoldLinks]",
     heads: "Sequence[AlignmentHead]",
     *,
     as_json: bool,
 ) -> None:
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.scoring.alignment.head_scores import COLUMNS, score_heads
+    from tfm.pipeline.scoring.alignment.head_scores import HEAD_TABLE_COLUMNS, score_heads
 
     scored = score_heads(aligner, pairs, gold, heads)
     if as_json:
         print_json({"pairs": len(pairs), "heads": [each.as_json() for each in scored]})
         return
     title = f"Alignment error rate of heads, {len(pairs):,} pairs, {scored[0].scores['aer'].signature}"
-    make_reporter(tables_on_stdout=True).table(title, COLUMNS, [each.row() for each in scored[:MAX_HEADS_SHOWN]])
+    make_reporter(tables_on_stdout=True).table(
+        title, HEAD_TABLE_COLUMNS, [each.table_row() for each in scored[:MAX_HEADS_SHOWN]]
+    )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Device, Sets, SourceLanguage, TargetLanguage, config_section, reject_flags
+from tfm.cli.options import Device, RecipeOverrides, SourceLanguage, TargetLanguage, config_section, reject_flags
 from tfm.cli.streams import print_data
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.attention_page.attended import AttentionTrace
@@ -78,7 +78,7 @@ def attend(
     to: TargetLanguage = None,
     source_language: SourceLanguage = None,
     device: Device = None,
-    sets: Sets = None,
+    sets: RecipeOverrides = None,
 ) -> None:
     """Show what a model attends to in a sentence or an image.
 
@@ -114,7 +114,7 @@ def attend(
         check_file_is_writable(file)
     reporter = make_reporter(tables_on_stdout=True)
     decoding = config_section(DecodingConfig, sets, {"decoding.beam": beam})
-    loaded = load_model(model_folder(model), device or "auto").for_languages(to, source_language)
+    loaded = load_model(resolve_model_folder(model), device or "auto").for_languages(to, source_language)
     trace = None
     if sentence is not None and loaded.images is not None:
         trace = trace_image_file(loaded, Path(sentence), target, decoding)
@@ -154,7 +154,11 @@ def _measure_heads(
 
     problems, tokenizer = SourceProblems(), source_tokenizer_of(loaded)
     report = measure_heads(
-        loaded, files, decoding, reporter, lambda each: problems.watch(tokenizer, each, lambda sentence: sentence.text)
+        loaded,
+        files,
+        decoding,
+        reporter,
+        lambda each: problems.count_while_iterating(tokenizer, each, lambda sentence: sentence.text),
     )
     problems.warn(reporter, 0)
     return report
@@ -171,12 +175,12 @@ def _print_json(trace: "AttentionTrace | None", report: "HeadReport | None") -> 
 
 def _draw_alignment(loaded: "LoadedModel", trace: "AttentionTrace", layer: int | None, head: int | None) -> bytes:
     """Draw the attention between the words of a sentence and its translation."""
-    from tfm.pipeline.alignment.extraction import Pair, WordAligner
+    from tfm.pipeline.alignment.extraction import SentencePair, WordAligner
     from tfm.pipeline.alignment.word_trace import trace_words
     from tfm.pipeline.attention_page.picture import AttentionView, draw_picture
 
     aligner = WordAligner(loaded)
-    words = trace_words(aligner, Pair(trace.source, trace.target or ""), aligner.choose_head(layer, head))
+    words = trace_words(aligner, SentencePair(trace.source, trace.target or ""), aligner.choose_head(layer, head))
     return draw_picture(words, AttentionView("cross", 1, 1))
 
 
@@ -189,10 +193,10 @@ def _output_files(
     png: Path | None,
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents."""
-    from tfm.pipeline.attention_page.page import render_page
+    from tfm.pipeline.attention_page.page import render_attention_page
     from tfm.pipeline.attention_page.picture import draw_picture
 
     if png is not None and trace is not None and view is not None:
         yield png, draw_picture(trace, view)
     if page is not None:
-        yield page, render_page(title, trace, view, report).encode()
+        yield page, render_attention_page(title, trace, view, report).encode()

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from tfm.cli.options import (
-    Out,
+    OutFolder,
     RecipeFile,
-    Sets,
+    RecipeOverrides,
     command_line,
     config_section,
     reject_flags,
@@ -39,8 +39,8 @@ def clean(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="With --dry-run: the same as a page, with examples.")
     ] = None,
-    sets: Sets = None,
-    out: Out = None,
+    sets: RecipeOverrides = None,
+    out: OutFolder = None,
 ) -> None:
     """Drop training pairs that do not pass rules: of length, ratio, letters, duplicates, language ...
 
@@ -77,10 +77,12 @@ def clean(
     from tfm.pipeline.stages.clean import show_dry_run
 
     if dry_run:
-        show_dry_run(config, data, html, whole=recipe is None, reporter=make_reporter(), device=device)
+        show_dry_run(config, data, html, whole_corpora=recipe is None, reporter=make_reporter(), device=device)
         return
     folder = require_flag(out, "--out")
-    clean_stage(config, data, folder, whole=True, command=command_line(), reporter=make_reporter(), device=device)
+    clean_stage(
+        config, data, folder, whole_corpora=True, command=command_line(), reporter=make_reporter(), device=device
+    )
 
 
 def _data_flags(corpus: list[Path], test: tuple[Path, Path] | None) -> dict[str, object]:

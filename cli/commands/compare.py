@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Sets, config_section, reject_flags
+from tfm.cli.options import RecipeOverrides, config_section, reject_flags
 from tfm.cli.streams import print_data, print_json
 from tfm.pipeline.errors import format_count
 
@@ -70,7 +70,7 @@ def compare(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print the scores as a LaTeX table for a paper.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures and tests as JSON.")] = False,
-    sets: Sets = None,
+    sets: RecipeOverrides = None,
 ) -> None:
     """Compare trained models or outputs of any system, and say which scores really differ.
 
@@ -99,7 +99,9 @@ def compare(
         )
         return
     reject_flags({"--set": sets}, "is for outputs: a run was scored by its recipe")
-    found = compare_runs(runs, sort, baseline=baseline, test=test, rows_of=one_row_per_run if each else group_by_seed)
+    found = compare_runs(
+        runs, sort, baseline=baseline, test=test, group_runs=one_row_per_run if each else group_by_seed
+    )
     metrics = match_metric_names(metric or [], found)
     if plot is not None:
         draw_curves(found.runs, plot)
@@ -114,39 +116,39 @@ def compare(
 
 def _show_and_write_comparison(
     comparison: "Comparison",
-    tested: "SignificanceResults",
+    significance: "SignificanceResults",
     metrics: Sequence[str],
-    shown: tuple[Path | None, bool, bool, bool],
+    html_markdown_latex_json: tuple[Path | None, bool, bool, bool],
 ) -> None:
     """Print a comparison, and write its page; shown: the page, and whether as Markdown, LaTeX or JSON."""
     from tfm.cli.console import make_reporter
     from tfm.pipeline.comparison.tables.as_json import comparison_as_json as all_of
     from tfm.pipeline.comparison.tables.latex import comparison_latex as in_latex
 
-    html, markdown, latex, as_json = shown
+    html, markdown, latex, as_json = html_markdown_latex_json
     if as_json:
-        print_json(all_of(comparison, tested), indent=2)
+        print_json(all_of(comparison, significance), indent=2)
     elif latex:
-        print_data(in_latex(comparison, tested, metrics))
+        print_data(in_latex(comparison, significance, metrics))
     else:
-        _print_comparison(comparison, tested, metrics, markdown=markdown)
+        _print_comparison(comparison, significance, metrics, markdown=markdown)
     if html is not None:
-        _write_page(comparison, tested, metrics, html)
-    for look in tested.looked_at:
+        _write_page(comparison, significance, metrics, html)
+    for look in significance.looked_at:
         make_reporter().line(str(look))
-    for note in (*comparison.notes, *tested.notes):
+    for note in (*comparison.notes, *significance.notes):
         make_reporter().warn(note)
 
 
 def _compare_outputs(
-    words: Sequence[Path],
+    output_arguments: Sequence[Path],
     source: Path | None,
     references: Sequence[Path],
     baseline: Path | None,
     metrics: Sequence[str],
     sort: str | None,
     sets: list[str] | None,
-    shown: tuple[Path | None, bool, bool, bool],
+    html_markdown_latex_json: tuple[Path | None, bool, bool, bool],
 ) -> None:
     """Compare outputs: score them, test them, enter the look, and show the result."""
     from tfm.cli.console import make_reporter
@@ -160,7 +162,7 @@ def _compare_outputs(
         EvaluationConfig, sets, {"evaluation.metrics": [*metrics] if references and metrics else None}
     )
     check_metrics(evaluation)
-    reporter, outputs = make_reporter(), parse_outputs([*map(str, words)])
+    reporter, outputs = make_reporter(), parse_outputs([*map(str, output_arguments)])
     found = compare_outputs(
         outputs,
         source=source,
@@ -175,24 +177,27 @@ def _compare_outputs(
     names = match_metric_names([*metrics, *external], found.comparison) if metrics else known
     tested = run_significance_tests(found.comparison, names, reporter, systems=found.systems)
     _show_and_write_comparison(
-        found.comparison, replace(tested, looked_at=record_test_set_usage(found, outputs, reporter)), names, shown
+        found.comparison,
+        replace(tested, looked_at=record_test_set_usage(found, outputs, reporter)),
+        names,
+        html_markdown_latex_json,
     )
 
 
 def _print_comparison(
-    comparison: "Comparison", tested: "SignificanceResults", metrics: Sequence[str], *, markdown: bool
+    comparison: "Comparison", significance: "SignificanceResults", metrics: Sequence[str], *, markdown: bool
 ) -> None:
     """The table of the rows, that of the tests where there are any, and the meaning of their marks."""
-    from tfm.cli.console import duration, make_reporter
+    from tfm.cli.console import format_duration, make_reporter
     from tfm.pipeline.comparison.tables.columns import comparison_columns, difference_columns
     from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
 
     num_rows = len(comparison.rows)
-    columns = comparison_columns(comparison, tested, metrics, duration=duration)
+    columns = comparison_columns(comparison, significance, metrics, format_duration=format_duration)
     tables = {f"{num_rows} {'row' if len(comparison.runs) > num_rows else 'run'}{'s' if num_rows > 1 else ''}": columns}
-    if tests := difference_columns(comparison, tested, metrics):
+    if tests := difference_columns(comparison, significance, metrics):
         tables[
-            f"{tested.test}: {format_count(tested.num_segments, 'segment')}, "
+            f"{significance.test}: {format_count(significance.num_segments, 'segment')}, "
             f"differences from {comparison.baseline.name}"
         ] = tests
     for number, (title, each) in enumerate(tables.items()):
@@ -202,14 +207,16 @@ def _print_comparison(
             cells = list(zip(*(map(str, column.cells) for column in each), strict=True))
             make_reporter(tables_on_stdout=True).table(title, [column.heading for column in each], cells)
     for sentence in (
-        *legend_sentences(comparison, tested, metrics, columns),
-        *agreement_legend(comparison, tested, metrics),
+        *legend_sentences(comparison, significance, metrics, columns),
+        *agreement_legend(comparison, significance, metrics),
     ):
         make_reporter().line(sentence)
 
 
-def _write_page(comparison: "Comparison", tested: "SignificanceResults", metrics: Sequence[str], file: Path) -> None:
-    from tfm.cli.console import duration, make_reporter
+def _write_page(
+    comparison: "Comparison", significance: "SignificanceResults", metrics: Sequence[str], file: Path
+) -> None:
+    from tfm.cli.console import format_duration, make_reporter
     from tfm.pipeline.comparison.page import comparison_page, write_page
     from tfm.pipeline.comparison.tables.columns import comparison_columns
 
@@ -217,7 +224,11 @@ def _write_page(comparison: "Comparison", tested: "SignificanceResults", metrics
     write_page(
         file,
         comparison_page(
-            comparison, tested, metrics, comparison_columns(comparison, tested, metrics, duration=duration), reporter
+            comparison,
+            significance,
+            metrics,
+            comparison_columns(comparison, significance, metrics, format_duration=format_duration),
+            reporter,
         ),
     )
     reporter.line(f"written: {file}")
@@ -225,8 +236,11 @@ def _write_page(comparison: "Comparison", tested: "SignificanceResults", metrics
 
 def markdown_lines(columns: Sequence["Column"]) -> list[str]:
     """The lines of a table; figures are right-aligned."""
-    from tfm.cli.console import one_line
+    from tfm.cli.console import as_single_line
 
-    lines = [[one_line(each.heading) for each in columns], ["---:" if each.numeric else "---" for each in columns]]
-    lines += map(list, zip(*([one_line(str(cell)) for cell in each.cells] for each in columns), strict=True))
+    lines = [
+        [as_single_line(each.heading) for each in columns],
+        ["---:" if each.numeric else "---" for each in columns],
+    ]
+    lines += map(list, zip(*([as_single_line(str(cell)) for cell in each.cells] for each in columns), strict=True))
     return ["| " + " | ".join(each.replace("|", "\\|") for each in line) + " |" for line in lines]

@@ -8,7 +8,7 @@ import typer
 
 from tfm.cli.options import Device, reject_flags
 from tfm.cli.streams import print_json
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.inference.neighbours import WordVectors
@@ -143,9 +143,9 @@ def embed(
     else:
         reject_flags(of_file, "is of text files, and MODEL is none")
     from tfm.cli.console import make_reporter
-    from tfm.cli.word_tables import picture_warning, tables_of, vectors_of_model, vectors_of_text
+    from tfm.cli.word_tables import iterate_word_tables, picture_glyphs_warning, vectors_of_model, vectors_of_text
     from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors, write_bytes_atomically
-    from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, frequent_words, read_classes
+    from tfm.pipeline.inference.neighbours import PICTURE_SUFFIXES, frequent_words_without_class, read_word_classes
 
     if picture is not None and picture.suffix not in PICTURE_SUFFIXES:
         raise typer.BadParameter(f"its name must end in {' or '.join(PICTURE_SUFFIXES)}", param_hint="--picture")
@@ -154,14 +154,16 @@ def embed(
     reporter = make_reporter(tables_on_stdout=True)
     word_vectors = vectors_of_text(model, window, one_hot=one_hot) if is_text else vectors_of_model(model, side, device)
     tables = list(
-        tables_of(word_vectors, nearest or (), analogy, pair, concordance or (), wordnet, count or NUM_NEIGHBOURS)
+        iterate_word_tables(
+            word_vectors, nearest or (), analogy, pair, concordance or (), wordnet, count or NUM_NEIGHBOURS
+        )
     )
     shown = (
         None
         if picture is None
-        else frequent_words(word_vectors.vectors)
+        else frequent_words_without_class(word_vectors.vectors)
         if words is None
-        else read_classes(words, word_vectors.vectors)
+        else read_word_classes(words, word_vectors.vectors)
     )
     files = list(_output_files(word_vectors.vectors, out, picture, shown))
     if as_json:
@@ -173,7 +175,7 @@ def embed(
         with convert_os_errors(file):
             write_bytes_atomically(file, content)
         reporter.line(f"written: {file}")
-    if picture is not None and shown is not None and (warning := picture_warning(picture, shown)) is not None:
+    if picture is not None and shown is not None and (warning := picture_glyphs_warning(picture, shown)) is not None:
         reporter.warn(warning)
 
 
@@ -195,7 +197,7 @@ def _print_hidden_states(
 
     if as_json:
         reject_flags({"--count": count}, "has no effect with --json, which prints all vectors")
-    loaded, reporter = load_model(model_folder(model), device or "auto"), make_reporter(tables_on_stdout=True)
+    loaded, reporter = load_model(resolve_model_folder(model), device or "auto"), make_reporter(tables_on_stdout=True)
     found = encode_texts(loaded, texts, layer=layer, unit=unit)
     warn_of_unknown_sources(source_tokenizer_of(loaded), texts, reporter)
     if as_json:
@@ -207,7 +209,7 @@ def _print_hidden_states(
 
 
 def _output_files(
-    vectors: "WordVectors", out: Path | None, picture: Path | None, shown: "Mapping[str, str] | None"
+    vectors: "WordVectors", out: Path | None, picture: Path | None, class_by_word: "Mapping[str, str] | None"
 ) -> Iterator[tuple[Path, bytes]]:
     """The files to write, with their contents. shown: the words of the picture, with the class of each."""
     import gzip
@@ -218,5 +220,5 @@ def _output_files(
     if out is not None:
         content = format_vectors(vectors.rows, vectors.vectors).encode()
         yield out, gzip.compress(content, mtime=0) if out.suffix == ".gz" else content
-    if picture is not None and shown is not None:
-        yield picture, drawn(vectors, shown, picture.suffix)
+    if picture is not None and class_by_word is not None:
+        yield picture, drawn(vectors, class_by_word, picture.suffix)

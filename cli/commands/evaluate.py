@@ -12,13 +12,13 @@ from tfm.cli.options import (
     ClusterAddress,
     Device,
     ForcedWordsFile,
-    Out,
+    OutFolder,
     Prefix,
     PrefixesFile,
     RecipeFile,
+    RecipeOverrides,
     ReplaceUnknown,
     Seed,
-    Sets,
     SourceLanguage,
     TargetLanguage,
     command_line,
@@ -29,8 +29,8 @@ from tfm.cli.options import (
     seed_or_default,
 )
 from tfm.cli.streams import print_json
-from tfm.cli.typed_options import flags_of
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.cli.typed_options import values_by_flag
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 FILE_OPTIONS = ("model", "source", "hypotheses", "reference")
 DECODING_OPTIONS = (
@@ -142,8 +142,8 @@ class EvaluateOptions:
     device: Device = None
     cluster: ClusterAddress = None
     seed: Seed = None
-    sets: Sets = None
-    out: Out = None
+    sets: RecipeOverrides = None
+    out: OutFolder = None
 
     @property
     def evaluation_flags(self) -> dict[str, object]:
@@ -174,8 +174,8 @@ def evaluate(options: EvaluateOptions) -> None:
 def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], ScoresJson]:
     """The way to evaluate that the options ask for."""
     if options.final:
-        return _score_tests_once
-    only_final = flags_of(options, "runs", "by", "again", "allow_external")
+        return _score_final_tests
+    only_final = values_by_flag(options, "runs", "by", "again", "allow_external")
     reject_flags(only_final, "is for --final; otherwise give a model with --model")
     if options.choices is not None or options.contrast is not None:
         return _evaluate_contrast_or_choices
@@ -187,9 +187,9 @@ def _choose_evaluation(options: EvaluateOptions) -> Callable[[EvaluateOptions], 
     return _evaluate_files
 
 
-def _score_tests_once(options: EvaluateOptions) -> ScoresJson:
+def _score_final_tests(options: EvaluateOptions) -> ScoresJson:
     """Score the test sets of one of some runs."""
-    others = flags_of(options, *FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out")
+    others = values_by_flag(options, *FILE_OPTIONS, *DECODING_OPTIONS, *SCORING_OPTIONS, "choices", "contrast", "out")
     others |= {"--set": None if options.recipe else options.sets}
     reject_flags(others, "not allowed with --final: the run says what is scored, and how")
     runs = options.runs or []
@@ -208,9 +208,9 @@ def _score_tests_once(options: EvaluateOptions) -> ScoresJson:
         named = resolved.evaluation
     return score_tests_once(
         runs,
-        by=options.by,
+        figure=options.by,
         again=options.again,
-        named=named,
+        named_evaluation=named,
         allow_external=options.allow_external,
         command=command_line(),
         reporter=reporter,
@@ -229,7 +229,7 @@ def _evaluate_contrast_or_choices(options: EvaluateOptions) -> ScoresJson:
     option = "--choices" if options.contrast is None else "--contrast"
     both = options.contrast is not None and options.choices
     reject_flags(
-        {**flags_of(options, *sorted(others)), "--choices": both},
+        {**values_by_flag(options, *sorted(others)), "--choices": both},
         f"not allowed with {option}, which compares given texts",
     )
     if options.model is None:
@@ -240,8 +240,8 @@ def _evaluate_contrast_or_choices(options: EvaluateOptions) -> ScoresJson:
     return evaluate_alternatives(
         "choices" if options.contrast is None else "contrast",
         options.choices or options.contrast or "",
-        model=model_folder(options.model),
-        ensemble=[model_folder(each) for each in options.ensemble or ()],
+        model=resolve_model_folder(options.model),
+        ensemble=[resolve_model_folder(each) for each in options.ensemble or ()],
         out=options.out,
         command=command_line(),
         reporter=make_reporter(tables_on_stdout=not options.as_json),
@@ -254,7 +254,7 @@ def _evaluate_contrast_or_choices(options: EvaluateOptions) -> ScoresJson:
 def _evaluate_tests(options: EvaluateOptions) -> ScoresJson:
     """Score the test sets of a recipe."""
     reject_flags(
-        flags_of(options, *FILE_OPTIONS, *DECODING_OPTIONS),
+        values_by_flag(options, *FILE_OPTIONS, *DECODING_OPTIONS),
         "not allowed with --recipe, which scores the recipe's translations",
     )
     assert options.recipe is not None
@@ -272,7 +272,7 @@ def _evaluate_tests(options: EvaluateOptions) -> ScoresJson:
 def _evaluate_texts(options: EvaluateOptions) -> ScoresJson:
     """Score how probable a model finds some texts."""
     reject_flags(
-        flags_of(options, *DECODING_OPTIONS),
+        values_by_flag(options, *DECODING_OPTIONS),
         "give --source as well: without it a text is scored, and nothing is translated",
     )
     assert options.model is not None
@@ -281,7 +281,7 @@ def _evaluate_texts(options: EvaluateOptions) -> ScoresJson:
     from tfm.pipeline.stages.evaluate_texts import evaluate_texts
 
     return evaluate_texts(
-        model_folder(options.model),
+        resolve_model_folder(options.model),
         options.reference or [],
         config_section(EvaluationConfig, options.sets, options.evaluation_flags, other_sections=("decoding",)),
         seed=seed_or_default(options.seed),
@@ -295,13 +295,13 @@ def _evaluate_texts(options: EvaluateOptions) -> ScoresJson:
 def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
     """Score the hypotheses of a file, or those of a model for the sources of a file."""
     if options.hypotheses is not None:
-        searched = flags_of(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
+        searched = values_by_flag(options, *(name for name in DECODING_OPTIONS if name != "ensemble"))
         reject_flags(searched, "not allowed with --hypotheses, when nothing is translated")
     reject_flags({"--prefixes": options.prefix and options.prefixes}, "give either --prefix or --prefixes")
     if options.hypotheses is None and options.model is None:
         raise typer.BadParameter("give it, or --model and --source, or --recipe", param_hint="--hypotheses")
     if options.model is None:
-        reject_flags(flags_of(options, "ensemble"), "give --model as well")
+        reject_flags(values_by_flag(options, "ensemble"), "give --model as well")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
     from tfm.pipeline.stages.evaluate_files import evaluate_files
@@ -310,8 +310,8 @@ def _evaluate_files(options: EvaluateOptions) -> ScoresJson:
     return evaluate_files(
         config_section(EvaluationConfig, options.sets, options.evaluation_flags, other_sections=("decoding",)),
         hypotheses=options.hypotheses,
-        model=None if options.model is None else model_folder(options.model),
-        ensemble=[model_folder(each) for each in options.ensemble or ()],
+        model=None if options.model is None else resolve_model_folder(options.model),
+        ensemble=[resolve_model_folder(each) for each in options.ensemble or ()],
         source=options.source,
         references=options.reference or [],
         decoding=config_section(DecodingConfig, options.sets, asked, other_sections=("evaluation",)),

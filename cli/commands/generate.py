@@ -14,8 +14,8 @@ from tfm.cli.options import (
     DeviceName,
     ForbiddenTexts,
     NoRepeatNgramSize,
+    RecipeOverrides,
     SamplingSeed,
-    Sets,
     Temperature,
     TopK,
     TopP,
@@ -23,13 +23,13 @@ from tfm.cli.options import (
     reject_flags,
 )
 from tfm.cli.streams import STDIN_PROMPT, print_data, print_json, print_message
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
-    from tfm.pipeline.inference.generation.generator import LanguageModel, TextGenerator
+    from tfm.pipeline.inference.generation.generator import TextGenerationModel, TextGenerator
 
-SEPARATOR = "---"
+TEXT_SEPARATOR = "---"
 
 
 def generate(
@@ -71,7 +71,7 @@ def generate(
     seed: SamplingSeed = None,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per prompt, with scores.")] = False,
     device: Device = None,
-    sets: Sets = None,
+    sets: RecipeOverrides = None,
 ) -> None:
     """Continue a text with a language model.
 
@@ -90,7 +90,7 @@ def generate(
         "decoding.forbidden": forbidden or None,
         "decoding.seed": seed,
     }
-    folders = [model_folder(each) for each in (model, *(ensemble or ()))]
+    folders = [resolve_model_folder(each) for each in (model, *(ensemble or ()))]
     if choices is not None:
         given = {f"--{key.partition('.')[2].replace('_', '-')}": value for key, value in flags.items()}
         given |= {"--samples": given.pop("--n-best"), "--max-tokens": given.pop("--max-length"), "--set": sets}
@@ -114,33 +114,36 @@ def generate(
     num_texts = 0
     for each, words in _pair_with_forced_words(_read_prompts(prompt), forced):
         if streams:
-            _stream_text(writer, each, apart=num_texts > 0)
+            _stream_text(writer, each, with_separator=num_texts > 0)
             num_texts += 1
             continue
-        texts = writer.texts(each, words)
+        texts = writer.generate_texts(each, words)
         if jsonl:
             print_json({"prompt": each, "texts": [asdict(text) for text in texts]})
             sys.stdout.flush()
             continue
         for text in texts:
             if num_texts and writer.continue_past_line_end:
-                _print_text(SEPARATOR)
-            _print_text(writer.prompt_text(each) + text.text)
+                _print_text(TEXT_SEPARATOR)
+            _print_text(writer.decode_encoded_prompt(each) + text.text)
             num_texts += 1
 
 
 def _load_numpy_language_model(
     folder: Path, continue_past_line_end: bool | None, config: "DecodingConfig"
-) -> "LanguageModel | None":
+) -> "TextGenerationModel | None":
     """The language model in numpy, which starts sooner than torch; None where that is needed."""
-    from tfm.pipeline.inference.generation.numpy_prompt_encoder import load_small_language_model, supports_decoding
+    from tfm.pipeline.inference.generation.numpy_prompt_encoder import (
+        load_small_language_model,
+        supports_numpy_generation,
+    )
 
-    return load_small_language_model(folder, continue_past_line_end) if supports_decoding(config) else None
+    return load_small_language_model(folder, continue_past_line_end) if supports_numpy_generation(config) else None
 
 
 def _load_torch_language_model(
     folders: list[Path], continue_past_line_end: bool | None, device: DeviceName
-) -> "LanguageModel":
+) -> "TextGenerationModel":
     """The language model, or the ensemble, in torch."""
     from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
     from tfm.pipeline.model_io.ensemble import load_ensemble
@@ -148,11 +151,11 @@ def _load_torch_language_model(
     return PromptEncoder(load_ensemble(folders, device), continue_past_line_end=continue_past_line_end)
 
 
-def _stream_text(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
+def _stream_text(generator: "TextGenerator", prompt: str, *, with_separator: bool) -> None:
     """Print one text while it is generated."""
-    if apart and writer.continue_past_line_end:
-        _print_text(SEPARATOR)
-    for some in writer.stream(prompt):
+    if with_separator and generator.continue_past_line_end:
+        _print_text(TEXT_SEPARATOR)
+    for some in generator.stream(prompt):
         _print_text(some, end="")
     _print_text("")
 
@@ -160,7 +163,7 @@ def _stream_text(writer: "TextGenerator", prompt: str, *, apart: bool) -> None:
 def _print_choice_scores(
     models: list[Path],
     prompts: Iterable[str],
-    file: Path,
+    choices_file: Path,
     continue_past_line_end: bool | None,
     jsonl: bool,
     device: DeviceName,
@@ -170,7 +173,7 @@ def _print_choice_scores(
     from tfm.pipeline.inference.generation.continuations import score_continuations
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    loaded, choices = load_ensemble(models, device), list(open_lines(file))
+    loaded, choices = load_ensemble(models, device), list(open_lines(choices_file))
     for prompt in prompts:
         found = score_continuations(loaded, prompt, choices, continue_past_line_end=continue_past_line_end)
         if jsonl:

@@ -96,13 +96,13 @@ def describe_artifact(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"  made         {report['created']}, in {report['duration_seconds']} s{seed}"
     yield f"  commit       {report['git_commit'] or 'unknown'}"
     for label in ("versions", "hardware", "figures"):
-        yield from _named_values(label, report[label])
+        yield from _labelled_value_lines(label, report[label])
     yield "lineage"
     yield f"  {report['stage']} {report['fingerprint'][:FINGERPRINT_CHARACTERS_SHOWN]}  {report['path']}"
     yield from _lineage_tree(report["inputs"], "  ", set())
 
 
-def _named_values(label: str, value: object) -> Iterator[str]:
+def _labelled_value_lines(label: str, value: object) -> Iterator[str]:
     from tfm.pipeline.artifacts.canonical_json import flatten_keys
 
     if not isinstance(value, Mapping):
@@ -112,19 +112,19 @@ def _named_values(label: str, value: object) -> Iterator[str]:
         yield f"  {'' if number else label:<11}  {key} {f'{each:.6g}' if isinstance(each, float) else each}"
 
 
-def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown: set[str]) -> Iterator[str]:
-    """The tree of inputs; an artifact already in the tree (`shown`) is not expanded again."""
+def _lineage_tree(inputs: Mapping[str, Any], indent: str, shown_fingerprints: set[str]) -> Iterator[str]:
+    """The tree of inputs; an artifact already in the tree (`shown_fingerprints`) is not expanded again."""
     for number, (label, each) in enumerate(inputs.items(), 1):
         last = number == len(inputs)
         fingerprint, below = each["fingerprint"], each["lineage"].get("inputs", {})
         made_by = each["lineage"].get("stage")
         what = f"{made_by} {fingerprint[:FINGERPRINT_CHARACTERS_SHOWN]}" if made_by else _short_fingerprint(fingerprint)
-        again = bool(below) and fingerprint in shown
+        again = bool(below) and fingerprint in shown_fingerprints
         end = "  (as above)" if again else ""
         yield f"{indent}{'└─' if last else '├─'} {label}: {what}  {each['path'] or ''}".rstrip() + end
         if not again:
-            shown.add(fingerprint)
-            yield from _lineage_tree(below, f"{indent}{'   ' if last else '│  '}", shown)
+            shown_fingerprints.add(fingerprint)
+            yield from _lineage_tree(below, f"{indent}{'   ' if last else '│  '}", shown_fingerprints)
 
 
 def _short_fingerprint(fingerprint: str) -> str:

@@ -8,9 +8,9 @@ import typer
 
 from tfm.cli.options import (
     ClusterAddress,
-    Out,
+    OutFolder,
     RecipeFile,
-    Sets,
+    RecipeOverrides,
     command_line,
     config_section,
     reject_flags,
@@ -52,8 +52,8 @@ def preprocess(
         ),
     ] = None,
     cluster: ClusterAddress = None,
-    sets: Sets = None,
-    out: Out = None,
+    sets: RecipeOverrides = None,
+    out: OutFolder = None,
 ) -> None:
     """Check, split, encode and bucket the corpora.
 

@@ -97,8 +97,8 @@ def serve(options: ServeOptions) -> None:
         _serve(options, start)
 
 
-def _serve(options: ServeOptions, start: "StartWorker") -> None:
-    """Serve by processes that `start` starts."""
+def _serve(options: ServeOptions, start_worker: "StartWorker") -> None:
+    """Serve by processes that `start_worker` starts."""
     from tfm.pipeline.serving.limits import Limits
     from tfm.pipeline.serving.server import ServerOptions
     from tfm.pipeline.serving.server import serve as serve_models
@@ -130,5 +130,5 @@ def _serve(options: ServeOptions, start: "StartWorker") -> None:
             log_texts=options.log_texts,
             limits=limits,
         ),
-        start,
+        start_worker,
     )

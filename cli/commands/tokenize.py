@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from tfm.cli.options import (
-    Out,
+    OutFolder,
     RecipeFile,
-    Sets,
+    RecipeOverrides,
     command_line,
     config_section,
     reject_flags,
@@ -48,8 +48,8 @@ def tokenize(
     min_frequency: Annotated[
         int | None, typer.Option("--min-frequency", metavar="N", help="Do not learn pieces that occur less often.")
     ] = None,
-    sets: Sets = None,
-    out: Out = None,
+    sets: RecipeOverrides = None,
+    out: OutFolder = None,
 ) -> None:
     """Learn a tokenizer from raw text, or use an existing one, which may be given more pieces.
 

@@ -11,15 +11,15 @@ from tfm.cli.options import (
     ClusterAddress,
     Device,
     RecipeFile,
+    RecipeOverrides,
     Seed,
-    Sets,
     command_line,
     config_section,
     reject_flags,
     require_flag,
     seed_or_default,
 )
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 
 def train(
@@ -49,7 +49,7 @@ def train(
     ] = None,
     device: Device = None,
     seed: Seed = None,
-    sets: Sets = None,
+    sets: RecipeOverrides = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder for training/ and model/; with --recipe: runs/NAME."),
@@ -62,7 +62,7 @@ def train(
         "training.max_steps": max_steps,
         "training.max_epochs": max_epochs,
         "training.device": device,
-        "training.init_from": None if init_from is None else str(model_folder(init_from)),
+        "training.init_from": None if init_from is None else str(resolve_model_folder(init_from)),
     }
     from tfm.cli.console import make_reporter
     from tfm.pipeline.training_config import TrainingConfig

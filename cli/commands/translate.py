@@ -15,7 +15,7 @@ import typer
 
 from tfm.cli.alignment_file import open_alignment_file
 from tfm.cli.captions import caption_images_to_folder, image_arguments, print_captions, reads_images
-from tfm.cli.line_translation import few_lines_by_numpy, translate_lines_by_torch, translate_to_stdout
+from tfm.cli.line_translation import translate_few_lines_by_numpy, translate_lines_by_torch, translate_to_stdout
 from tfm.cli.masks import NUM_CANDIDATES, print_mask_fillings
 from tfm.cli.options import (
     ClusterAddress,
@@ -23,13 +23,13 @@ from tfm.cli.options import (
     ForbiddenTexts,
     ForcedWordsFile,
     NoRepeatNgramSize,
-    Out,
+    OutFolder,
     Prefix,
     PrefixesFile,
     RecipeFile,
+    RecipeOverrides,
     ReplaceUnknown,
     SamplingSeed,
-    Sets,
     SourceLanguage,
     TargetLanguage,
     Temperature,
@@ -41,15 +41,15 @@ from tfm.cli.options import (
     require_flag,
     run_recipe_stage,
 )
-from tfm.cli.text_argument import STDIN, file_or_text, resolve_text_argument
-from tfm.cli.typed_options import flags_of
-from tfm.pipeline.model_io.model_folder import fills_masks, model_folder
+from tfm.cli.text_argument import STDIN, parse_file_or_text, resolve_text_argument
+from tfm.cli.typed_options import values_by_flag
+from tfm.pipeline.model_io.model_folder import predicts_masked_tokens, resolve_model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
-MAX_STEP_DIGITS = 18  # a whole number of 64 bits
+MAX_CHECKPOINT_STEP_DIGITS = 18  # a whole number of 64 bits
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class TranslateOptions:
     file: Annotated[
         Path | None,
         typer.Argument(
-            parser=file_or_text,
+            parser=parse_file_or_text,
             metavar="[FILE|-|TEXT|IMAGE]",
             help="File with one sentence per line; default or -: stdin; or a text. Of a model that reads images: an "
             "image, or a folder of them.",
@@ -144,8 +144,8 @@ class TranslateOptions:
     ] = None
     device: Device = None
     cluster: ClusterAddress = None
-    sets: Sets = None
-    out: Out = None
+    sets: RecipeOverrides = None
+    out: OutFolder = None
 
     @property
     def decoding_flags(self) -> dict[str, object]:
@@ -171,7 +171,7 @@ class TranslateOptions:
     @property
     def model_folders(self) -> list[Path]:
         """The folders of the model and of those that form an ensemble with it."""
-        return [model_folder(each) for each in (require_flag(self.model, "MODEL"), *(self.ensemble or ()))]
+        return [resolve_model_folder(each) for each in (require_flag(self.model, "MODEL"), *(self.ensemble or ()))]
 
 
 def translate(options: TranslateOptions) -> None:
@@ -182,7 +182,7 @@ def translate(options: TranslateOptions) -> None:
     With --recipe: translate the test sets of the recipe's dataset with its model, into runs/NAME/translations.
     """
     if options.strategy == "sample":
-        reject_flags(flags_of(options, "beam"), "is for searching, and not for --strategy sample")
+        reject_flags(values_by_flag(options, "beam"), "is for searching, and not for --strategy sample")
     if options.recipe is not None:
         _translate_tests(options, options.recipe)
         return
@@ -194,8 +194,8 @@ def translate(options: TranslateOptions) -> None:
     load = cache(partial(_load_model, options))
     with ExitStack() as held:
         if reads_images(first, options.step):
-            reject_flags(flags_of(options, "unit"), "is for a masked language model")
-            reject_flags(flags_of(options, "alignments"), "is for words of two texts: this model reads images")
+            reject_flags(values_by_flag(options, "unit"), "is for a masked language model")
+            reject_flags(values_by_flag(options, "alignments"), "is for words of two texts: this model reads images")
             named = image_arguments(options.file, options.more, first)
             if options.out is not None:
                 files = options.prefixes, options.forced
@@ -207,10 +207,10 @@ def translate(options: TranslateOptions) -> None:
             return
         reject_flags({"IMAGE": options.more}, "this model reads text: give one file of it")
         text = resolve_text_argument(options.file, first, held)
-        if options.step is None and fills_masks(first):
-            _fill_to_stdout(options, text, decoding)
+        if options.step is None and predicts_masked_tokens(first):
+            _fill_masks_to_stdout(options, text, decoding)
             return
-        reject_flags(flags_of(options, "unit"), "is for a masked language model")
+        reject_flags(values_by_flag(options, "unit"), "is for a masked language model")
         if options.out is not None:
             _translate_into_folder(options, text, decoding, options.out)
             return
@@ -219,7 +219,7 @@ def translate(options: TranslateOptions) -> None:
         is_basic_search = options.step is None and not options.ensemble and constraints == (None, None)
         if is_basic_search and options.alignments is None and options.device in (None, "auto", "cpu"):
             languages = options.to, options.source_language
-            translated = partial(few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
+            translated = partial(translate_few_lines_by_numpy, options.model_folders[0], load, decoding, *languages)
         align = held.enter_context(open_alignment_file(options.alignments, load))
         translate_to_stdout(translated, text, decoding, options.jsonl, align)
 
@@ -231,7 +231,7 @@ def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
         "alignments",
     )
     reject_flags(
-        {"MODEL": options.model, "IMAGE": options.more, **flags_of(options, *others)},
+        {"MODEL": options.model, "IMAGE": options.more, **values_by_flag(options, *others)},
         "not allowed with --recipe, which sets the model and the test sets",
     )
     flags = {**options.decoding_flags, "training.device": options.device}
@@ -241,23 +241,27 @@ def _translate_tests(options: TranslateOptions, recipe: Path) -> None:
 def _check_options(options: TranslateOptions) -> None:
     """Raise BadParameter for options that exclude each other."""
     if options.alignments is not None:
-        reject_flags(flags_of(options, "ensemble"), "has no one attention: --alignments needs a single model")
-        reject_flags(flags_of(options, "out"), "with --alignments: align the files of the folder with `tfm align`")
+        reject_flags(values_by_flag(options, "ensemble"), "has no one attention: --alignments needs a single model")
+        reject_flags(
+            values_by_flag(options, "out"), "with --alignments: align the files of the folder with `tfm align`"
+        )
     reject_flags(
         {"--prefixes": None if options.prefix is None else options.prefixes}, "give either --prefix or --prefixes"
     )
     if options.step is not None:
         reject_flags(
-            flags_of(options, "ensemble", "out"),
+            values_by_flag(options, "ensemble", "out"),
             "not allowed with --step, which translates with one checkpoint to stdout",
         )
     else:
         _ = options.model_folders  # what is no model is named before a text is asked for
     if options.out is not None:
-        reject_flags(flags_of(options, "jsonl"), "not needed with --out, which writes text and JSON")
-        reject_flags(flags_of(options, "prefix"), "with --out use --prefixes FILE")
+        reject_flags(values_by_flag(options, "jsonl"), "not needed with --out, which writes text and JSON")
+        reject_flags(values_by_flag(options, "prefix"), "with --out use --prefixes FILE")
     else:
-        reject_flags(flags_of(options, "cluster"), "give --out: what goes to stdout is translated by this process")
+        reject_flags(
+            values_by_flag(options, "cluster"), "give --out: what goes to stdout is translated by this process"
+        )
 
 
 def _constraint_texts(options: TranslateOptions) -> tuple[Iterable[str] | None, Iterable[str] | None]:
@@ -276,7 +280,9 @@ def _load_model(options: TranslateOptions) -> "LoadedModel":
         from tfm.pipeline.training.checkpoints.unfinished_model import LAST_CHECKPOINT, load_checkpoint
 
         step = options.step
-        if step != LAST_CHECKPOINT and not (step.isascii() and step.isdecimal() and len(step) <= MAX_STEP_DIGITS):
+        if step != LAST_CHECKPOINT and not (
+            step.isascii() and step.isdecimal() and len(step) <= MAX_CHECKPOINT_STEP_DIGITS
+        ):
             raise typer.BadParameter("give a step number, or last", param_hint="--step")
         loaded = load_checkpoint(
             require_flag(options.model, "MODEL"), None if step == LAST_CHECKPOINT else int(step), device
@@ -312,13 +318,13 @@ def _translate_into_folder(options: TranslateOptions, file: Path, config: "Decod
         )
 
 
-def _fill_to_stdout(options: TranslateOptions, file: Path, config: "DecodingConfig") -> None:
+def _fill_masks_to_stdout(options: TranslateOptions, file: Path, config: "DecodingConfig") -> None:
     """Print what a masked language model predicts of one text, line by line."""
     from tfm.data.lines import open_lines, stream_lines
 
     others = ("ensemble", "prefix", "prefixes", "forced", "to", "source_language", "alignments", "out")
     asked = {f"decoding.{key}": True for key in sorted(config.model_fields_set - {"n_best"})}
-    reject_flags({**flags_of(options, *others), **asked}, "has no effect: this model predicts what [MASK] hides")
+    reject_flags({**values_by_flag(options, *others), **asked}, "has no effect: this model predicts what [MASK] hides")
     count = config.n_best if "n_best" in config.model_fields_set else NUM_CANDIDATES
     lines = open_lines(file) if file != STDIN else stream_lines(sys.stdin.buffer, "stdin")
     print_mask_fillings(partial(_load_model, options), lines, count, options.unit or "piece", options.jsonl)

@@ -62,7 +62,7 @@ def make_batches(
     return [found[i] for i in rng.permutation(len(found))]
 
 
-def ordered_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) -> list[Ints]:
+def length_sorted_batches(source_lengths: Ints, target_lengths: Ints, *, budget: int) -> list[Ints]:
     """Batch every row once, as in training but sorted by length and without randomness: for validation and tests.
 
     A row that exceeds the budget gets its own batch.

@@ -17,7 +17,7 @@ from tfm.data.errors import DataError
 
 
 @dataclass(frozen=True)
-class Epochs:
+class EpochBatches:
     """The batches of an epoch, by its number; and how many there are, which is found without making them.
 
     num_tokens: those of the larger side of every example.
@@ -46,7 +46,7 @@ class ExampleLengths(Protocol):
     def num_predictions(self, split: Split) -> Ints: ...
 
 
-def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: int) -> Epochs:
+def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: int) -> EpochBatches:
     """Return the batches of each epoch of training data of many rows, shard by shard.
 
     Args:
@@ -56,16 +56,18 @@ def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: i
         seed: seed of the order.
     """
     shards = Shards(len(split), split.shard_rows)
-    histograms, uniform = _count_lengths(task, split, shards)
+    histograms, uniform = _shard_histograms_and_uniformity(task, split, shards)
 
-    def in_epoch(shard: int, epoch: int) -> tuple[tuple[Ints, Ints], Ints, NDArray[np.float64] | None]:
+    def shard_lengths_rows_weights(
+        shard: int, epoch: int
+    ) -> tuple[tuple[Ints, Ints], Ints, NDArray[np.float64] | None]:
         rows = shards.rows(shard)
         part = split.select_training_rows(rows)
         weights = part.weights[:] * (task.num_predictions(part) > 0) * split.is_active(rows, epoch)
         return task.lengths(part), rows, None if (weights == 1).all() else weights
 
-    def make(shard: int, epoch: int) -> Sequence[Ints]:
-        lengths, rows, weights = in_epoch(shard, epoch)
+    def make_shard_batches(shard: int, epoch: int) -> Sequence[Ints]:
+        lengths, rows, weights = shard_lengths_rows_weights(shard, epoch)
         found = make_batches(*lengths, budget=budget, seed=seed, epoch=epoch, weights=weights, shard=shard)
         return [rows[batch] for batch in found]
 
@@ -78,33 +80,35 @@ def make_sharded_epochs(task: ExampleLengths, split: Split, budget: int, seed: i
         first = max(int(draw_bucket_jitter(seed, epoch, shard)[0] * budget), 1)
         if uniform[shard] and not split.turns:
             return num_unweighted_batches(shard, first)
-        lengths, _, weights = in_epoch(shard, epoch)
+        lengths, _, weights = shard_lengths_rows_weights(shard, epoch)
         larger = np.maximum(*lengths)
         if weights is not None:
             larger = larger[repeat_rows_by_weight(weights, seed=seed, epoch=epoch, shard=shard)]
         return num_batches_of_histogram(np.bincount(larger), budget, first)
 
-    def counts(epoch: int) -> list[int]:
-        found = [num_shard_batches(number, epoch) for number in shards.order(seed, epoch)]
+    def num_batches_by_shard(epoch: int) -> list[int]:
+        found = [num_shard_batches(number, epoch) for number in shards.draw_shard_order(seed, epoch)]
         if not any(found):
             raise empty_epoch_error(epoch)
         return found
 
-    def batches(epoch: int) -> Sequence[Ints]:
-        order = shards.order(seed, epoch)
-        return ShardedBatches(counts(epoch), lambda place: make(order[place], epoch))
+    def make_epoch_batches(epoch: int) -> Sequence[Ints]:
+        order = shards.draw_shard_order(seed, epoch)
+        return ShardedBatches(num_batches_by_shard(epoch), lambda place: make_shard_batches(order[place], epoch))
 
     num_tokens = int(histograms.sum(0) @ np.arange(histograms.shape[1]))
-    return Epochs(batches, lambda epoch: sum(counts(epoch)), num_tokens)
+    return EpochBatches(make_epoch_batches, lambda epoch: sum(num_batches_by_shard(epoch)), num_tokens)
 
 
-def _count_lengths(task: ExampleLengths, split: Split, shards: Shards) -> tuple[Ints, NDArray[np.bool_]]:
+def _shard_histograms_and_uniformity(
+    task: ExampleLengths, split: Split, shards: Shards
+) -> tuple[Ints, NDArray[np.bool_]]:
     """The rows of each shard by the tokens of their larger side (shards, longest + 1); and of each shard (shards,)
     whether each row of it occurs once in an epoch.
     """
     histograms, uniform, begin = np.zeros((len(shards), 1), np.int64), np.ones(len(shards), np.bool_), 0
     for part in split.iterate_parts():
-        larger, numbers = np.maximum(*task.lengths(part)), shards.numbers(begin, begin + len(part))
+        larger, numbers = np.maximum(*task.lengths(part)), shards.shard_of_each_row(begin, begin + len(part))
         width = max(int(larger.max(initial=0)) + 1, histograms.shape[1])
         found = np.bincount(numbers * width + larger, minlength=len(shards) * width)
         histograms = np.pad(histograms, ((0, 0), (0, width - histograms.shape[1]))) + found.reshape(len(shards), width)

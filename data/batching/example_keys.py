@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.arrays import Ints
-from tfm.tokenizer.sampled import Keys, hash_numbers
+from tfm.tokenizer.sampled import RandomKeys, hash_numbers
 
-_TEXTS_KEY = np.array([0], np.uint64)
+_TEXT_HASH_SEED = np.array([0], np.uint64)
 
 
 def count_earlier_occurrences(batches: Sequence[Ints]) -> list[Ints]:
@@ -27,7 +27,7 @@ def count_earlier_occurrences(batches: Sequence[Ints]) -> list[Ints]:
     return np.split(found, np.cumsum([len(batch) for batch in batches])[:-1])
 
 
-def example_rng_keys(update: int, rows: Ints, repeats: Ints | None) -> Keys:
+def example_rng_keys(update: int, rows: Ints, repeats: Ints | None) -> RandomKeys:
     """(B,) the keys of examples in training.
 
     Args:
@@ -39,15 +39,17 @@ def example_rng_keys(update: int, rows: Ints, repeats: Ints | None) -> Keys:
     return hash_numbers(keys, np.zeros_like(rows) if repeats is None else repeats)
 
 
-def text_rng_keys(ids: NDArray[np.int64], lengths: Ints) -> Keys:
+def text_rng_keys(ids: NDArray[np.int64], lengths: Ints) -> RandomKeys:
     """Return the keys of texts in evaluation (B,), from concatenated ids (N,) and the number of ids of each (B,)."""
     ends = np.cumsum(lengths)
-    tokens = hash_numbers(hash_numbers(_TEXTS_KEY, token_positions(lengths)), ids)
-    sums = np.concatenate([_TEXTS_KEY, np.cumsum(tokens, dtype=np.uint64)])  # they wrap around, and so do differences
+    tokens = hash_numbers(hash_numbers(_TEXT_HASH_SEED, token_positions(lengths)), ids)
+    sums = np.concatenate(
+        [_TEXT_HASH_SEED, np.cumsum(tokens, dtype=np.uint64)]
+    )  # they wrap around, and so do differences
     return hash_numbers(sums[ends] - sums[ends - lengths], lengths)
 
 
-def token_rng_keys(keys: Keys, lengths: Ints, draw: int) -> Keys:
+def token_rng_keys(keys: RandomKeys, lengths: Ints, draw: int) -> RandomKeys:
     """Return 64 random bits for each token of some texts (N,).
 
     Args:
@@ -58,7 +60,7 @@ def token_rng_keys(keys: Keys, lengths: Ints, draw: int) -> Keys:
     return hash_numbers(np.repeat(hash_numbers(keys, np.array([draw])), lengths), token_positions(lengths))
 
 
-def rng_keys_to_uniform(keys: Keys) -> NDArray[np.float64]:
+def rng_keys_to_uniform(keys: RandomKeys) -> NDArray[np.float64]:
     """Numbers in [0, 1): the 53 highest bits of each key."""
     return (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
 

@@ -22,7 +22,7 @@ BITS_PER_LENGTH = 32
 
 
 @dataclass
-class LengthCounts:
+class LengthPairCounts:
     """The number of rows with each pair of a source's and a target's length, end tokens counted; by weight."""
 
     counts: dict[float, Counter[int]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class BatchingCost:
     padding: float
 
 
-def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) -> BatchingCost:
+def batching_cost(lengths: LengthPairCounts, *, budget: int, seed: int, epoch: int) -> BatchingCost:
     """Compute the cost of the batches that `buckets.make_batches` makes of these lengths.
 
     The rows that a broken weight repeats are another draw.
@@ -68,7 +68,7 @@ def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) 
     if not lengths.counts:
         return BatchingCost(0, 0, 0.0)
     first, flip = draw_bucket_jitter(seed, epoch)
-    source, target, times = _draw_row_counts(lengths, seed, epoch)
+    source, target, times = _draw_length_pair_counts(lengths, seed, epoch)
     larger = np.maximum(source, target)
     order = np.argsort(length_sort_keys(larger, source - target, flip=flip), kind="stable")
     num_batches = num_rows = real = padded = 0
@@ -89,7 +89,7 @@ def batching_cost(lengths: LengthCounts, *, budget: int, seed: int, epoch: int) 
 
 
 def make_batch_counter(
-    larger: Ints, *, budget: int, seed: int, weights_of: Callable[[int], NDArray[np.float64] | None]
+    larger: Ints, *, budget: int, seed: int, epoch_weights: Callable[[int], NDArray[np.float64] | None]
 ) -> Callable[[int], int]:
     """Return a function from an epoch's number to its number of batches in `buckets.make_batches`, without making them.
 
@@ -99,7 +99,7 @@ def make_batch_counter(
         larger: (rows,) tokens of each row's larger side.
         budget: of a batch, in tokens, padding counted.
         seed: of the draws of a training.
-        weights_of: the weights of an epoch's rows, by its number; None where every row occurs once.
+        epoch_weights: the weights of an epoch's rows, by its number; None where every row occurs once.
     """
     once = np.bincount(larger)
 
@@ -108,7 +108,7 @@ def make_batch_counter(
         return num_batches_of_histogram(once, budget, first_budget)
 
     def num_batches_in_epoch(epoch: int) -> int:
-        weights, share = weights_of(epoch), draw_bucket_jitter(seed, epoch)[0]
+        weights, share = epoch_weights(epoch), draw_bucket_jitter(seed, epoch)[0]
         first = max(int(share * budget), 1)
         if weights is None:
             return num_unweighted_batches(first)
@@ -145,7 +145,7 @@ def num_batches_of_histogram(histogram: Ints, budget: int, first_budget: int) ->
     return pieces
 
 
-def _draw_row_counts(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
+def _draw_length_pair_counts(lengths: LengthPairCounts, seed: int, epoch: int) -> tuple[Ints, Ints, Ints]:
     """Source lengths, target lengths, and the number of rows of each pair in an epoch."""
     rng = np.random.default_rng([seed, epoch])
     total: Counter[int] = Counter()
@@ -158,9 +158,9 @@ def _draw_row_counts(lengths: LengthCounts, seed: int, epoch: int) -> tuple[Ints
     return pairs >> BITS_PER_LENGTH, pairs & ((1 << BITS_PER_LENGTH) - 1), np.array(list(total.values()), np.int64)
 
 
-def _iterate_pair_blocks(pairs: Ints, times: Ints) -> Iterator[tuple[Ints, bool]]:
+def _iterate_pair_blocks(pairs: Ints, counts: Ints) -> Iterator[tuple[Ints, bool]]:
     """The pairs (2, n), each as often as it is there, some at a time; and whether these are the last."""
-    ends = np.cumsum(times)
+    ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     for begin in range(0, total, PAIRS_PER_BLOCK):
         rows = np.arange(begin, min(begin + PAIRS_PER_BLOCK, total))

@@ -15,7 +15,7 @@ from tfm.tokenizer.sampled import SegmentationSampler, hash_numbers
 
 
 @dataclass(frozen=True)
-class Resegmentation:
+class Resegmenter:
     """Settings by which the texts of training batches are segmented anew.
 
     Args:
@@ -32,7 +32,7 @@ class Resegmentation:
     max_tokens: int
     budget: int
 
-    def resegmented_parts(self, split: Split, rows: Ints, step: int) -> Iterator[tuple[Split, Ints]]:
+    def iterate_resegmented_parts(self, split: Split, rows: Ints, step: int) -> Iterator[tuple[Split, Ints]]:
         """Yield examples with the pieces that they have at an update, in parts within the budget.
 
         Each example is a pure function of (seed, step, row).
@@ -59,16 +59,16 @@ class Resegmentation:
                 TokenIdColumn(each.values, each.starts[some[part]], each.lengths[some[part]])
                 for each, some in ((source, source_rows), (target, target_rows))
             )
-            images = None if split.images is None else split.images.select(rows[part])
+            images = None if split.images is None else split.images.select_rows(rows[part])
             yield Split(of_source, of_target, np.ones(len(part)), images=images), part
 
     def _resegment(
-        self, column: TokenIdColumn, rows: Ints, sampler: SegmentationSampler, number: tuple[int, int]
+        self, column: TokenIdColumn, rows: Ints, sampler: SegmentationSampler, step_and_side: tuple[int, int]
     ) -> TokenIdColumn:
         """The texts of some rows with new pieces, or, where they would be too long, their old ones."""
         ids, lengths = column.take(rows)
         key = np.array([self.seed], np.uint64)
-        for each in number:
+        for each in step_and_side:
             key = hash_numbers(key, np.array([each]))
         new_ids, new_lengths = sampler(ids, lengths, hash_numbers(np.repeat(key, len(rows)), rows))
         too_long = new_lengths + 1 > self.max_tokens

@@ -52,7 +52,7 @@ class Shards:
         rest = self.num_rows % cycle - shard * self.block_rows
         return self.num_rows // cycle * self.block_rows + min(max(rest, 0), self.block_rows)
 
-    def numbers(self, begin: int, end: int) -> Ints:
+    def shard_of_each_row(self, begin: int, end: int) -> Ints:
         """Return (n,) the shard of each of some consecutive rows.
 
         Args:
@@ -61,7 +61,7 @@ class Shards:
         """
         return np.arange(begin, end) // self.block_rows % len(self)
 
-    def order(self, seed: int, epoch: int) -> list[int]:
+    def draw_shard_order(self, seed: int, epoch: int) -> list[int]:
         """Return the shards in the order in which an epoch has them.
 
         Args:
@@ -105,7 +105,7 @@ class ShardedBatches(Sequence[Ints]):
         return self._shard[1][index - begin]
 
 
-class EqualBatches(Sequence[Ints]):
+class FixedSizeBatches(Sequence[Ints]):
     """Consecutive batches of equal numbers of rows, the last with what is left, cut when they are asked for.
 
     Args:

@@ -33,19 +33,19 @@ class Compression:
     open: Callable[[BufferedReader, Path], BufferedIOBase]
 
 
-def _open_zstd(packed: BufferedReader, path: Path) -> BufferedIOBase:
+def _open_zstd(compressed: BufferedReader, path: Path) -> BufferedIOBase:
     import pyarrow as pa
 
     if not pa.Codec.is_available("zstd"):
         raise DataError(
             "is compressed by zstandard, which this pyarrow lacks: `pip install --upgrade pyarrow`", file=path
         )
-    return BufferedReader(cast(RawIOBase, pa.CompressedInputStream(packed, "zstd")))
+    return BufferedReader(cast(RawIOBase, pa.CompressedInputStream(compressed, "zstd")))
 
 
-def _open_zip(packed: BufferedReader, path: Path) -> BufferedIOBase:
+def _open_zip(compressed: BufferedReader, path: Path) -> BufferedIOBase:
     try:
-        return _open_single_member(zipfile.ZipFile(cast(BufferedReader, ShortReadStream(packed))), path)
+        return _open_single_member(zipfile.ZipFile(cast(BufferedReader, ShortReadStream(compressed))), path)
     except (ValueError, LookupError, RuntimeError, struct.error) as error:  # of damaged lists and names
         raise zipfile.BadZipFile(str(error)) from None
 
@@ -82,11 +82,11 @@ def strip_compression_ending(name: str) -> str:
 
 
 @contextmanager
-def decompress(packed: BufferedReader, path: Path) -> Iterator[BufferedIOBase]:
+def decompress(compressed: BufferedReader, path: Path) -> Iterator[BufferedIOBase]:
     """The bytes of an open file, uncompressed if they are compressed.
 
     Args:
-        packed: the file, at its beginning.
+        compressed: the file, at its beginning.
         path: its name, for its ending and for messages.
 
     Raises:
@@ -94,13 +94,13 @@ def decompress(packed: BufferedReader, path: Path) -> Iterator[BufferedIOBase]:
     """
     kind = COMPRESSIONS.get(path.suffix)
     if kind is None:
-        head = packed.peek(MAX_MAGIC_BYTES)
+        head = compressed.peek(MAX_MAGIC_BYTES)
         kind = next((each for each in COMPRESSIONS.values() if re.match(each.magic, head)), None)
     if kind is None:
-        yield packed
+        yield compressed
         return
     try:
-        yield kind.open(packed, path)
+        yield kind.open(compressed, path)
     except DECOMPRESSION_ERRORS as error:
         raise DataError(f"not a complete {kind.name}: {error!s:.200}", file=path) from None
     except OSError as error:

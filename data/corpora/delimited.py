@@ -32,7 +32,7 @@ def read_tsv(path: Path, corpus: CorpusConfig) -> Iterator[Row]:
     quoting = corpus.quoting or find_tsv_quoting(path)
     remedy = 'a cell of tsv cannot contain a tab; if cells are to be in quotation marks, set quoting = "double"'
     if quoting != "raw":
-        remedy = _quote_remedy("\t")
+        remedy = _quoting_advice("\t")
     yield from _read_columns(path, corpus, split_rows(path, "\t", quoting), remedy)
 
 
@@ -45,7 +45,7 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     separator = separator or corpus.delimiter or ("\t" if ".tsv" in path.suffixes[-2:] else "")
     separator = separator or find_delimiter(path, columns, is_headed=has_header_row(corpus))
     quoting = corpus.quoting or find_csv_quoting(path, separator)
-    yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quote_remedy(separator))
+    yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quoting_advice(separator))
 
 
 def has_header_row(corpus: CorpusConfig) -> bool:
@@ -57,7 +57,7 @@ def _has_numbered_columns(corpus: CorpusConfig) -> bool:
     return all(each is None or each.isdecimal() for each in column_names(corpus))
 
 
-def _quote_remedy(separator: str) -> str:
+def _quoting_advice(separator: str) -> str:
     return f"put quotation marks around a whole cell that contains {separator!r}, with no space before them"
 
 
@@ -93,15 +93,15 @@ def _check_row_widths(
         yield line, row
 
 
-def _select_cells(path: Path, rows: Iterable[tuple[int, list[str]]], *sides: int) -> Iterator[Row]:
+def _select_cells(path: Path, rows: Iterable[tuple[int, list[str]]], *column_indices: int) -> Iterator[Row]:
     """The cells of each row at two places, or more; at place -1 is none."""
-    source, target, *more = sides
+    source, target, *more = column_indices
     for line, row in rows:
         try:
             first = "" if source < 0 else join_lines(row[source])
             yield first, join_lines(row[target]), *[join_lines(row[each]) for each in more]
         except IndexError:
-            problem = f"has {format_count(len(row), 'column')}, but column {max(sides) + 1} is needed"
+            problem = f"has {format_count(len(row), 'column')}, but column {max(column_indices) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None
 
 

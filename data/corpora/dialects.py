@@ -159,20 +159,20 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
 
 
 def drop_blank_rows(
-    path: Path, rows: Iterable[tuple[int, list[str]]], blank: Sequence[list[str]], skipped: int
+    path: Path, rows: Iterable[tuple[int, list[str]]], blank_rows: Sequence[list[str]], num_skipped: int
 ) -> NumberedRows:
     """The rows without those of blank lines, which are counted.
 
     Args:
         path: the file, for the remark.
         rows: its rows.
-        blank: how a blank line is read.
-        skipped: how many were skipped before.
+        blank_rows: how a blank line is read.
+        num_skipped: how many were skipped before.
     """
     for number, row in rows:
-        if row in blank:
-            skipped += 1
+        if row in blank_rows:
+            num_skipped += 1
         else:
             yield number, row
-    if skipped:
-        add_remark(path, f"{skipped:,} blank lines were skipped" if skipped > 1 else "1 blank line was skipped")
+    if num_skipped:
+        add_remark(path, f"{num_skipped:,} blank lines were skipped" if num_skipped > 1 else "1 blank line was skipped")

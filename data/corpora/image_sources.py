@@ -21,7 +21,7 @@ SkippedCallback: TypeAlias = Callable[[list[str]], None]
 
 
 def read_images(
-    corpus: Corpus, read_table: TableReader, *, online: bool = False, left_out: SkippedCallback = lambda names: None
+    corpus: Corpus, read_table: TableReader, *, online: bool = False, on_skipped: SkippedCallback = lambda names: None
 ) -> ImageIterator:
     """The images of a corpus in order, not decoded; `size` and `skip` count them.
 
@@ -30,10 +30,10 @@ def read_images(
     """
     if isinstance(corpus, Portion):
         for each in corpus.corpora:
-            found = read_images(each, read_table, online=online, left_out=left_out)
-            yield from (image for image in found if corpus.part.contains(image.key))
+            found = read_images(each, read_table, online=online, on_skipped=on_skipped)
+            yield from (image for image in found if corpus.part.contains(image.content_hash))
         return
-    found = IMAGE_READERS[corpus.format](corpus, read_table, online, left_out)
+    found = IMAGE_READERS[corpus.format](corpus, read_table, online, on_skipped)
     # A built-in corpus makes exactly as many as requested.
     size = None if corpus.size is None or corpus.format == "generated" else corpus.skip + corpus.size
     yield from found if corpus.format == "generated" else islice(found, corpus.skip, size)
@@ -55,7 +55,7 @@ def image_fingerprints(
         return [(str(file), file, _hash_image_file(check_is_file(file))) for file in (path, Path(corpus.target))]
     whole = corpus.model_copy(update={"skip": 0, "size": None})
     found = read_images(whole, read_table, online=online)
-    return [(label, None, _hash_texts((each.key, *each.captions) for each in found))]
+    return [(label, None, _hash_texts((each.content_hash, *each.captions) for each in found))]
 
 
 def _hash_texts(parts: Iterable[tuple[str, ...]]) -> str:
@@ -67,24 +67,26 @@ def _hash_texts(parts: Iterable[tuple[str, ...]]) -> str:
 
 
 def _hash_image_file(file: Path) -> str:
-    return CaptionedImage(str(file), file, ()).key
+    return CaptionedImage(str(file), file, ()).content_hash
 
 
 def _read_imagefolder(
-    corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: SkippedCallback
+    corpus: CorpusConfig, read_table: TableReader, online: bool, on_skipped: SkippedCallback
 ) -> ImageIterator:
     columns = (corpus.target, *(corpus.references or ()))
     found, others = read_imagefolder(Path(str(corpus.path)), columns, read_table, corpus.classes)
-    left_out(others)
+    on_skipped(others)
     return iter(found)
 
 
-def _read_idx(corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: SkippedCallback) -> ImageIterator:
+def _read_idx(
+    corpus: CorpusConfig, read_table: TableReader, online: bool, on_skipped: SkippedCallback
+) -> ImageIterator:
     return read_idx(Path(str(corpus.path)), Path(corpus.target), corpus.classes)
 
 
 def _read_huggingface(
-    corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: SkippedCallback
+    corpus: CorpusConfig, read_table: TableReader, online: bool, on_skipped: SkippedCallback
 ) -> ImageIterator:
     columns = (corpus.target, *(corpus.references or ()))
     image, classes = str(corpus.image), corpus.classes
@@ -92,9 +94,9 @@ def _read_huggingface(
 
 
 def _generate_images(
-    corpus: CorpusConfig, read_table: TableReader, online: bool, left_out: SkippedCallback
+    corpus: CorpusConfig, read_table: TableReader, online: bool, on_skipped: SkippedCallback
 ) -> ImageIterator:
-    made = registry.scenes(str(corpus.split), corpus.size or 0, corpus.skip)
+    made = registry.generate_scenes(str(corpus.split), corpus.size or 0, corpus.skip)
     for number, (pixels, texts) in enumerate(made, corpus.skip + 1):
         name = f"{corpus.path} {corpus.split}, image {number}"
         yield CaptionedImage(name, pixels, texts, f"image {number}")

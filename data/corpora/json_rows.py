@@ -170,24 +170,26 @@ def _dict_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_dict_from_pairs)
 
 
-def _make_row(row: object, corpus: CorpusConfig, path: Path, line_number: int, class_names: ClassNames) -> Row:
+def _make_row(record: object, corpus: CorpusConfig, path: Path, line_number: int, class_names: ClassNames) -> Row:
     source, *targets = column_names(corpus)
     first = ""
     if source is not None:
-        value = _value_at(row, source, path, line_number)
-        first = cell_text(_cell(value, source, path, line_number), source, corpus, path, line_number)
+        value = _get_column_value(record, source, path, line_number)
+        first = cell_text(_value_to_text_or_texts(value, source, path, line_number), source, corpus, path, line_number)
     texts: list[str] = []
     for column in targets:
         if column is not None:
-            value = _value_at(row, column, path, line_number)
+            value = _get_column_value(record, column, path, line_number)
             if corpus.classes and holds_text(value):
                 raise DataError(unused_names_problem(column), file=path, line=line_number)
-            cell = _cell(value, column, path, line_number, corpus.classes or class_names.get(column, ()))
+            cell = _value_to_text_or_texts(
+                value, column, path, line_number, corpus.classes or class_names.get(column, ())
+            )
             texts += cell_references(cell, column, corpus, path, line_number)
     return first, *texts
 
 
-def _value_at(row: object, column: str, path: Path, line: int) -> object:
+def _get_column_value(row: object, column: str, path: Path, line: int) -> object:
     """The value at a key.
 
     Args:
@@ -207,7 +209,9 @@ def _value_at(row: object, column: str, path: Path, line: int) -> object:
     return value
 
 
-def _cell(value: object, column: str, path: Path, line: int, classes: Sequence[str] | None = None) -> str | list[str]:
+def _value_to_text_or_texts(
+    value: object, column: str, path: Path, line: int, classes: Sequence[str] | None = None
+) -> str | list[str]:
     """The text or texts that a value stands for; null is an empty text.
 
     Args:
@@ -217,11 +221,11 @@ def _cell(value: object, column: str, path: Path, line: int, classes: Sequence[s
             are none of these. None: they are refused.
     """
     if isinstance(value, list):
-        return [_cell_text(each, column, path, line, classes) for each in value]
-    return _cell_text(value, column, path, line, classes)
+        return [_value_to_text(each, column, path, line, classes) for each in value]
+    return _value_to_text(value, column, path, line, classes)
 
 
-def _cell_text(value: object, column: str, path: Path, line: int, classes: Sequence[str] | None) -> str:
+def _value_to_text(value: object, column: str, path: Path, line: int, classes: Sequence[str] | None) -> str:
     if isinstance(value, int) and classes is not None:
         return class_name(value, classes, column=column, file=path, row=line)
     if value is not None and not isinstance(value, str):

@@ -134,7 +134,7 @@ class Portion:
             return (pair for pair in pairs if self.part.contains(pair[0]))
         if isinstance(self.part, PositionRange):
             return self.part.select_lines(pairs)
-        return _restore_line_breaks(pairs, self.part)
+        return _select_part_keeping_blank_lines(pairs, self.part)
 
 
 Corpus: TypeAlias = CorpusConfig | Portion
@@ -155,7 +155,7 @@ def hash_to_unit_interval(text: str, seed: int) -> float:
     Drawn from the text, not from its position, so that repeated sentences are never on both sides of a split, nor
     sentences that differ only in white space or in Unicode normal form.
     """
-    return _hash_text(normalize_whitespace(text), seed, num_bytes=6, use=b"") / 2**48
+    return _hash_text(normalize_whitespace(text), seed, num_bytes=6, purpose=b"") / 2**48
 
 
 def fold_number_of(text: str, num_folds: int, seed: int) -> int:
@@ -164,16 +164,16 @@ def fold_number_of(text: str, num_folds: int, seed: int) -> int:
     Texts that some tokenizer may make one, as they differ in white space, Unicode form or case alone, are in one fold.
     """
     alike = normalize_whitespace(normalize("NFKC", normalize("NFKC", text).casefold()))
-    return _hash_text(alike, seed, num_bytes=8, use=b"folds") % num_folds + 1
+    return _hash_text(alike, seed, num_bytes=8, purpose=b"folds") % num_folds + 1
 
 
-def _hash_text(text: str, seed: int, num_bytes: int, use: bytes) -> int:
+def _hash_text(text: str, seed: int, num_bytes: int, purpose: bytes) -> int:
     key = seed.to_bytes(8, "little")
     content = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(content, digest_size=num_bytes, key=key, person=use).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=num_bytes, key=key, person=purpose).digest(), "little")
 
 
-def _restore_line_breaks(pairs: Iterable[TextPair], part: HashRange | Fold) -> Iterator[TextPair]:
+def _select_part_keeping_blank_lines(pairs: Iterable[TextPair], part: HashRange | Fold) -> Iterator[TextPair]:
     inside = part.contains("")
     for pair in pairs:
         if pair[1] and not pair[1].isspace():

@@ -13,7 +13,7 @@ from tfm.data.lines import count_lines
 LINE_BASED_FORMATS = ("text", "tsv", "csv", "jsonl", "labelled", "conllu", "conll", "po")
 
 
-def check_splits(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
+def check_and_count_splits(splits: Splits, *, online: bool = False) -> dict[str, int | None]:
     """Check every corpus; the number of pairs of each split, or None if only reading all of it could tell.
 
     Raises DataError for a missing file, differing line counts (naming both), invalid UTF-8 (naming file, line and
@@ -21,8 +21,8 @@ def check_splits(splits: Splits, *, online: bool = False) -> dict[str, int | Non
     """
     checked: dict[CorpusConfig, int | None] = {}
     sizes: dict[str, int | None] = {}
-    for name, corpora in splits.all().items():
-        counts = [_check_corpus(corpus, checked, online) for corpus in corpora]
+    for name, corpora in splits.corpora_by_split().items():
+        counts = [_check_and_count_corpus(corpus, checked, online) for corpus in corpora]
         for corpus in corpora:
             if next(sources.read_pairs(corpus, online=online), None) is None:
                 what = "image" if corpus.has_images else "pair"
@@ -31,18 +31,18 @@ def check_splits(splits: Splits, *, online: bool = False) -> dict[str, int | Non
     return sizes
 
 
-def _check_corpus(corpus: Corpus, checked: dict[CorpusConfig, int | None], online: bool) -> int | None:
+def _check_and_count_corpus(corpus: Corpus, row_counts: dict[CorpusConfig, int | None], online: bool) -> int | None:
     """The number of pairs, where cheap to know. Each corpus is read once, however many portions are cut from it."""
     if isinstance(corpus, Portion):
         for each in corpus.corpora:
-            _check_corpus(each, checked, online)
+            _check_and_count_corpus(each, row_counts, online)
         return None
-    if corpus not in checked:
-        checked[corpus] = _count_rows(corpus, online)
-    return checked[corpus]
+    if corpus not in row_counts:
+        row_counts[corpus] = _count_selected_rows(corpus, online)
+    return row_counts[corpus]
 
 
-def _count_rows(corpus: CorpusConfig, online: bool) -> int | None:
+def _count_selected_rows(corpus: CorpusConfig, online: bool) -> int | None:
     if corpus.format == "generated":
         return corpus.size
     whole = _count_all_rows(corpus, online)

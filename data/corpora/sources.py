@@ -13,7 +13,7 @@ from typing import BinaryIO, TypeAlias, cast
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.paths.remote_files import is_url, local_copy
+from tfm.data.corpora.paths.remote_files import fetch_local_copy, is_url
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.remarks import add_remark
@@ -35,7 +35,7 @@ from tfm.data.formats.translations.tmx import read_tmx
 from tfm.data.formats.translations.xliff import read_xliff
 from tfm.data.lines import check_is_file, count_lines, open_lines, open_maybe_compressed
 from tfm.data.synthetic import registry
-from tfm.tokenizer.labels import WORD_SPACE
+from tfm.tokenizer.labels import SPACE_WITHIN_WORD
 
 __all__ = [
     "READERS",
@@ -43,22 +43,22 @@ __all__ = [
     "content_fingerprints",
     "corpus_files",
     "describe_corpus",
-    "keep_tags_in_words",
     "open_lines",
     "read_pairs",
     "read_rows",
     "resolve_splits",
+    "with_word_lists",
 ]
 
-Pairs: TypeAlias = Iterator[tuple[str, str]]
-Rows: TypeAlias = Iterator[Row]
+PairIterator: TypeAlias = Iterator[tuple[str, str]]
+RowIterator: TypeAlias = Iterator[Row]
 ContentFingerprint: TypeAlias = tuple[str, Path | None, str]
 
-KINDS_WITH_INTEGER_LABELS = ("jsonl", "parquet", "arrow")
+FORMATS_WITH_INTEGER_LABELS = ("jsonl", "parquet", "arrow")
 """Kinds of files in which a label may be an integer; in the others all is text."""
 
 
-def read_pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
+def read_pairs(corpus: Corpus, *, online: bool = False) -> PairIterator:
     """The (source, target) texts of a corpus in order, read as they are asked for; without a source it is "".
 
     For images these are the name of an image and a caption, for each of its captions.
@@ -76,7 +76,7 @@ def read_pairs(corpus: Corpus, *, online: bool = False) -> Pairs:
     found = read_rows(corpus, online=online)
     if corpus.has_references:
         return ((source, target) for source, target, *_ in found)
-    return cast(Pairs, found)
+    return cast(PairIterator, found)
 
 
 def read_rows(corpus: Corpus, *, online: bool = False) -> Iterator[Row]:
@@ -96,7 +96,11 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
         return [part for each in corpus.corpora for part in content_fingerprints(each, online=online)]
     if corpus.format == "generated":
         return [
-            (describe_corpus(corpus), None, f"{describe_corpus(corpus)} {registry.version(_required_path(corpus))}")
+            (
+                describe_corpus(corpus),
+                None,
+                f"{describe_corpus(corpus)} {registry.corpus_version(_required_path(corpus))}",
+            )
         ]
     if corpus.has_images:
         return image_sources.image_fingerprints(corpus, describe_corpus(corpus), read_rows, online=online)
@@ -115,13 +119,13 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
                     huggingface.hash_dataset(split, top_level_columns(corpus, split.column_names)),
                 )
             ]
-    return [(label, path, _sha256(path)) for label, path in _labelled_files(corpus, online=online)]
+    return [(label, path, _sha256(path)) for label, path in _files_with_display_names(corpus, online=online)]
 
 
-def keep_tags_in_words(corpus: Corpus) -> Corpus:
+def with_word_lists(corpus: Corpus) -> Corpus:
     """The same corpus, whose words keep their tags: texts in lists are words, and spaces within words are WITHIN."""
     if isinstance(corpus, Portion):
-        return replace(corpus, corpora=tuple(map(keep_tags_in_words, corpus.corpora)))
+        return replace(corpus, corpora=tuple(map(with_word_lists, corpus.corpora)))
     has_words = corpus.lists == "join" or corpus.format in ("conllu", "conll")
     return corpus.model_copy(update={"lists": "words"}) if has_words else corpus
 
@@ -154,15 +158,15 @@ def corpus_files(corpus: CorpusConfig, *, online: bool = False) -> list[Path]:
     Raises:
         DataError: there is none, or it is a pipe or device.
     """
-    return [path for _, path in _labelled_files(corpus, online=online)]
+    return [path for _, path in _files_with_display_names(corpus, online=online)]
 
 
-def _labelled_files(corpus: CorpusConfig, *, online: bool) -> list[tuple[str, Path]]:
+def _files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tuple[str, Path]]:
     """The files of a corpus, each with its name in messages: its path, or the URL of which it is a copy."""
     found: list[tuple[str, Path]] = []
-    for place in remote_or_local_places(corpus):
+    for place in corpus_paths_or_urls(corpus):
         if is_url(place):
-            found.append((redact_credentials(place), local_copy(place, online=online)))
+            found.append((redact_credentials(place), fetch_local_copy(place, online=online)))
             continue
         paths = [place] if corpus.format == "text" or os.path.exists(place) else sorted(glob.glob(place))
         if not paths:
@@ -171,7 +175,7 @@ def _labelled_files(corpus: CorpusConfig, *, online: bool) -> list[tuple[str, Pa
     return found
 
 
-def remote_or_local_places(corpus: CorpusConfig) -> list[str]:
+def corpus_paths_or_urls(corpus: CorpusConfig) -> list[str]:
     """The paths, patterns and URLs of the files of a corpus; none for those that are not files."""
     if corpus.format == "text":
         return [each for each in column_names(corpus) if each is not None]
@@ -186,7 +190,7 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
     return DataError(f"{problem}line i of one must be the translation of line i of the other", file=source)
 
 
-def _read_text(corpus: CorpusConfig, online: bool) -> Rows:
+def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
     if corpus.source is None:
         yield from (("", line) for file in corpus_files(corpus, online=online) for line in open_lines(file))
         return
@@ -196,40 +200,40 @@ def _read_text(corpus: CorpusConfig, online: bool) -> Rows:
         raise line_count_error({file: count_lines(file) for file in corpus_files(corpus, online=online)}) from None
 
 
-def _read_files(read: Callable[[Path, CorpusConfig], Rows], corpus: CorpusConfig, online: bool) -> Rows:
+def _read_files(read: Callable[[Path, CorpusConfig], RowIterator], corpus: CorpusConfig, online: bool) -> RowIterator:
     """The rows of a format that is read file by file."""
     for path in corpus_files(corpus, online=online):
         yield from read(path, corpus)
 
 
-def _read_parquet(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> Rows:
+def _read_parquet(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> RowIterator:
     with open_maybe_compressed(path) as stream, huggingface.corruption_as_data_error(path, "Parquet file"):
         tables = read_parquet(cast(BinaryIO, stream), partial(top_level_columns, corpus))
         yield from read_tables(tables, corpus, str(path), class_names)
 
 
-def _read_arrow(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> Rows:
+def _read_arrow(path: Path, corpus: CorpusConfig, class_names: ClassNames | None = None) -> RowIterator:
     with huggingface.corruption_as_data_error(path, "whole Arrow file"):
         yield from read_tables(read_arrow(path), corpus, str(path), class_names)
 
 
-def _read_lines(path: Path, corpus: CorpusConfig) -> Rows:
+def _read_lines(path: Path, corpus: CorpusConfig) -> RowIterator:
     """The lines of a file that counts as a table with one column, `text`."""
     if corpus.source is not None or corpus.target != "text":
         raise DataError('holds lines, which are one column: set source = "none", target = "text"', file=path)
     return (("", line) for line in open_lines(path))
 
 
-def _read_huggingface(corpus: CorpusConfig, online: bool) -> Rows:
+def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
     path = _required_path(corpus)
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
         read = FILE_READERS[split.kind]
-        if corpus.classes and split.kind not in KINDS_WITH_INTEGER_LABELS:
+        if corpus.classes and split.kind not in FORMATS_WITH_INTEGER_LABELS:
             raise DataError(unused_names_problem(corpus.target), file=path)
         if split.separator:
             read = partial(read_csv, separator=split.separator)
-        elif split.class_names and split.kind in KINDS_WITH_INTEGER_LABELS:
+        elif split.class_names and split.kind in FORMATS_WITH_INTEGER_LABELS:
             read = partial(read, class_names=split.class_names)
         for file in split.files:
             yield from read(file, corpus)
@@ -241,7 +245,7 @@ def _read_huggingface(corpus: CorpusConfig, online: bool) -> Rows:
 
 def _read_columns(
     read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool
-) -> Pairs:
+) -> PairIterator:
     """The pairs of a format whose reader gives the columns it is asked for."""
     columns = [each for each in (corpus.source, corpus.target) if each is not None]
     for path in corpus_files(corpus, online=online):
@@ -249,17 +253,19 @@ def _read_columns(
             yield "" if corpus.source is None else row[0], row[-1]
 
 
-def _read_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool) -> Pairs:
+def _read_words(read: Callable[..., Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool) -> PairIterator:
     """The same of a format with a word a line, in which words may contain spaces."""
-    return _read_columns(partial(read, within=WORD_SPACE if corpus.lists == "words" else " "), corpus, online)
+    return _read_columns(
+        partial(read, space_replacement=SPACE_WITHIN_WORD if corpus.lists == "words" else " "), corpus, online
+    )
 
 
-def _generate_pairs(corpus: CorpusConfig, online: bool) -> Pairs:
+def _generate_pairs(corpus: CorpusConfig, online: bool) -> PairIterator:
     made = registry.generate(corpus)
     return made if corpus.source is not None else (("", target) for _, target in made)
 
 
-def _read_captions(corpus: CorpusConfig, online: bool) -> Pairs:
+def _read_captions(corpus: CorpusConfig, online: bool) -> PairIterator:
     return image_sources.read_captions(corpus, read_rows, online=online)
 
 
@@ -269,11 +275,11 @@ def _required_path(corpus: CorpusConfig) -> str:
 
 
 def _sha256(path: Path) -> str:
-    with open_maybe_compressed(path, packed=True) as file:
+    with open_maybe_compressed(path, keep_compressed=True) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-FILE_READERS: Mapping[str, Callable[..., Rows]] = {
+FILE_READERS: Mapping[str, Callable[..., RowIterator]] = {
     "tsv": read_tsv,
     "csv": read_csv,
     "jsonl": read_json,
@@ -281,7 +287,7 @@ FILE_READERS: Mapping[str, Callable[..., Rows]] = {
     "arrow": _read_arrow,
     "lines": _read_lines,
 }
-READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
+READERS: Mapping[str, Callable[[CorpusConfig, bool], RowIterator]] = {
     "text": _read_text,
     "tsv": partial(_read_files, read_tsv),
     "csv": partial(_read_files, read_csv),
@@ -289,10 +295,10 @@ READERS: Mapping[str, Callable[[CorpusConfig, bool], Rows]] = {
     "parquet": partial(_read_files, _read_parquet),
     "labelled": partial(_read_columns, read_labelled),
     "conllu": partial(_read_words, read_conllu),
-    "tmx": partial(_read_files, partial(read_tmx, remark=add_remark)),
-    "xliff": partial(_read_files, partial(read_xliff, remark=add_remark)),
-    "po": partial(_read_files, partial(read_po, remark=add_remark)),
-    "conll": partial(_read_words, partial(read_conll, remark=add_remark)),
+    "tmx": partial(_read_files, partial(read_tmx, on_warning=add_remark)),
+    "xliff": partial(_read_files, partial(read_xliff, on_warning=add_remark)),
+    "po": partial(_read_files, partial(read_po, on_warning=add_remark)),
+    "conll": partial(_read_words, partial(read_conll, on_warning=add_remark)),
     "huggingface": _read_huggingface,
     "generated": _generate_pairs,
     "imagefolder": _read_captions,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig, FoldConfig
-from tfm.data.corpora.paths.single_files import corpus_advice
+from tfm.data.corpora.paths.single_files import suggest_corpus_table
 from tfm.data.corpora.paths.split_names import (
     TRAIN_NAME,
     VALID_NAMES,
@@ -37,7 +37,7 @@ class Splits:
     tests: dict[str, Corpus]
     unused: tuple[str, ...] = ()
 
-    def all(self) -> dict[str, tuple[Corpus, ...]]:
+    def corpora_by_split(self) -> dict[str, tuple[Corpus, ...]]:
         """Every split's corpora by the split's name."""
         return {"train": self.train, "valid": self.valid, **{name: (test,) for name, test in self.tests.items()}}
 
@@ -59,9 +59,9 @@ def resolve_splits(config: DataConfig) -> Splits:
                 f"a test set cannot be called {name!r}: use letters, digits, '_', '.', '-', no split's name"
             )
     running = config.has_running_text and not all(corpus.has_source or corpus.has_images for corpus in train)
-    splits = _cut_missing_splits(train, valid, tests, config, running=running)
+    splits = _cut_missing_splits(train, valid, tests, config, is_running_text=running)
     if config.fold is not None:
-        splits = _cut_fold(splits, config.fold, config.split_seed, running=running)
+        splits = _cut_fold(splits, config.fold, config.split_seed, is_running_text=running)
     return replace(splits, unused=unused)
 
 
@@ -82,7 +82,7 @@ def truncation_message(splits: Splits) -> str | None:
     """A line on validation and test data that are cut from the training data; None if both are given."""
     drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
     cut = {name: corpus.part for name, corpus in drawn.items() if isinstance(corpus, Portion)}
-    cut = {name: part for name, part in cut.items() if not isinstance(_portion_by_text(part), Fold)}
+    cut = {name: part for name, part in cut.items() if not isinstance(_to_text_based_part(part), Fold)}
     if not cut:
         return None
     how = (
@@ -98,11 +98,11 @@ def truncation_message(splits: Splits) -> str | None:
 
 def has_contiguous_parts(splits: Splits) -> bool:
     """Whether a split is of consecutive lines of the training data."""
-    found = (corpus for corpora in splits.all().values() for corpus in corpora)
+    found = (corpus for corpora in splits.corpora_by_split().values() for corpus in corpora)
     return any(isinstance(corpus, Portion) and isinstance(corpus.part, PositionRange) for corpus in found)
 
 
-def _portion_by_text(part: HashRange | Fold | PositionRange) -> HashRange | Fold:
+def _to_text_based_part(part: HashRange | Fold | PositionRange) -> HashRange | Fold:
     return part.by_text if isinstance(part, PositionRange) else part
 
 
@@ -118,7 +118,7 @@ def _cut_missing_splits(
     tests: dict[str, CorpusConfig],
     config: DataConfig,
     *,
-    running: bool,
+    is_running_text: bool,
 ) -> Splits:
     """Cut the splits that are missing off the end of [0, 1); what is left is training data.
 
@@ -129,11 +129,11 @@ def _cut_missing_splits(
     if valid and tests:
         return Splits(train, valid, dict(tests))
     seed = config.split_seed
-    back = 0.0 if not running else valid_low * (1 - hash_to_unit_interval("running text", seed))
+    back = 0.0 if not is_running_text else valid_low * (1 - hash_to_unit_interval("running text", seed))
 
     def make_part(low: float, high: float) -> HashRange | PositionRange:
         share = HashRange(low, high, seed)
-        if not running:
+        if not is_running_text:
             return share
         outside = low == 0.0
         return PositionRange(*((high - back, 1.0 - back) if outside else (low - back, high - back)), outside, share)
@@ -145,12 +145,12 @@ def _cut_missing_splits(
     )
 
 
-def _cut_fold(splits: Splits, fold: FoldConfig, seed: int, *, running: bool) -> Splits:
+def _cut_fold(splits: Splits, fold: FoldConfig, seed: int, *, is_running_text: bool) -> Splits:
     """Train on all training data but a fold, and validate on the fold; the recipe's own validation set is left out."""
 
     def make_part(held_out: bool) -> Fold | PositionRange:
         by_text = Fold(fold.number, fold.of, seed, held_out)
-        if not running:
+        if not is_running_text:
             return by_text
         return PositionRange((fold.number - 1) / fold.of, fold.number / fold.of, not held_out, by_text)
 
@@ -165,7 +165,7 @@ def _find_corpora_at_path(
     assert config.path is not None
     folder = Path(config.path)
     if os.path.isfile(folder):
-        raise _folder_error(config)
+        raise _file_for_folder_error(config)
     files, unpaired_files = find_text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
     if config.source is not None:
         files = drop_languages_from_names(files, config.source, config.target)
@@ -201,10 +201,10 @@ def _find_corpora_at_path(
     return (corpora[TRAIN_NAME],), valid, tests, (*unused, *unpaired_files)
 
 
-def _folder_error(config: DataConfig) -> DataError:
+def _file_for_folder_error(config: DataConfig) -> DataError:
     """The error of a file in place of a folder, with what to say instead."""
     path = Path(str(config.path))
-    instead = corpus_advice(path, config.source, config.target)
+    instead = suggest_corpus_table(path, config.source, config.target)
     return DataError(
         f"is a file, and data.path is a folder or a Hugging Face dataset; for a single file set data.train = {instead}",
         file=path,

@@ -134,7 +134,7 @@ def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool, has
     is_text = (
         pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or pa.types.is_string_view(value_type)
     )
-    if not is_text and not (_is_class(value_type) and is_target):
+    if not is_text and not (_is_class_label_type(value_type) and is_target):
         raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
     if is_text and is_target and has_names:
         raise DataError(unused_names_problem(name), file=path)
@@ -145,9 +145,9 @@ def _column_values(
     column: pa.ChunkedArray, first_row: int, label_name: Callable[[Any, int], str]
 ) -> list[str] | list[list[str]]:
     """The cells of a column as texts. label_name: gives the name of a class by its value and row."""
-    cell = label_name if _is_class(_value_type(column.type)) else _require_text
+    cell = label_name if _is_class_label_type(_value_type(column.type)) else _require_text
     rows = enumerate(column.to_pylist(), first_row)
-    if _is_list(column.type):
+    if _is_list_type(column.type):
         return [[cell(each, row) for each in value or ()] for row, value in rows]
     return [cell(value, row) for row, value in rows]
 
@@ -160,15 +160,15 @@ def _cell_class_name(value: int | None, row: int, *, names: Sequence[str] | None
     return class_name(value, names, column=column, file=file, row=row)
 
 
-def _value_type(kind: pa.DataType) -> pa.DataType:
+def _value_type(data_type: pa.DataType) -> pa.DataType:
     """The type of the values of a column, without lists and dictionaries."""
-    found = kind.value_type if _is_list(kind) else kind
+    found = data_type.value_type if _is_list_type(data_type) else data_type
     return found.value_type if pa.types.is_dictionary(found) else found
 
 
-def _is_class(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+def _is_class_label_type(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_boolean(data_type))
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+def _is_list_type(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_list(data_type) or pa.types.is_large_list(data_type))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
-from tfm.tokenizer.special import LANGUAGE_CODE
+from tfm.tokenizer.special import LANGUAGE_CODE_PATTERN
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Direction:
     rows: int
 
     @property
-    def pair(self) -> tuple[str, str]:
+    def language_pair(self) -> tuple[str, str]:
         """The two languages."""
         return self.source, self.target
 
@@ -64,7 +64,7 @@ def read_directions(metadata: Mapping[str, Any], file: Path) -> dict[str, tuple[
             if (
                 type(each.rows) is not int
                 or each.rows < 0
-                or not all(re.fullmatch(LANGUAGE_CODE, code) for code in each.pair)
+                or not all(re.fullmatch(LANGUAGE_CODE_PATTERN, code) for code in each.language_pair)
             ):
                 raise ValueError(each)
     except (TypeError, ValueError, AttributeError):

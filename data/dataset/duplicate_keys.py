@@ -10,7 +10,7 @@ from tfm.data.arrays import Ints
 KEYS_PER_BUCKET = 1 << 20
 
 
-class KeyFile:
+class DuplicateKeyFile:
     """64-bit keys, well spread as a hash is, in an empty file that may be read and written."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -30,7 +30,7 @@ class KeyFile:
         shares = (self._read_partition(*which) for which in _iterate_partitions(self._count))
         return sum(int((keys[1:] == keys[:-1]).sum()) for keys in shares)
 
-    def count_common(self, others: "KeyFile") -> int:
+    def count_common(self, others: "DuplicateKeyFile") -> int:
         """The number of keys that are among the others."""
         found = 0
         for which in _iterate_partitions(max(len(self), len(others))):
@@ -40,9 +40,11 @@ class KeyFile:
                 found += int((there[places] == wanted).sum())
         return found
 
-    def _read_partition(self, share: int, num_shares: int) -> Ints:
+    def _read_partition(self, partition: int, num_partitions: int) -> Ints:
         """The keys of one share, sorted."""
-        parts = [keys if num_shares == 1 else keys[keys % num_shares == share] for keys in self._read_blocks()]
+        parts = [
+            keys if num_partitions == 1 else keys[keys % num_partitions == partition] for keys in self._read_blocks()
+        ]
         return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def _read_blocks(self) -> Iterator[Ints]:

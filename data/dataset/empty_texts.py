@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe_corpus
-from tfm.data.dataset.examples import Chunk
+from tfm.data.dataset.examples import ExampleChunk
 from tfm.data.errors import format_count
 
 
@@ -24,7 +24,7 @@ class EmptyTextCounter:
     targets: int = 0
     first: str = ""
 
-    def add(self, chunk: Chunk, corpus: Corpus) -> None:
+    def add(self, chunk: ExampleChunk, corpus: Corpus) -> None:
         """Count the pairs of a chunk; of texts without a source an empty one is a line break."""
         if not corpus.has_source:
             return

@@ -84,7 +84,7 @@ class EncodedSide:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ExampleChunk:
     """Some encoded pairs.
 
     Args:
@@ -102,19 +102,19 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def keep_rows(self, is_kept: NDArray[np.bool_]) -> "Chunk":
+    def keep_rows(self, is_kept: NDArray[np.bool_]) -> "ExampleChunk":
         """Return the pairs where `is_kept` is True."""
         if is_kept.all():
             return self
         extra_references = self.extra_references and list(compress(self.extra_references, is_kept))
-        return Chunk(
+        return ExampleChunk(
             self.rows[is_kept], self.source.keep_rows(is_kept), self.target.keep_rows(is_kept), extra_references
         )
 
 
 def encode_rows(
     rows: Iterable[Row], source: Tokenizer, target: Tokenizer, *, multi_reference: bool = False
-) -> Iterator[Chunk]:
+) -> Iterator[ExampleChunk]:
     """Encode pairs; a stream of any length needs the memory of one chunk.
 
     If targets are tags, which belong to words, sources are encoded word by word.
@@ -130,32 +130,32 @@ def encode_rows(
     """
     first = 0
     for portion in chunk_rows(rows, CHUNK_ROWS):
-        yield encode_portion(portion, first, source, target, multi_reference=multi_reference)
+        yield encode_chunk(portion, first, source, target, multi_reference=multi_reference)
         first += len(portion)
 
 
-def encode_portion(
-    portion: Sequence[Row], first_row: int, source: Tokenizer, target: Tokenizer, *, multi_reference: bool
-) -> Chunk:
+def encode_chunk(
+    rows: Sequence[Row], first_row: int, source: Tokenizer, target: Tokenizer, *, multi_reference: bool
+) -> ExampleChunk:
     """Encode some pairs.
 
     Args:
-        portion: the texts of each pair, of one pair at least.
+        rows: the texts of each pair, of one pair at least.
         first_row: the number of the first in its corpus.
         source: the tokenizer of the source.
         target: the tokenizer of the target.
         multi_reference: whether rows may have more than two texts.
     """
     of_source = EncodedSide.encode_words if target.label_kind == "tags" else EncodedSide.encode
-    sources, targets, extra_references = portion_columns(portion, multi_reference=multi_reference)
-    numbers = np.arange(first_row, first_row + len(portion))
-    return Chunk(numbers, of_source(sources, source), EncodedSide.encode(targets, target), extra_references)
+    sources, targets, extra_references = split_row_columns(rows, multi_reference=multi_reference)
+    numbers = np.arange(first_row, first_row + len(rows))
+    return ExampleChunk(numbers, of_source(sources, source), EncodedSide.encode(targets, target), extra_references)
 
 
-def portion_columns(portion: Sequence[Row], *, multi_reference: bool) -> tuple[list[str], list[str], list[Row] | None]:
+def split_row_columns(rows: Sequence[Row], *, multi_reference: bool) -> tuple[list[str], list[str], list[Row] | None]:
     """Return the sources and targets of some pairs, and further references if rows may have more than two texts."""
-    extra_references = [row[2:] for row in portion] if multi_reference else None
-    sources, targets = map(list, zip(*(row[:2] for row in portion) if multi_reference else portion, strict=True))
+    extra_references = [row[2:] for row in rows] if multi_reference else None
+    sources, targets = map(list, zip(*(row[:2] for row in rows) if multi_reference else rows, strict=True))
     return sources, targets, extra_references
 
 
@@ -167,7 +167,7 @@ class PairFilter:
     dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DROP_REASONS, 0))
     _seen: set[int] = field(default_factory=set, repr=False)
 
-    def __call__(self, chunk: Chunk, *, has_source: bool = True) -> Chunk:
+    def __call__(self, chunk: ExampleChunk, *, has_source: bool = True) -> ExampleChunk:
         """Return the pairs of the chunk that are kept.
 
         If pairs have no source, or have an image, only the target is checked.
@@ -179,19 +179,19 @@ class PairFilter:
         if self.limits.empty == "drop":
             rows = zip(*(side.texts for side in sides), strict=True)
             blank = [not all(row) or any(map(str.isspace, row)) for row in rows]
-            self._drop(kept, "empty", (shorter == 0) | np.array(blank))
-        self._drop(kept, "too long", longer > self.limits.max_length)
+            self._drop_and_count(kept, "empty", (shorter == 0) | np.array(blank))
+        self._drop_and_count(kept, "too long", longer > self.limits.max_length)
         if self.limits.max_ratio is not None:
-            self._drop(kept, "length ratio", longer > self.limits.max_ratio * shorter)
+            self._drop_and_count(kept, "length ratio", longer > self.limits.max_ratio * shorter)
         if self.limits.duplicates == "drop":
-            self._drop(kept, "duplicate", self._duplicates(chunk, kept))
+            self._drop_and_count(kept, "duplicate", self._find_duplicates(chunk, kept))
         return chunk.keep_rows(kept)
 
-    def _drop(self, is_kept: NDArray[np.bool_], reason: str, bad: NDArray[np.bool_]) -> None:
-        self.dropped[reason] += int((is_kept & bad).sum())
-        is_kept &= ~bad
+    def _drop_and_count(self, is_kept: NDArray[np.bool_], reason: str, is_rejected: NDArray[np.bool_]) -> None:
+        self.dropped[reason] += int((is_kept & is_rejected).sum())
+        is_kept &= ~is_rejected
 
-    def _duplicates(self, chunk: Chunk, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _find_duplicates(self, chunk: ExampleChunk, is_kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mask of the pairs that came before among those that stay."""
         repeated = np.zeros(len(chunk), np.bool_)
         keys = combine_duplicate_keys(chunk.source.duplicate_keys(), chunk.target.duplicate_keys()).tolist()

@@ -7,7 +7,7 @@ import numpy as np
 
 from tfm.data.corpora.references import Row
 from tfm.data.dataset.empty_texts import is_blank
-from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, EncodedSide
+from tfm.data.dataset.examples import CHUNK_ROWS, EncodedSide, ExampleChunk
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import Pixels
 from tfm.data.images.store import ImageWriter
@@ -26,8 +26,8 @@ def write_pixels(writer: ImageWriter, rows: Sequence[Pixels]) -> list[int]:
 
 
 def encode_images(
-    images: Iterable[tuple[CaptionedImage, Pixels]], target: Tokenizer, *, several: bool
-) -> Iterator[Chunk]:
+    images: Iterable[tuple[CaptionedImage, Pixels]], target: Tokenizer, *, multi_reference: bool
+) -> Iterator[ExampleChunk]:
     """Encode the captions of images; only a chunk of images is held in memory.
 
     An empty caption beside others is a missing one; an image without captions has an empty one.
@@ -35,7 +35,7 @@ def encode_images(
     Args:
         images: the images, with their pixels.
         target: the tokenizer of the captions.
-        several: whether a row is an image, with its further captions as references, as in test sets; otherwise each
+        multi_reference: whether a row is an image with its further captions as references (test sets); otherwise each
             caption is a row.
     """
     first = 0
@@ -46,17 +46,17 @@ def encode_images(
         further: list[Row] = []
         for image, values in block:
             texts = tuple(text for text in image.captions if not is_blank(text)) or ("",)
-            rows = texts[:1] if several else texts
+            rows = texts[:1] if multi_reference else texts
             names += repeat(image.title, len(rows))
             pixels += repeat(values, len(rows))
             captions += rows
             further.append(texts[1:])
         numbers = np.arange(first, first + len(captions))
-        yield Chunk(
+        yield ExampleChunk(
             numbers,
             EncodedSide.from_images(names, pixels),
             EncodedSide.encode(captions, target),
-            further if several else None,
+            further if multi_reference else None,
         )
         first += len(captions)
 

@@ -68,7 +68,7 @@ class TokenIdColumn:
         """The lists of `rows` alone, of the same flat array; starts of consecutive ones stay in the file."""
         if isinstance(rows, slice) and isinstance(self.starts, LazyArray):
             return TokenIdColumn(
-                self.values, self.starts.part(*rows.indices(len(self))[:2]), self.lengths[rows], self.vocab_size
+                self.values, self.starts.select_range(*rows.indices(len(self))[:2]), self.lengths[rows], self.vocab_size
             )
         return TokenIdColumn(self.values, self.starts[rows], self.lengths[rows], self.vocab_size)
 
@@ -138,7 +138,7 @@ class Split:
         """Return some rows of validation data, with their texts."""
         assert self._table is not None
         table = self._table.select(["source_text", "target_text"]).take(pa.array(rows))
-        images = None if self.images is None else self.images.select(rows)
+        images = None if self.images is None else self.images.select_rows(rows)
         return Split(
             self.source.select_rows(rows), self.target.select_rows(rows), self.weights[rows], table, images=images
         )
@@ -150,7 +150,7 @@ class Split:
             self.target.select_rows(rows),
             self.weights[rows],
             words=None if self.words is None else self.words.select_rows(rows),
-            images=None if self.images is None else self.images.select(np.arange(len(self))[rows]),
+            images=None if self.images is None else self.images.select_rows(np.arange(len(self))[rows]),
         )
 
     def iterate_parts(self) -> Iterator["Split"]:

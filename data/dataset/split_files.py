@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfm.data.corpora.references import Row, write_further_references
-from tfm.data.dataset.examples import Chunk
+from tfm.data.dataset.examples import ExampleChunk
 from tfm.data.dataset.image_examples import write_pixels
 from tfm.data.dataset.store import IMAGES_FOLDER, SplitWriter, write_split
 from tfm.data.image_config import ImagesConfig
@@ -16,7 +16,7 @@ from tfm.data.images.decoding import ImageSize
 from tfm.data.images.store import ImageWriter, write_images
 
 
-class SplitFiles:
+class SplitFilesWriter:
     """Files of a split; see `write_split_files`. images: the writer of the images, where there are some."""
 
     def __init__(self, rows: SplitWriter, images: ImageWriter | None) -> None:
@@ -25,7 +25,7 @@ class SplitFiles:
         self._rows = rows
         self._image_of_row: list[int] = []
 
-    def write(self, chunk: Chunk, *, weight: float | None) -> None:
+    def write(self, chunk: ExampleChunk, *, weight: float | None) -> None:
         """Append the rows of a chunk: with their weight, as training data, or, without one, with their texts."""
         extra = [chunk.source.texts, chunk.target.texts] if weight is None else [np.full(len(chunk), weight)]
         source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
@@ -35,7 +35,7 @@ class SplitFiles:
             self._image_of_row += write_pixels(self.images, chunk.source.pixels or ())
 
     @property
-    def num_refused(self) -> int:
+    def num_rejected_captions(self) -> int:
         """The number of captions that were dropped so far with images that were refused."""
         return 0 if self.images is None else self.images.report.num_captions
 
@@ -43,7 +43,7 @@ class SplitFiles:
         """The report on the images; None where there are none."""
         return None if self.images is None else self.images.report.as_json(stored=self.images.num_images)
 
-    def finish(self) -> None:
+    def write_image_rows(self) -> None:
         """Write the image of each row."""
         if self.images is not None:
             self.images.rows = np.array(self._image_of_row, np.int64)
@@ -52,7 +52,7 @@ class SplitFiles:
 @contextmanager
 def write_split_files(
     folder: Path, *, training: bool, words: bool, images: ImagesConfig | None
-) -> Iterator[SplitFiles]:
+) -> Iterator[SplitFilesWriter]:
     """Write one split into a folder without holding it in memory.
 
     Args:
@@ -67,7 +67,7 @@ def write_split_files(
         if images is not None:
             shape = ImageSize(images.height, images.width, 3 if images.colour else 1)
             pictures = stack.enter_context(write_images(folder / IMAGES_FOLDER, shape))
-        files = SplitFiles(rows, pictures)
+        files = SplitFilesWriter(rows, pictures)
         yield files
-        files.finish()
+        files.write_image_rows()
     write_further_references(folder, files.further)

@@ -196,7 +196,7 @@ def _temperature_factors(corpora: Sequence[dict[str, Any]], num_rows: int, file:
     return piecewise_constant(sizes, factors.tolist())
 
 
-def check_ids(data: Dataset, source_vocab: int, target_vocab: int) -> Dataset:
+def check_token_ids(data: Dataset, source_vocab: int, target_vocab: int) -> Dataset:
     """Check that the token ids of a dataset are those of its tokenizers; ids of sharded training data are checked when
     they are read.
 
@@ -252,22 +252,22 @@ def _read_weights(chunks: pa.ChunkedArray, *, lazy: bool) -> NDArray[np.float64]
     return piecewise_constant([len(part) for part in parts], found.tolist()) if is_piecewise else found
 
 
-def _read_column(chunks: pa.ChunkedArray, flat: Ids, base: int, *, lazy: bool) -> TokenIdColumn:
+def _read_column(chunks: pa.ChunkedArray, mapped_values: Ids, base_address: int, *, lazy: bool) -> TokenIdColumn:
     if lazy:
-        lists = MappedListOffsets(chunks, flat, base)
-        return TokenIdColumn(flat, lists.starts(), lists.lengths())
+        lists = MappedListOffsets(chunks, mapped_values, base_address)
+        return TokenIdColumn(mapped_values, lists.starts(), lists.lengths())
     starts, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for chunk in chunks.iterchunks():
         if chunk.values.null_count:
             raise ValueError("there are rows with empty fields")
         offsets = chunk.offsets.to_numpy().astype(np.int64)
         ids = chunk.values.buffers()[1]
-        begin = ids.address - base if len(chunk.values) else 0
-        if begin % 4 or not 0 <= begin <= flat.nbytes - 4 * len(chunk.values):
+        begin = ids.address - base_address if len(chunk.values) else 0
+        if begin % 4 or not 0 <= begin <= mapped_values.nbytes - 4 * len(chunk.values):
             raise ValueError("its token ids are not within the file")
         starts.append(offsets[:-1] + begin // 4)
         lengths.append(np.diff(offsets))
-    return TokenIdColumn(flat, np.concatenate(starts), np.concatenate(lengths))
+    return TokenIdColumn(mapped_values, np.concatenate(starts), np.concatenate(lengths))
 
 
 def _huggingface_features(schema: pa.Schema) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfm.data.dataset.split import Split
 from tfm.data.errors import format_count
-from tfm.tokenizer.labels import split_names
+from tfm.tokenizer.labels import split_label_names
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -20,20 +20,21 @@ def count_unseen_labels(split: Split, target: Tokenizer) -> Counter[str]:
     ids, lengths = split.target.take(np.arange(len(split)))
     rows = np.unique(np.repeat(np.arange(len(split)), lengths)[ids == UNK_ID])
     texts = split.texts()[1] if len(rows) else []
-    return count_unseen_names([texts[row] for row in rows], target)
+    return count_unseen_labels_in_texts([texts[row] for row in rows], target)
 
 
-def count_unseen_names(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
+def count_unseen_labels_in_texts(texts: Sequence[str], target: Tokenizer) -> Counter[str]:
     """Count each name in some targets that the vocabulary of names does not have."""
     assert target.label_kind is not None, "a vocabulary of names"
-    seen = Counter(name for text in texts for name in split_names(text, target.label_kind))
+    seen = Counter(name for text in texts for name in split_label_names(text, target.label_kind))
     return Counter({name: count for name, count in seen.items() if UNK_ID in target.encode(name)})
 
 
-def unseen_labels_message(counts: Counter[str], where: str) -> str:
+def unseen_labels_message(counts: Counter[str], split_description: str) -> str:
     """The message on unseen names, the most frequent first."""
     first = ", ".join(f"{name[:40]!r} ({count})" for name, count in counts.most_common(MAX_LISTED_LABELS))
     num_others = len(counts) - MAX_LISTED_LABELS
     more = f" and {format_count(num_others, 'other')}" if num_others > 0 else ""
     are = "label of {} is" if counts.total() == 1 else "labels of {} are"
-    return f"{counts.total():,} {are.format(where)} not in the training data: {first}{more}; each counts as wrong"
+    where = are.format(split_description)
+    return f"{counts.total():,} {where} not in the training data: {first}{more}; each counts as wrong"

@@ -46,12 +46,12 @@ class UnwritableCharacterCounts:
                 if self.tokenizer.is_word_level:
                     self.words += Counter(normalized.split()) - Counter(written.split())
 
-    def _add_segment(self, text: str, normalized: str, written: str) -> None:
+    def _add_segment(self, text: str, normalized: str, decoded: str) -> None:
         self.touched += 1
         self.changed += text != normalized
-        self.unknown += normalized != written
+        self.unknown += normalized != decoded
         self.characters += Counter(text) - Counter(normalized)
-        lost = Counter(normalized) - Counter(written)
+        lost = Counter(normalized) - Counter(decoded)
         self.characters += Counter(
             {each: count for each, count in lost.items() if each not in self._writable_characters}
         )

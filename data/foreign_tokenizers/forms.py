@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError, format_names
-from tfm.data.foreign_tokenizers.received_folder import ReceivedFolder, decode_text
+from tfm.data.foreign_tokenizers.received_folder import PretrainedFolder, decode_text
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.tokenizer.code_points import MODEL_TYPE
@@ -27,16 +27,23 @@ from tfm.tokenizer.foreign.codes import (
     read_codes,
     read_vocabulary,
 )
-from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_own_ids, read_model
+from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_model_ids, parse_sentencepiece_model
 from tfm.tokenizer.foreign.tiktoken import RANK_LINE, build_tiktoken_json, choose_pattern, read_ranks
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
-from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, ORIGINAL_IDS, SOURCE, TARGET
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, ORIGINAL_IDS_FILE, SOURCE, TARGET
 
-SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
+TOKENIZER_SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
-FILE_NAMES = ("tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", VOCAB_FILE, "vocab.txt")
-"""Files with the tokenizer of a folder, in order of preference; else the only file with one of these `FILE_ENDINGS`."""
-FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
+TOKENIZER_FILE_NAMES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    VOCAB_FILE,
+    "vocab.txt",
+)
+"""Files with the tokenizer of a folder, by preference; else the only file with one of `TOKENIZER_FILE_ENDINGS`."""
+TOKENIZER_FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
 WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
 KERAS_TOKENIZER_START = re.compile(rb'\s*"?\s*\{\s*\\*"class_name\\*":\s*\\*"Tokenizer\b')
@@ -44,7 +51,7 @@ KERAS_TOKENIZER_START = re.compile(rb'\s*"?\s*\{\s*\\*"class_name\\*":\s*\\*"Tok
 MAX_PIECES = 2**20
 """The largest vocabularies that are published have somewhat less."""
 JsonDocument = dict[str, Any]
-UnnumberedPieces = tuple[Mapping[str, float], Sequence[Sequence[str]]]
+PieceScoresAndMerges = tuple[Mapping[str, float], Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -84,13 +91,13 @@ class TokenizerFormat:
     has_ids: whether its pieces have ids of their own."""
 
     name: str
-    read: Callable[[TokenizerSource, TokenizerConfig], tuple[JsonDocument, UnnumberedPieces | None]]
+    read: Callable[[TokenizerSource, TokenizerConfig], tuple[JsonDocument, PieceScoresAndMerges | None]]
     key: str | None = None
-    companions: Sequence[str] = SETTINGS_FILES
+    companions: Sequence[str] = TOKENIZER_SETTINGS_FILES
     has_ids: Callable[[TokenizerConfig], bool] = lambda config: True
 
 
-def find_source(config: TokenizerConfig) -> TokenizerSource:
+def find_tokenizer_source(config: TokenizerConfig) -> TokenizerSource:
     """The tokenizer that `config.file` names. Raises DataError where there is none, or none that is known."""
     assert config.file is not None
     place = Path(config.file)
@@ -108,34 +115,34 @@ def find_source(config: TokenizerConfig) -> TokenizerSource:
     tokenizer_config: dict[str, Any] = {}
     companions: dict[str, Path] = {}
     for each in TOKENIZER_FORMATS[form].companions:
-        if each != name and folder.has(each):
-            companions[each] = folder.locate(each)
-            tokenizer_config |= folder.read_document(each) if each in SETTINGS_FILES else {}
+        if each != name and folder.has_file(each):
+            companions[each] = folder.locate_file(each)
+            tokenizer_config |= folder.read_document(each) if each in TOKENIZER_SETTINGS_FILES else {}
     if config.codes_vocabulary is not None:
         companions["codes_vocabulary"] = Path(config.codes_vocabulary)
     return TokenizerSource(file, data, form, tokenizer_config, companions)
 
 
-def _locate_file(path: Path) -> tuple[ReceivedFolder, str]:
+def _locate_file(path: Path) -> tuple[PretrainedFolder, str]:
     """The folder and the name of the file that a file or folder stands for."""
     if not path.is_dir():
         both = path.name == "tokenizer.json" and not path.exists()
         if both and all((path.parent / name).exists() for name in (SOURCE, TARGET)):
             problem = f"no such file: the tokenizers there are two, {SOURCE} and {TARGET}, and one is asked for"
             raise DataError(problem, file=path)
-        return ReceivedFolder(path.parent), path.name
-    folder = ReceivedFolder(path)
-    names = [name for name in FILE_NAMES if folder.has(name)]
+        return PretrainedFolder(path.parent), path.name
+    folder = PretrainedFolder(path)
+    names = [name for name in TOKENIZER_FILE_NAMES if folder.has_file(name)]
     if not names:
         there = sorted(each.name for each in os.scandir(path))
-        names = [name for name in there if name.endswith(FILE_ENDINGS)]
+        names = [name for name in there if name.endswith(TOKENIZER_FILE_ENDINGS)]
         if len(names) != 1:
             found = f"several: name one ({format_names(names)})" if names else f"none: {format_names(there) or 'empty'}"
             raise DataError(f"a tokenizer's file is asked for, and this folder has {found}", file=path)
     return folder, names[0]
 
 
-def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: ReceivedFolder) -> str:
+def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: PretrainedFolder) -> str:
     """Which form a file has. Raises DataError where it has none that is known."""
     if data.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")):
         raise DataError("is compressed: unpack it, and give the file in it", file=file)
@@ -161,7 +168,7 @@ def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: Receive
     if columns == {1}:
         return "vocab.txt"
     if columns <= {2, 3} and columns:
-        is_byte_level = name == MERGES_FILE or (END not in "".join(lines) and folder.has(VOCAB_FILE))
+        is_byte_level = name == MERGES_FILE or (END not in "".join(lines) and folder.has_file(VOCAB_FILE))
         return MERGES_FILE if is_byte_level else "codes"
     names = ", ".join(form.name for form in TOKENIZER_FORMATS.values())
     raise DataError(
@@ -190,14 +197,14 @@ def _read_tokenizer_json(source: TokenizerSource, config: TokenizerConfig) -> tu
 
 
 def _read_sentencepiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
-    return build_tokenizer_json_with_own_ids(read_model(source.data)), None
+    return build_tokenizer_json_with_model_ids(parse_sentencepiece_model(source.data)), None
 
 
 def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     lines = source.lines
     tokenizer_config = {
         "do_lower_case": not has_upper_case(lines),
-        **_check_settings(source, WORDPIECE_CLASSES, len(lines)),
+        **_read_checked_settings(source, WORDPIECE_CLASSES, len(lines)),
     }
     unknown = tokenizer_config["unk_token"] = config.unk_token or tokenizer_config.get("unk_token") or "[UNK]"
     if unknown not in lines:
@@ -213,13 +220,13 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
     if other not in source.companions:
         raise ValueError(f"it is one of the two files {VOCAB_FILE} and {MERGES_FILE}: put {other} beside it")
     data = read_bounded_file(
-        source.companions[other], shown=source.file.parent / other, max_bytes=MAX_TOKENIZER_FILE_BYTES
+        source.companions[other], displayed_path=source.file.parent / other, max_bytes=MAX_TOKENIZER_FILE_BYTES
     )
     vocab = source.document if source.form == VOCAB_FILE else parse_json(data)
     lines = source.lines if source.form == MERGES_FILE else _decode_lines(data, source.file.parent / other)
     if not _is_vocabulary(vocab):
         raise ValueError(f"{VOCAB_FILE} has not a number for each piece")
-    tokenizer_config = _check_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
+    tokenizer_config = _read_checked_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
     if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_level_alphabet(), " "}:
         raise ValueError(f"{MERGES_FILE} has {min(odd)!r}, which is not a letter that GPT-2 has for a byte")
     if any(END in line for line in lines):
@@ -235,7 +242,7 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
     return build_byte_level_json(vocab, lines, tokenizer_config, control), None
 
 
-def _check_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
+def _read_checked_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
     """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
     tokenizers, or adds tokens."""
     tokenizer_config = {
@@ -256,7 +263,9 @@ def _check_settings(source: TokenizerSource, classes: Sequence[str], size: int) 
     return tokenizer_config
 
 
-def _read_bpe_codes(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, UnnumberedPieces | None]:
+def _read_bpe_codes(
+    source: TokenizerSource, config: TokenizerConfig
+) -> tuple[JsonDocument, PieceScoresAndMerges | None]:
     codes = read_codes(source.lines)
     if config.codes_vocabulary is None:
         return build_bpe_codes_json(codes, None), None
@@ -280,21 +289,21 @@ def _read_tiktoken_ranks(source: TokenizerSource, config: TokenizerConfig) -> tu
 
 TOKENIZER_FORMATS: Mapping[str, TokenizerFormat] = {
     "tokenizer.json": TokenizerFormat(
-        "a tokenizer.json", _read_tokenizer_json, companions=(*SETTINGS_FILES, ORIGINAL_IDS)
+        "a tokenizer.json", _read_tokenizer_json, companions=(*TOKENIZER_SETTINGS_FILES, ORIGINAL_IDS_FILE)
     ),
     "sentencepiece": TokenizerFormat("a SentencePiece model", _read_sentencepiece),
     "vocab.txt": TokenizerFormat(
-        "BERT's vocab.txt", _read_wordpiece, companions=(*SETTINGS_FILES, "added_tokens.json")
+        "BERT's vocab.txt", _read_wordpiece, companions=(*TOKENIZER_SETTINGS_FILES, "added_tokens.json")
     ),
     VOCAB_FILE: TokenizerFormat(
         "GPT-2's vocab.json with merges.txt",
         _read_byte_level,
-        companions=(*SETTINGS_FILES, "added_tokens.json", MERGES_FILE),
+        companions=(*TOKENIZER_SETTINGS_FILES, "added_tokens.json", MERGES_FILE),
     ),
     MERGES_FILE: TokenizerFormat(
         "GPT-2's merges.txt with vocab.json",
         _read_byte_level,
-        companions=(*SETTINGS_FILES, "added_tokens.json", VOCAB_FILE),
+        companions=(*TOKENIZER_SETTINGS_FILES, "added_tokens.json", VOCAB_FILE),
     ),
     "codes": TokenizerFormat(
         "codes of subword-nmt or fastBPE",

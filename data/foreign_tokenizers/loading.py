@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource, find_source
+from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource, find_tokenizer_source
 from tfm.tokenizer import code_points
 from tfm.tokenizer.config import CONTROL_TOKEN_FIELDS, FOREIGN_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import MAX_UNUSED_IDS, document_pieces, renumber
-from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_roles
-from tfm.tokenizer.foreign.unnumbered import append_unnumbered_pieces
+from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_role_ids
+from tfm.tokenizer.foreign.unnumbered import append_pieces_read_as_unk
 from tfm.tokenizer.special import SPECIAL_TOKENS
-from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, ORIGINAL_IDS, Tokenizer, load_original_ids
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, ORIGINAL_IDS_FILE, Tokenizer, load_original_ids
 
 LOADING_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """Errors that an unexpected value leads to."""
@@ -36,7 +36,7 @@ class ForeignTokenizer:
 
 def load_foreign_tokenizer(config: TokenizerConfig) -> ForeignTokenizer:
     """The tokenizer of `config.file`. Raises DataError with the reason where it is none that tfm can use."""
-    source = find_source(config)
+    source = find_tokenizer_source(config)
     if source.is_code_point_tokenizer:
         if given := [key for key in FOREIGN_KEYS if getattr(config, key) is not None]:
             raise DataError(f"has every character of Unicode: remove tokenizer.{given[0]}", file=source.file)
@@ -60,18 +60,18 @@ def _renumber_vocabulary(source: TokenizerSource, config: TokenizerConfig) -> Fo
     is_ours = [pieces.get(number) for number in range(len(SPECIAL_TOKENS))] == [*SPECIAL_TOKENS]
     if is_ours and not given:
         tokenizer = Tokenizer.from_json(json.dumps({**document, "post_processor": None}))
-        if (file := source.companions.get(ORIGINAL_IDS)) is not None:  # one of ours that was taken before
+        if (file := source.companions.get(ORIGINAL_IDS_FILE)) is not None:  # one of ours that was taken before
             ids = load_original_ids(file.parent, source.file.name, tokenizer.vocab_size)
             tokenizer = tokenizer.with_original_ids(ids)
         return ForeignTokenizer(tokenizer, form.name, {})
     size = max(pieces, default=-1) + 1
     if not pieces or size > len(pieces) + MAX_UNUSED_IDS:
         raise ValueError(f"it has {len(pieces):,} pieces, and ids up to {size - 1:,}")
-    roles = find_roles(document, _control_tokens(source), given)
+    roles = find_role_ids(document, _control_tokens(source), given)
     found = renumber(document, roles, size)
     made = found.document
     if unnumbered is not None:
-        made = append_unnumbered_pieces(made, *unnumbered)
+        made = append_pieces_read_as_unk(made, *unnumbered)
     text = json.dumps(made, ensure_ascii=False, indent=2)
     if (size := len(text.encode())) > MAX_TOKENIZER_FILE_BYTES:
         raise ValueError(
@@ -104,6 +104,6 @@ def tokenizer_files(config: TokenizerConfig) -> dict[str, Path]:
 
     Raises DataError where it is of no known format, or is not there.
     """
-    source = find_source(config)
+    source = find_tokenizer_source(config)
     named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.companions.items()}
     return {"file": source.file, **named}

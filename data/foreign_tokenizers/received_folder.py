@@ -11,13 +11,13 @@ from typing import Any
 
 from tfm.data.errors import DataError
 from tfm.data.json_documents import read_json
-from tfm.data.safe_files import open_regular_file, path_inside, read_bounded_file
+from tfm.data.safe_files import open_regular_file, read_bounded_file, resolve_path_inside
 from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 MISSING_FILE_ERRNOS = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
-class ReceivedFolder:
+class PretrainedFolder:
     """A folder as `save_pretrained` writes it, or as the Hub's cache keeps it.
 
     `MAX_TOKENIZER_FILE_BYTES` bounds each file that is read whole: no larger tokenizer could be loaded later.
@@ -27,25 +27,25 @@ class ReceivedFolder:
         self.folder = folder
         self._roots = _hub_blob_folders(os.path.realpath(folder))
 
-    def has(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Whether there is anything of this name, of whatever kind."""
         return os.path.lexists(self.folder / name)
 
-    def locate(self, name: object, given_by: str | None = None) -> Path:
+    def locate_file(self, name: object, referring_file: str | None = None) -> Path:
         """Find the regular file that a name stands for, all links resolved.
 
         Args:
             name: the path inside the folder.
-            given_by: the file that gives this name; none: it is a name of a program.
+            referring_file: the file that gives this name; none: it is a name of a program.
 
         Raises:
             DataError: it lies elsewhere, is no regular file, or a link to nothing.
         """
-        shown = self.folder / str(given_by or name)
+        shown = self.folder / str(referring_file or name)
         try:
-            path = path_inside(self.folder, name, file=shown, roots=self._roots)
+            path = resolve_path_inside(self.folder, name, file=shown, roots=self._roots)
         except DataError:
-            if given_by is not None:
+            if referring_file is not None:
                 raise
             raise DataError(
                 "is a link out of its folder, and tfm reads no file from elsewhere: put the file itself here",
@@ -53,7 +53,7 @@ class ReceivedFolder:
             ) from None
         place = Path(os.path.realpath(path))
         try:
-            open_regular_file(place, shown=path).close()
+            open_regular_file(place, displayed_path=path).close()
         except OSError as error:
             if error.errno not in MISSING_FILE_ERRNOS:
                 raise
@@ -62,8 +62,10 @@ class ReceivedFolder:
         return place
 
     def read(self, name: str) -> bytes:
-        """The content of a file. Raises DataError as `locate` does, or if it is too large."""
-        return read_bounded_file(self.locate(name), shown=self.folder / name, max_bytes=MAX_TOKENIZER_FILE_BYTES)
+        """The content of a file. Raises DataError as `locate_file` does, or if it is too large."""
+        return read_bounded_file(
+            self.locate_file(name), displayed_path=self.folder / name, max_bytes=MAX_TOKENIZER_FILE_BYTES
+        )
 
     def read_text(self, name: str) -> str:
         """The same as text. Raises DataError if it is not UTF-8."""
@@ -71,9 +73,9 @@ class ReceivedFolder:
 
     def read_document(self, name: str) -> dict[str, Any]:
         """The JSON object in a file; empty if there is no such file."""
-        if not self.has(name):
+        if not self.has_file(name):
             return {}
-        return read_json(self.locate(name), shown=self.folder / name, max_bytes=MAX_TOKENIZER_FILE_BYTES)
+        return read_json(self.locate_file(name), displayed_path=self.folder / name, max_bytes=MAX_TOKENIZER_FILE_BYTES)
 
 
 def decode_text(data: bytes, file: Path) -> str:

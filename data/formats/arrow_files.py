@@ -32,7 +32,7 @@ def read_arrow(path: Path, *, follow_symlinks: bool = True) -> Iterator[pa.Table
             raise ValueError("it does not begin with a schema")
         schema = pa.ipc.read_schema(first)
         for field in schema:
-            check_unpacked_type(field.type)
+            check_column_type(field.type)
         yield schema.empty_table()
         num_bytes = 0
         for message in messages:
@@ -45,13 +45,13 @@ def read_arrow(path: Path, *, follow_symlinks: bool = True) -> Iterator[pa.Table
             yield pa.Table.from_batches([pa.ipc.read_record_batch(message, schema)])
 
 
-def check_unpacked_type(kind: pa.DataType) -> None:
+def check_column_type(data_type: pa.DataType) -> None:
     """Raise ValueError if a type lets a few bytes stand for many: dictionaries, runs, views, unions."""
-    for number in range(kind.num_fields):
-        check_unpacked_type(kind.field(number).type)
+    for number in range(data_type.num_fields):
+        check_column_type(data_type.field(number).type)
     names = ("dictionary", "run_end_encoded", "string_view", "binary_view", "list_view", "large_list_view", "union")
-    if any(getattr(pa.types, f"is_{name}", lambda _: False)(kind) for name in names):
-        raise ValueError(f"a column holds {kind!s:.80}, which is not read")
+    if any(getattr(pa.types, f"is_{name}", lambda _: False)(data_type) for name in names):
+        raise ValueError(f"a column holds {data_type!s:.80}, which is not read")
 
 
 def uncompressed_size(message: pa.Message) -> int:

@@ -39,20 +39,22 @@ def schema_class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     return feature_class_names(info.get("features") if isinstance(info, Mapping) else None)
 
 
-def card_class_names(front: object, configuration: str | None) -> dict[str, tuple[str, ...]]:
+def card_class_names(front_matter: object, configuration: str | None) -> dict[str, tuple[str, ...]]:
     """The names of each column of classes, from the `dataset_info` of a card.
 
     Args:
-        front: the YAML at the top of the card.
+        front_matter: the YAML at the top of the card.
         configuration: which one is read; none: the only one.
     """
-    info = front.get("dataset_info") if isinstance(front, Mapping) else None
+    info = front_matter.get("dataset_info") if isinstance(front_matter, Mapping) else None
     several = [each for each in (info if isinstance(info, list) else [info]) if isinstance(each, Mapping)]
     wanted = [each for each in several if configuration in (None, each.get("config_name", configuration))]
     if len(wanted) != 1:
         return {}
     features = wanted[0].get("features")
-    found = dict(_card_feature(feature) for feature in features if isinstance(feature, Mapping)) if features else {}
+    found = (
+        dict(_parse_card_feature(feature) for feature in features if isinstance(feature, Mapping)) if features else {}
+    )
     return {column: names for column, names in found.items() if names}
 
 
@@ -101,16 +103,16 @@ def _names_of_feature(feature: object) -> tuple[str, ...] | None:
     return tuple(map(str, names))
 
 
-def _card_feature(feature: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+def _parse_card_feature(feature: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """A column and the names of its classes, if it has any; a card has them as {'0': neg, '1': pos}."""
     held = next((feature[key] for key in ("dtype", "sequence", "list") if key in feature), None)
     held = held.get("dtype", held) if isinstance(held, Mapping) else None
     classes = held.get("class_label") if isinstance(held, Mapping) else None
     names = classes.get("names") if isinstance(classes, Mapping) else None
-    return str(feature.get("name")), tuple(_names_by_number(names))
+    return str(feature.get("name")), tuple(_iterate_class_names(names))
 
 
-def _names_by_number(names: object) -> Iterator[str]:
+def _iterate_class_names(names: object) -> Iterator[str]:
     if isinstance(names, list):
         yield from map(str, names)
     elif isinstance(names, Mapping) and sorted(names, key=str) == sorted(map(str, range(len(names)))):

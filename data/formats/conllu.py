@@ -13,13 +13,13 @@ from tfm.data.lines import MAX_LINE_BYTES, open_lines
 NUM_COLUMNS = 10
 # The source is the words, the target their universal parts of speech, where a recipe names no other column.
 COLUMN_INDICES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
-COLUMNS = {**COLUMN_INDICES, "id": 0, "head": 6}
+READABLE_COLUMN_INDICES = {**COLUMN_INDICES, "id": 0, "head": 6}
 """Columns that can be read; those of COLUMN_INDICES can also be a side of a corpus."""
 LABEL_COLUMNS, UNSPECIFIED_VALUE = ("upos", "xpos", "deprel", "target"), "_"
 """Columns of labels, in which `_` says that a word has none."""
 
 
-def read_conllu(path: Path, columns: Sequence[str], within: str = " ") -> Iterator[tuple[str, ...]]:
+def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " ") -> Iterator[tuple[str, ...]]:
     """For each sentence its words' values in each of `columns`, joined by spaces.
 
     Multiword tokens (1-2) and empty nodes (1.1) are no words.
@@ -27,7 +27,7 @@ def read_conllu(path: Path, columns: Sequence[str], within: str = " ") -> Iterat
     Args:
         path: the file.
         columns: names, of COLUMNS.
-        within: what stands for a space within a form or lemma.
+        space_replacement: what stands for a space within a form or lemma.
 
     Raises:
         DataError: naming file and line; also of a word without a label in the last column, the target, where no tree
@@ -43,7 +43,7 @@ def read_conllu(path: Path, columns: Sequence[str], within: str = " ") -> Iterat
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
         if line:
-            words += _parse_word(line, columns, within, path, number)
+            words += _parse_word(line, columns, space_replacement, path, number)
         elif words:
             yield _join_words(words)
             words = []
@@ -55,7 +55,9 @@ def _join_words(words: list[list[str]]) -> tuple[str, ...]:
     return tuple(" ".join(column) for column in zip(*words, strict=True))
 
 
-def _parse_word(line: str, columns: Sequence[str], within: str, path: Path, line_number: int) -> list[list[str]]:
+def _parse_word(
+    line: str, columns: Sequence[str], space_replacement: str, path: Path, line_number: int
+) -> list[list[str]]:
     """The values of the one word of a line; none of a line that is no word."""
     cells = line.split("\t")
     if len(cells) != NUM_COLUMNS:
@@ -65,13 +67,13 @@ def _parse_word(line: str, columns: Sequence[str], within: str, path: Path, line
         return []
     if not re.fullmatch(r"[0-9]+", cells[0]):
         raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=line_number)
-    values = [cells[COLUMNS[column]] for column in columns]
+    values = [cells[READABLE_COLUMN_INDICES[column]] for column in columns]
     for column, value in zip(columns, values, strict=True):
         if value == UNSPECIFIED_VALUE and column == columns[-1] and column in LABEL_COLUMNS and "head" not in columns:
             problem = f"its {column} is _, which says that the word has none: name a target column that every word has"
             raise DataError(problem, file=path, line=line_number)
-        may_have_space = COLUMNS[column] in (COLUMN_INDICES["form"], COLUMN_INDICES["lemma"])
+        may_have_space = READABLE_COLUMN_INDICES[column] in (COLUMN_INDICES["form"], COLUMN_INDICES["lemma"])
         if not value.strip() or (not may_have_space and any(character.isspace() for character in value)):
             problem = f"its {column} is {value[:40]!r}: a word must not be empty or contain a space"
             raise DataError(problem, file=path, line=line_number)
-    return [[within.join(value.split()) for value in values]]
+    return [[space_replacement.join(value.split()) for value in values]]

@@ -16,7 +16,7 @@ from tfm.data.compression.files import strip_compression_ending
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import ClassNames, card_class_names
 from tfm.data.formats.yaml_documents import YamlNode, parse_yaml
-from tfm.data.safe_files import path_inside, read_bounded_file
+from tfm.data.safe_files import read_bounded_file, resolve_path_inside
 
 CARD_FILE, SETTINGS_FILE = "README.md", ".huggingface.yaml"
 # Endings of data files, first those that win a draw.
@@ -85,7 +85,7 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
         raise DataError(problem, file=folder / CARD_FILE)
     data_dir = str(config.get("data_dir") or "")
     if data_dir:
-        resolve_inside(folder, data_dir, folder / CARD_FILE)
+        resolve_inside_folder(folder, data_dir, folder / CARD_FILE)
         prefix = f"{os.path.normpath(data_dir)}/"
         files = [name for name in files if name.startswith(prefix)]
     else:
@@ -101,7 +101,7 @@ def find_folder_splits(folder: Path, configuration: str | None = None) -> dict[s
     return {split: replace(each, class_names=class_names) for split, each in found.items()}
 
 
-def resolve_inside(folder: Path, name: object, file: Path) -> Path:
+def resolve_inside_folder(folder: Path, name: object, file: Path) -> Path:
     """A name inside a folder; in a snapshot of Hugging Face's cache also a link to a blob of the same repository.
 
     Raises:
@@ -112,7 +112,7 @@ def resolve_inside(folder: Path, name: object, file: Path) -> Path:
         target, blobs = os.path.realpath(place / name), os.path.join(place.parent.parent, "blobs")
         if not os.path.isabs(name) and target.startswith(blobs + os.sep):
             return folder / name
-    return path_inside(folder, name, file=file)
+    return resolve_path_inside(folder, name, file=file)
 
 
 def group_by_split(names: Sequence[str]) -> dict[str, list[str]]:
@@ -152,7 +152,7 @@ def _list_visible_files(folder: Path) -> list[str]:
         above = "" if Path(parent) == folder else f"{Path(parent).relative_to(folder).as_posix()}/"
         for each in folders:
             if os.path.islink(os.path.join(parent, each)):
-                resolve_inside(folder, above + each, folder)
+                resolve_inside_folder(folder, above + each, folder)
         found += [above + each for each in files if not each.startswith(".") and each not in NON_DATA_FILES]
         if len(found) > MAX_FILES:
             raise DataError(f"holds more than {MAX_FILES:,} files", file=folder)
@@ -188,7 +188,7 @@ def _read_front_matter(folder: Path, name: str) -> YamlNode:
     """The YAML of the settings, or at the top of the card; empty if there is none."""
     if not os.path.lexists(folder / name):
         return ""
-    file = resolve_inside(folder, name, folder / name)
+    file = resolve_inside_folder(folder, name, folder / name)
     try:
         text = read_bounded_file(file, follow_symlinks=True).decode("utf-8")
         if name == CARD_FILE:
@@ -225,9 +225,11 @@ def _match_files(patterns: Sequence[str], files: Sequence[str], prefix: str, fol
         raise DataError("names more patterns of data files than are looked up", file=folder / CARD_FILE)
     for pattern in patterns:
         if pattern.startswith("/") or "://" in pattern or "::" in pattern or ".." in pattern.split("/"):
-            path_inside(folder, pattern, file=folder / CARD_FILE)
+            resolve_path_inside(folder, pattern, file=folder / CARD_FILE)
         whole = prefix + os.path.normpath(pattern)
-        if not re.search(r"[*?\[]", whole) and os.path.lexists(resolve_inside(folder, whole, folder / CARD_FILE)):
+        if not re.search(r"[*?\[]", whole) and os.path.lexists(
+            resolve_inside_folder(folder, whole, folder / CARD_FILE)
+        ):
             found[whole] = None
             continue
         some = [name for name in files if match_path(name.split("/"), whole.split("/"))]
@@ -257,9 +259,11 @@ def _file_format(name: str) -> str | None:
     return FORMAT_BY_EXTENSION.get(plain.rpartition(".")[2]) if "." in plain.rpartition("/")[2] else None
 
 
-def _data_files_by_split(folder: Path, named: Mapping[str, Sequence[str]], separator: str) -> dict[str, DataFiles]:
+def _data_files_by_split(
+    folder: Path, names_by_split: Mapping[str, Sequence[str]], separator: str
+) -> dict[str, DataFiles]:
     """The files of each split that are of the kind of most of them, with every name checked."""
-    counts = Counter(kind for names in named.values() for name in names if (kind := _file_format(name)))
+    counts = Counter(kind for names in names_by_split.values() for name in names if (kind := _file_format(name)))
     if not counts:
         endings = ", ".join(f".{ending}" for ending in FORMAT_BY_EXTENSION)
         raise DataError(
@@ -274,7 +278,7 @@ def _data_files_by_split(folder: Path, named: Mapping[str, Sequence[str]], separ
             f"its separator {separator!r:.40} is not one character between columns", file=folder / CARD_FILE
         )
     found = {}
-    for split, names in named.items():
+    for split, names in names_by_split.items():
         files = tuple(_check_path(folder, name) for name in names if _file_format(name) == kind)
         if not files:
             raise DataError(f"its split {split!r:.80} has no .{kind} file, and others have", file=folder)
@@ -283,7 +287,7 @@ def _data_files_by_split(folder: Path, named: Mapping[str, Sequence[str]], separ
 
 
 def _check_path(folder: Path, name: str) -> Path:
-    file = resolve_inside(folder, name, folder)
+    file = resolve_inside_folder(folder, name, folder)
     if not file.is_file():
         raise DataError("is not a regular file", file=file)
     return file

@@ -32,7 +32,7 @@ CORRUPT_FILE_ERRORS = (
     ImportError,
     pa.ArrowException,
 )
-DATASET_NAME = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
+DATASET_NAME_PATTERN = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 HUB_PREFIX = "hf://datasets/"
 OpenedSplit: TypeAlias = DataFiles | Any
 """The files of a split, or a `datasets.Dataset`."""
@@ -160,7 +160,7 @@ def _check_name(path: str) -> None:
     if os.path.exists(path):
         raise DataError("is a file, and a Hugging Face dataset is a folder or a name", file=path)
     name = path.partition(":")[0]
-    if not DATASET_NAME.fullmatch(name) or "::" in path or "://" in path:
+    if not DATASET_NAME_PATTERN.fullmatch(name) or "::" in path or "://" in path:
         remedy = "no such folder; a dataset on the Hub is called NAME, USER/NAME or NAME:CONFIGURATION"
         raise DataError(f"cannot open this dataset: {remedy}", file=path)
     from datasets import packaged_modules

@@ -40,7 +40,7 @@ class LazyArray:
             return self.compute(np.array([rows % self.size]))[0]
         return self.compute(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows)
 
-    def part(self, begin: int, end: int) -> "LazyArray":
+    def select_range(self, begin: int, end: int) -> "LazyArray":
         """Return consecutive rows as an array that is computed as late.
 
         Args:
@@ -103,8 +103,8 @@ class MappedListOffsets:
                 raise ValueError("there are rows with empty fields")
             if len(chunk):
                 sizes.append(len(chunk))
-                offsets.append(_place_in_file(chunk.offsets, len(chunk) + 1, flat, base))
-                values.append(_place_in_file(chunk.values, len(chunk.values), flat, base))
+                offsets.append(_index_in_file(chunk.offsets, len(chunk) + 1, flat, base))
+                values.append(_index_in_file(chunk.values, len(chunk.values), flat, base))
         self._flat = flat
         self._ends = np.cumsum(np.array(sizes, np.int64))
         self._firsts = self._ends - np.array(sizes, np.int64)
@@ -155,11 +155,11 @@ class MappedListOffsets:
             begin, chunk = stop, chunk + 1
 
 
-def _place_in_file(array: pa.Array, count: int, flat: NDArray[np.int32], base: int) -> int:
+def _index_in_file(array: pa.Array, count: int, mapped_values: NDArray[np.int32], base_address: int) -> int:
     """The index in the file of an array's int32 numbers. Raises ValueError where they are elsewhere."""
     if not count:
         return 0
-    begin = array.buffers()[1].address - base
-    if begin % 4 or not 0 <= begin <= flat.nbytes - 4 * (array.offset + count):
+    begin = array.buffers()[1].address - base_address
+    if begin % 4 or not 0 <= begin <= mapped_values.nbytes - 4 * (array.offset + count):
         raise ValueError("its token ids are not within the file")
     return int(begin // 4 + array.offset)

@@ -22,12 +22,12 @@ MAX_BATCH_ITEMS = 2**26
 MIN_BATCH_LIST_ROWS = 16
 
 
-def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[pa.Table]:
+def read_parquet(stream: BinaryIO, select_columns: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[pa.Table]:
     """The rows of a Parquet file as tables, of BATCH_BYTES each where rows are short; texts in lists may be encoded.
 
     Args:
         stream: the file.
-        columns_of: which of its columns to read.
+        select_columns: which of its columns to read.
 
     Yields:
         A table without rows, which has all columns, and those with rows, which have these columns.
@@ -42,7 +42,7 @@ def read_parquet(stream: BinaryIO, columns_of: Callable[[Sequence[str]], Sequenc
     file_bytes = stream.seek(0, os.SEEK_END)
     groups = read_row_groups(stream)
     file = pq.ParquetFile(stream)
-    columns = list(columns_of(file.schema_arrow.names))
+    columns = list(select_columns(file.schema_arrow.names))
     leaves = {leaf.path: leaf for leaf in map(file.schema.column, range(len(file.schema.names)))}
     num_at_once = []
     for group in groups:
@@ -74,19 +74,19 @@ def _table_bytes(table: pa.Table) -> int:
     return int(row_sizes(table.select(plain)).sum())
 
 
-def _num_decodable_rows(of_chunk: Sequence[Page], leaf: Any) -> int:
+def _num_decodable_rows(pages: Sequence[Page], leaf: Any) -> int:
     """How many rows of a column chunk can be decoded at once.
 
     A value has at most the bytes of its page or, encoded by a dictionary, of that; without such an encoding all values
     of a page together have no more bytes than it.
     """
-    largest = max((page.num_bytes for page in of_chunk), default=0)
+    largest = max((page.num_bytes for page in pages), default=0)
     if largest > MAX_PAGE_BYTES:
         raise ValueError(f"a page unpacks to {largest:,} bytes, and at most {MAX_PAGE_BYTES:,} are read")
     if leaf.max_repetition_level:
-        return _num_decodable_list_rows(of_chunk)
-    shares = [page.num_bytes // max(page.num_values, 1) for page in of_chunk if not page.is_dictionary]
-    repeats = [page.num_bytes for page in of_chunk if page.is_dictionary or page.encoding == DELTA_BYTE_ARRAY_ENCODING]
+        return _num_decodable_list_rows(pages)
+    shares = [page.num_bytes // max(page.num_values, 1) for page in pages if not page.is_dictionary]
+    repeats = [page.num_bytes for page in pages if page.is_dictionary or page.encoding == DELTA_BYTE_ARRAY_ENCODING]
     if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY":
         repeats = [leaf.length]
     elif leaf.physical_type != "BYTE_ARRAY":
@@ -94,13 +94,13 @@ def _num_decodable_rows(of_chunk: Sequence[Page], leaf: Any) -> int:
     return max(1, BATCH_BYTES // max(1, *shares, *repeats))
 
 
-def _num_decodable_list_rows(of_chunk: Sequence[Page]) -> int:
+def _num_decodable_list_rows(pages: Sequence[Page]) -> int:
     """How many rows of lists can be decoded at once, their texts still encoded by the dictionary."""
-    data = [page for page in of_chunk if not page.is_dictionary]
+    data = [page for page in pages if not page.is_dictionary]
     num_items = sum(page.num_values for page in data)
     if num_items > MAX_BATCH_ITEMS:
         raise ValueError(f"a row group has {num_items:,} items in lists, and at most {MAX_BATCH_ITEMS:,} are read")
     if any(page.encoding == DELTA_BYTE_ARRAY_ENCODING for page in data):
         raise ValueError("texts in lists are encoded by DELTA_BYTE_ARRAY, which is not read")
-    whole = sum(page.num_bytes for page in of_chunk) + 16 * num_items
+    whole = sum(page.num_bytes for page in pages) + 16 * num_items
     return MAX_BATCH_ROWS if whole <= BATCH_BYTES else MIN_BATCH_LIST_ROWS

@@ -7,7 +7,7 @@ from typing import Any
 
 from tfm.data.errors import DataError
 from tfm.data.formats.arrow_files import read_arrow
-from tfm.data.formats.hub_folder import resolve_inside
+from tfm.data.formats.hub_folder import resolve_inside_folder
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 
@@ -24,7 +24,7 @@ def find_saved_splits(folder: Path) -> dict[str, Path] | None:
         names = _read_document(folder, SPLITS_FILE).get("splits")
         if not isinstance(names, list) or not names:
             raise DataError("names no splits", file=folder / SPLITS_FILE)
-        places = {str(name): resolve_inside(folder, name, folder / SPLITS_FILE) for name in names}
+        places = {str(name): resolve_inside_folder(folder, name, folder / SPLITS_FILE) for name in names}
         for name, place in places.items():
             if not os.path.isdir(place):
                 raise DataError(f"names {name!r:.80}, and there is no such folder in it", file=folder / SPLITS_FILE)
@@ -46,7 +46,7 @@ def check_saved_dataset(folder: Path) -> None:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise DataError("names no data files", file=folder / STATE_FILE)
     for entry in entries:
-        file = resolve_inside(folder, entry.get("filename"), folder / STATE_FILE)
+        file = resolve_inside_folder(folder, entry.get("filename"), folder / STATE_FILE)
         if not os.path.isfile(file):
             raise DataError(f"names {entry['filename']!r:.80}, and there is no such file", file=folder / STATE_FILE)
         schema = next(read_arrow(file)).schema
@@ -67,7 +67,7 @@ def _feature_types(features: object, folder: Path) -> dict[str, Any] | None:
 
 
 def _read_document(folder: Path, name: str) -> dict[str, Any]:
-    file = resolve_inside(folder, name, folder / name)
+    file = resolve_inside_folder(folder, name, folder / name)
     try:
         return parse_json(read_bounded_file(file, follow_symlinks=True))
     except FileNotFoundError:

@@ -57,15 +57,19 @@ class Augmentation:
         return varied
 
     def _source_indices(
-        self, size: int, share: NDArray[np.float64], place: NDArray[np.float64], by: NDArray[np.float64]
+        self,
+        size: int,
+        window_share: NDArray[np.float64],
+        window_position: NDArray[np.float64],
+        shift_draws: NDArray[np.float64],
     ) -> Ints:
         """The indices of `size` pixels from which the pixels of the result are taken: (B, size).
 
         share, place: (B,) of the window, where place 0 is the first that fits and 1 the last. by: (B,) of the shift.
         """
-        begin = place * (size - share * size)
-        kept = begin[:, None] + (np.arange(size) + 0.5) * share[:, None]
-        shifts = np.floor(by * (2 * self.shift + 1)).astype(np.int64) - self.shift
+        begin = window_position * (size - window_share * size)
+        kept = begin[:, None] + (np.arange(size) + 0.5) * window_share[:, None]
+        shifts = np.floor(shift_draws * (2 * self.shift + 1)).astype(np.int64) - self.shift
         places: Ints = (np.floor(kept).astype(np.int64) + shifts[:, None]).clip(0, size - 1)
         return places
 

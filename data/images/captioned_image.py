@@ -30,7 +30,7 @@ class CaptionedImage:
     title: str = ""
 
     @property
-    def key(self) -> str:
+    def content_hash(self) -> str:
         """sha256, in hex, of the bytes of the image: the same for copies of it. Raises OSError as reading does."""
         if isinstance(self.content, Path):
             return _hash_file_cached(self.content)
@@ -47,7 +47,7 @@ def _hash_file_cached(file: Path) -> str:
 
 
 @lru_cache(maxsize=1 << 18)
-def _load_cached_hash(file: Path, stamp: tuple[int, ...]) -> str:
+def _load_cached_hash(file: Path, file_signature: tuple[int, ...]) -> str:
     return _hash_file(file)
 
 

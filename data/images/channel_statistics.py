@@ -49,7 +49,7 @@ class ChannelStatistics:
         return tuple(each / self.count for each in self.sums)
 
     @property
-    def deviations(self) -> tuple[float, ...]:
+    def standard_deviations(self) -> tuple[float, ...]:
         """The square root of E[x^2] - E[x]^2 of each channel, on the scale 0 to 255.
 
         The difference is of whole numbers, so that nothing cancels; 0 where all values are the same.

@@ -113,7 +113,7 @@ def _read_bytes(content: Path | bytes, name: str) -> bytes:
             raise DataError("no such file", file=name)
         if content.is_dir():
             raise DataError("is a folder: name the images in it", file=name)
-        with open_regular_file(content, shown=Path(name)) as file:
+        with open_regular_file(content, displayed_path=Path(name)) as file:
             content = file.read(MAX_FILE_BYTES + 1)
     if not content:
         raise DataError("is empty", file=name)

@@ -16,7 +16,7 @@ from tfm.data.formats.hub_folder import DataFiles
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.lines import join_lines, open_maybe_compressed
-from tfm.data.safe_files import path_inside
+from tfm.data.safe_files import resolve_path_inside
 
 IMAGES_PER_BATCH = 16
 
@@ -66,7 +66,9 @@ def read_image_column(
                 if of_texts is not None:
                     raise DataError(f"row {number}: {unused_names_problem(of_texts)}", file=path)
                 texts = [
-                    text for each in columns for text in _cell_texts(row[each], each, named.get(each), path, number)
+                    text
+                    for each in columns
+                    for text in _cell_texts_or_class_names(row[each], each, named.get(each), path, number)
                 ]
                 content = _image_content(row[image], name, Path(path))
                 yield CaptionedImage(name, content, tuple(texts), f"row {number}")
@@ -129,7 +131,7 @@ def _image_content(cell: Any, name: str, folder: Path) -> Path | bytes:
         folder = _cache_folder()
     if os.path.isabs(place) and "\0" not in place:
         place = os.path.relpath(os.path.realpath(place), os.path.realpath(folder))
-    return path_inside(folder, place, file=Path(name))
+    return resolve_path_inside(folder, place, file=Path(name))
 
 
 def _cache_folder() -> Path:
@@ -139,7 +141,7 @@ def _cache_folder() -> Path:
     return Path(datasets.config.HF_CACHE_HOME)
 
 
-def _cell_texts(value: Any, column: str, names: Sequence[str] | None, path: str, row: int) -> list[str]:
+def _cell_texts_or_class_names(value: Any, column: str, names: Sequence[str] | None, path: str, row: int) -> list[str]:
     """The texts of a cell; an integer is the name of a class."""
     found = value if isinstance(value, list) else [value]
     texts = []

@@ -13,7 +13,7 @@ from unicodedata import normalize
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, escape_control_characters, format_names
-from tfm.data.formats.hub_folder import SPLIT_WORDS, resolve_inside
+from tfm.data.formats.hub_folder import SPLIT_WORDS, resolve_inside_folder
 from tfm.data.images.captioned_image import CaptionedImage
 from tfm.data.images.decoding import IMAGE_EXTENSIONS
 
@@ -47,7 +47,7 @@ def read_imagefolder(
     files = [file for _, file in list_files(folder)]
     tables = [file for file in files if file.name in METADATA_FILES]
     if classes and not tables:
-        advice = _table_advice(folder, files) or "remove `classes`"
+        advice = _misnamed_table_advice(folder, files) or "remove `classes`"
         raise DataError(f"its labels are the names of folders, not integers: {advice}", file=folder)
     _check_one_split(folder, tables or [file for file in files if file.suffix.lower() in IMAGE_EXTENSIONS])
     found = (
@@ -79,7 +79,7 @@ def list_files(folder: Path) -> list[tuple[str, Path]]:
 
 def _check_link_stays_inside(folder: Path, name: str) -> None:
     try:
-        resolve_inside(folder, name, folder)
+        resolve_inside_folder(folder, name, folder)
     except DataError:
         where = format_names([os.path.realpath(folder / name)])
         problem = f"is a link out of {folder}, to {where}: put the file in its place, or remove the link"
@@ -115,12 +115,12 @@ def _read_tables(
         raise DataError("its labels are texts, not integers: write their names into it, and remove `classes`", file=csv)
     captions: dict[Path, list[str]] = {}
     for table in tables:
-        for number, (name, *texts) in enumerate(read_table(_table_corpus(table, columns, classes)), 1):
+        for number, (name, *texts) in enumerate(read_table(_table_as_corpus(table, columns, classes)), 1):
             captions.setdefault(_image_path(folder, table, number, name), []).extend(texts)
     return [_make_image(folder, file, tuple(texts)) for file, texts in captions.items()]
 
 
-def _table_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -> CorpusConfig:
+def _table_as_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -> CorpusConfig:
     """A table as a corpus of texts: the sources are file names, the targets captions."""
     first, *more = columns
     kind = table.suffix.removeprefix(".")
@@ -135,25 +135,26 @@ def _table_corpus(table: Path, columns: Sequence[str], classes: Sequence[str]) -
     return CorpusConfig.model_validate({**about, "lists": None if kind == "csv" else "references"})
 
 
-def _image_path(folder: Path, table: Path, number: int, name: str) -> Path:
+def _image_path(folder: Path, table: Path, row_number: int, name: str) -> Path:
     """The image file that a row names; it lies in the folder of all images, also after links are followed."""
     place = PurePosixPath(name)
     if not name or "\0" in name or place.is_absolute() or ".." in place.parts:
         raise DataError(
-            f"row {number}: {FILE_NAME_COLUMN} must be a path below the table: {format_names([name])!r}", file=table
+            f"row {row_number}: {FILE_NAME_COLUMN} must be a path below the table: {format_names([name])!r}", file=table
         )
     if _is_hidden(place):
-        problem = f"row {number}: {format_names([name])} is hidden by a name that begins with a dot: rename it"
+        problem = f"row {row_number}: {format_names([name])} is hidden by a name that begins with a dot: rename it"
         raise DataError(problem, file=table)
     file = table.parent / place
     try:
         if not file.is_file():
             raise DataError(
-                f"row {number}: there is no file {format_names([name])}{_similar_name_advice(table, name)}", file=table
+                f"row {row_number}: there is no file {format_names([name])}{_similar_name_advice(table, name)}",
+                file=table,
             )
     except OSError:  # of Python 3.11: a name that is too long
-        raise DataError(f"row {number}: {format_names([name])!r} is not a file name", file=table) from None
-    return resolve_inside(folder, file.relative_to(folder).as_posix(), table)
+        raise DataError(f"row {row_number}: {format_names([name])!r} is not a file name", file=table) from None
+    return resolve_inside_folder(folder, file.relative_to(folder).as_posix(), table)
 
 
 def _similar_name_advice(table: Path, name: str) -> str:
@@ -169,23 +170,26 @@ def _similar_name_advice(table: Path, name: str) -> str:
 def _read_folders(folder: Path, files: Sequence[Path], columns: Sequence[str]) -> list[CaptionedImage]:
     images = [file for file in files if file.suffix.lower() in IMAGE_EXTENSIONS]
     if unlabelled := [file.name for file in images if file.parent == folder]:
-        names, advice = format_names(unlabelled, max_chars=80), _table_advice(folder, files) or "write metadata.csv"
+        names, advice = (
+            format_names(unlabelled, max_chars=80),
+            _misnamed_table_advice(folder, files) or "write metadata.csv",
+        )
         if len(unlabelled) == 1:
             problem = f"{names} has no label: put it into a folder of its class, or {advice}"
         else:
             problem = f"{names} have no labels: put each into a folder of its class, or {advice}"
         raise DataError(problem, file=folder)
     if columns and list(columns) != ["label"]:
-        advice = _table_advice(folder, files) or "labels are folders"
+        advice = _misnamed_table_advice(folder, files) or "labels are folders"
         raise DataError(f"there is no metadata.csv, so no column {format_names(columns)}: {advice}", file=folder)
-    _check_equally_deep(folder, images, _table_advice(folder, files) or "write metadata.csv")
+    _check_equally_deep(folder, images, _misnamed_table_advice(folder, files) or "write metadata.csv")
     for label in (file.parent for file in images):
         if label.name != escape_control_characters(label.name, keep=""):
             raise DataError("a label is one line of UTF-8: rename this folder", file=label)
     return [_make_image(folder, file, (file.parent.name,)) for file in images]
 
 
-def _table_advice(folder: Path, files: Sequence[Path]) -> str:
+def _misnamed_table_advice(folder: Path, files: Sequence[Path]) -> str:
     """Say what to do with a file that is called like a table and is none that is read; "" where there is none."""
     for file in files:
         name = format_names([file.relative_to(folder).as_posix()])

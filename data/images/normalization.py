@@ -24,5 +24,5 @@ def _means_and_scales(statistics: ChannelStatistics, device: torch.device) -> tu
     """Means, and 1 / deviation, of the channels (C,), made once: a GPU would wait for each copy."""
     with torch.inference_mode(False):
         mean = torch.tensor(statistics.means, dtype=torch.float32, device=device)
-        scale = [1 / (each or 1.0) for each in statistics.deviations]
+        scale = [1 / (each or 1.0) for each in statistics.standard_deviations]
         return mean, torch.tensor(scale, dtype=torch.float32, device=device)

@@ -39,13 +39,13 @@ class ImageTransform:
 
         return normalize_image(pixels, self.statistics)
 
-    def write(self, folder: Path, **more: object) -> None:
+    def write(self, folder: Path, **extra: object) -> None:
         """Write images.json, with some more about them."""
-        (folder / IMAGES_FILE).write_bytes(self.to_json_bytes(**more))
+        (folder / IMAGES_FILE).write_bytes(self.to_json_bytes(**extra))
 
-    def to_json_bytes(self, **more: object) -> bytes:
+    def to_json_bytes(self, **extra: object) -> bytes:
         """images.json, with some more about the images."""
-        return (json.dumps({**self.as_json(), **more}, indent=2, ensure_ascii=False) + "\n").encode()
+        return (json.dumps({**self.as_json(), **extra}, indent=2, ensure_ascii=False) + "\n").encode()
 
     def as_json(self) -> dict[str, Any]:
         """Shape and figures: sums are exact; means and deviations are there to be read."""
@@ -58,39 +58,39 @@ class ImageTransform:
             "sums": found.sums,
             "squares": found.squares,
             "means": found.means,
-            "deviations": found.deviations,
+            "deviations": found.standard_deviations,
         }
 
 
-def read_image_transform(folder: Path, shown: Path | None = None) -> ImageTransform:
+def read_image_transform(folder: Path, displayed_path: Path | None = None) -> ImageTransform:
     """Read the file that `ImageTransform.write` wrote into a folder. Raises DataError where it is something else."""
-    place = (shown or folder) / IMAGES_FILE
-    about = read_json(folder / IMAGES_FILE, shown=place)
+    place = (displayed_path or folder) / IMAGES_FILE
+    about = read_json(folder / IMAGES_FILE, displayed_path=place)
     try:
         return image_transform_from_json(about)
     except (ValueError, ArithmeticError) as error:
         raise DataError(f"is not made by tfm ({error}): make the dataset again", file=place) from error
 
 
-def image_transform_from_json(about: Mapping[str, Any]) -> ImageTransform:
+def image_transform_from_json(document: Mapping[str, Any]) -> ImageTransform:
     """Invert `ImageTransform.as_json`. Raises ValueError where the object is something else."""
-    shape = ImageSize(*(_read_integer(about, name) for name in ("height", "width", "channels")))
-    sums, squares = (_read_integers(about, name, shape.channels) for name in ("sums", "squares"))
-    statistics = ChannelStatistics(_read_integer(about, "pixels"), sums, squares)
+    shape = ImageSize(*(_read_integer(document, name) for name in ("height", "width", "channels")))
+    sums, squares = (_read_integers(document, name, shape.channels) for name in ("sums", "squares"))
+    statistics = ChannelStatistics(_read_integer(document, "pixels"), sums, squares)
     if not _are_consistent(statistics):
         raise ValueError("no pixels have these sums")
     return ImageTransform(shape, statistics)
 
 
-def _read_integer(about: Mapping[str, Any], name: str) -> int:
-    value = about.get(name)
+def _read_integer(document: Mapping[str, Any], name: str) -> int:
+    value = document.get(name)
     if type(value) is not int or not 0 < value < 2**60:
         raise ValueError(f"{name} is {value!r}"[:80])
     return value
 
 
-def _read_integers(about: Mapping[str, Any], name: str, channels: int) -> tuple[int, ...]:
-    values = about.get(name)
+def _read_integers(document: Mapping[str, Any], name: str, channels: int) -> tuple[int, ...]:
+    values = document.get(name)
     if not isinstance(values, list) or len(values) != channels or not all(type(each) is int for each in values):
         raise ValueError(f"{name} is {values!r}"[:80])
     return tuple(values)

@@ -51,7 +51,7 @@ class RowImages:
         pixels = self.store.take(rows)
         return pixels if self.augmentation is None else self.augmentation(pixels, self.seed, self.step, rows)
 
-    def select(self, rows: Ints) -> "RowImages":
+    def select_rows(self, rows: Ints) -> "RowImages":
         """Return some of the rows."""
         return replace(self, rows=np.asarray(rows if self.rows is None else self.rows[rows]))
 

@@ -59,17 +59,19 @@ class ImageWriter:
         self._count += 1
         return self._count - 1
 
-    def decode(self, images: Iterable[CaptionedImage], *, drop: bool) -> Iterator[tuple[CaptionedImage, Pixels]]:
+    def decode_images(
+        self, images: Iterable[CaptionedImage], *, drop_invalid: bool
+    ) -> Iterator[tuple[CaptionedImage, Pixels]]:
         """The pixels of images, none of them appended yet.
 
-        drop: whether those that are refused are left out and reported, as of training data; otherwise the first ends
+        drop_invalid: whether refused images are left out and reported, as of training data; otherwise the first ends
         all with a DataError, since a test set must not shrink unseen. Conversions are reported of those appended.
         """
         for image in images:
             try:
-                found = decode_image(image.content, image.title if drop else image.name, self.shape)
+                found = decode_image(image.content, image.title if drop_invalid else image.name, self.shape)
             except DataError as error:
-                if not drop:
+                if not drop_invalid:
                     raise
                 self.report.add_rejected(str(error), len(image.captions))
                 continue
@@ -77,8 +79,8 @@ class ImageWriter:
                 self._converted[id(found.pixels)] = image.title, found.conversions
             else:
                 self._converted.pop(id(found.pixels), None)  # of an image that was dropped
-            if not drop:
-                self._keys[id(found.pixels)] = image.key
+            if not drop_invalid:
+                self._keys[id(found.pixels)] = image.content_hash
             yield image, found.pixels
 
     @property

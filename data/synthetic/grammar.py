@@ -10,43 +10,43 @@ from hashlib import blake2b
 
 from tfm.data.errors import DataError
 from tfm.data.synthetic.language import lexicon, relative, simple, subordinate
-from tfm.data.synthetic.language.phrases import Draw
+from tfm.data.synthetic.language.phrases import SeededRandom
 from tfm.data.synthetic.language.sentence import Sentence
 
 SPLITS = ("train", "valid", "test", "combinations")
 
-Construction = Callable[[Draw], Sentence]
+Construction = Callable[[SeededRandom], Sentence]
 
 # Each construction and how often it comes up, in hundredths.
 CONSTRUCTIONS: tuple[tuple[Construction, int], ...] = (
     (simple.statement, 11),
-    (simple.negation, 9),
-    (simple.modal, 9),
-    (simple.fronted, 8),
-    (simple.question, 8),
-    (simple.who, 4),
-    (simple.what, 4),
-    (simple.where, 3),
-    (simple.when_clause_sentence, 2),
-    (simple.why, 2),
-    (simple.predicate, 5),
+    (simple.negated_statement, 9),
+    (simple.modal_statement, 9),
+    (simple.fronted_statement, 8),
+    (simple.yes_no_question, 8),
+    (simple.subject_question, 4),
+    (simple.object_question, 4),
+    (simple.place_question, 3),
+    (simple.time_question, 2),
+    (simple.reason_question, 2),
+    (simple.quality_statement, 5),
     (simple.comparison, 3),
-    (simple.existence, 3),
-    (simple.age, 2),
-    (simple.price, 2),
+    (simple.existence_statement, 3),
+    (simple.age_statement, 2),
+    (simple.price_statement, 2),
     (relative.relative_clause_on_subject, 6),
     (relative.relative_clause_on_object, 5),
-    (subordinate.conjunction_last, 4),
-    (subordinate.conjunction_first, 3),
+    (subordinate.trailing_subordinate_clause, 4),
+    (subordinate.leading_subordinate_clause, 3),
     (subordinate.that_clause, 3),
-    (subordinate.to_infinitive, 2),
-    (subordinate.purpose, 1),
+    (subordinate.infinitive_sentence, 2),
+    (subordinate.purpose_sentence, 1),
     (subordinate.coordination, 1),
 )
 _CONSTRUCTIONS_BY_WEIGHT = tuple(construction for construction, weight in CONSTRUCTIONS for _ in range(weight))
 
 # What a clause can be, as constructions name it in `Sentence.uses`.
-CLAUSES = (
+CLAUSE_KINDS = (
     *("statement", "negation", "modal", "fronted", "question", "who", "what", "where", "when", "why"),
     *("predicate", "comparison", "existence", "age", "price", "coordination"),
     *("subject relative", "object relative", "prepositional relative", "genitive relative"),
@@ -55,7 +55,7 @@ CLAUSES = (
 _HELD_OUT_SHARE = 0.04
 
 
-def _hash(text: str) -> int:
+def _hash_text(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
@@ -65,22 +65,22 @@ _LEXEMES = (
     *(verb.lexeme for verb in lexicon.VERBS),
 )
 # The pairs (lexeme, clause) that train, valid and test do without, chosen by their hash.
-HELD_OUT = frozenset(
+HELD_OUT_LEXEME_CLAUSES = frozenset(
     (lexeme, clause)
     for lexeme in _LEXEMES
-    for clause in CLAUSES
-    if _hash(f"{lexeme} in {clause}") < _HELD_OUT_SHARE * 2**64
+    for clause in CLAUSE_KINDS
+    if _hash_text(f"{lexeme} in {clause}") < _HELD_OUT_SHARE * 2**64
 )
 
 
 def split_of(sentence: Sentence, fingerprint: int) -> str:
     """The split that `sentence` belongs to; `fingerprint` is the hash of its English."""
-    if not sentence.uses.isdisjoint(HELD_OUT):
+    if not sentence.uses.isdisjoint(HELD_OUT_LEXEME_CLAUSES):
         return "combinations"
     return ("valid", "test", *("train",) * 8)[fingerprint % 10]
 
 
-def sentences(split: str, size: int, seed: int) -> Iterator[Sentence]:
+def generate_sentences(split: str, size: int, seed: int) -> Iterator[Sentence]:
     """Yield different sentences, the same ones for the same arguments; a longer run begins alike.
 
     Args:
@@ -93,11 +93,11 @@ def sentences(split: str, size: int, seed: int) -> Iterator[Sentence]:
     """
     if split not in SPLITS:
         raise DataError(f"the built-in grammar has no split {split!r}; choose one of {', '.join(SPLITS)}")
-    draw = Draw(f"{split} {seed}")
+    draw = SeededRandom(f"{split} {seed}")
     seen: set[int] = set()
     while len(seen) < size:
-        sentence = draw.one(_CONSTRUCTIONS_BY_WEIGHT)(draw)
-        fingerprint = _hash(sentence.english)
+        sentence = draw.choice(_CONSTRUCTIONS_BY_WEIGHT)(draw)
+        fingerprint = _hash_text(sentence.english)
         if fingerprint in seen or split_of(sentence, fingerprint) != split:
             continue
         seen.add(fingerprint)
@@ -112,5 +112,5 @@ def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
         size: the number of pairs.
         seed: of the draws.
     """
-    for sentence in sentences(split, size, seed):
+    for sentence in generate_sentences(split, size, seed):
         yield sentence.english, sentence.german

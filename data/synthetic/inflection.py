@@ -18,11 +18,13 @@ CONSONANTS = "bcçdfghjklmnprsştvyz"
 VOICED_CONSONANTS = {"p": "b", "ç": "c", "t": "d", "k": "ğ"}
 HIGH_VOWELS = {"a": "ı", "ı": "ı", "e": "i", "i": "i", "o": "u", "u": "u", "ö": "ü", "ü": "ü"}
 """The high vowel that follows a vowel."""
-NUMBERS = {"SG": "", "PL": "lAr"}
+NUMBER_SUFFIXES = {"SG": "", "PL": "lAr"}
 POSSESSIVE_SUFFIXES = {"": "", "PSS1S": "(I)m", "PSS2S": "(I)n", "PSS3S": "(s)I", "PSS1P": "(I)mIz"}
-CASES = {"NOM": "", "ACC": "(y)I", "DAT": "(y)A", "LOC": "DA", "ABL": "DAn", "GEN": "(n)In"}
+CASE_SUFFIXES = {"NOM": "", "ACC": "(y)I", "DAT": "(y)A", "LOC": "DA", "ABL": "DAn", "GEN": "(n)In"}
 """Suffixes: A is a or e, I a high vowel, D is d or t; letters in brackets keep vowels or consonants apart."""
-HELD_OUT = frozenset({("PL", "PSS1S", "ABL"), ("PL", "PSS2S", "DAT"), ("SG", "PSS1P", "LOC"), ("SG", "PSS2S", "GEN")})
+HELD_OUT_FEATURES = frozenset(
+    {("PL", "PSS1S", "ABL"), ("PL", "PSS2S", "DAT"), ("SG", "PSS1P", "LOC"), ("SG", "PSS2S", "GEN")}
+)
 """Bundles of features that only the split `combinations` has."""
 
 Features = tuple[str, str, str]
@@ -32,12 +34,12 @@ def inflect(stem: str, features: Features) -> str:
     """The form of a stem with a number, a possessor ("" for none) and a case."""
     number, possessor, case = features
     form, several = stem, sum(letter in VOWELS for letter in stem) > 1
-    for suffix in (NUMBERS[number], POSSESSIVE_SUFFIXES[possessor]):
-        form = _joined(form, suffix, voices=several and form == stem)
-    suffix = CASES[case]
+    for suffix in (NUMBER_SUFFIXES[number], POSSESSIVE_SUFFIXES[possessor]):
+        form = _append_suffix(form, suffix, voice_final_stop=several and form == stem)
+    suffix = CASE_SUFFIXES[case]
     if possessor == "PSS3S" and suffix:  # n stands between it and a case
         suffix = "n" + suffix.replace("(y)", "").replace("(n)", "")
-    return _joined(form, suffix, voices=several and form == stem)
+    return _append_suffix(form, suffix, voice_final_stop=several and form == stem)
 
 
 def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
@@ -58,10 +60,10 @@ def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
     draw = random.Random(f"inflection {split} {seed}").random
     bundles = [
         (number, possessor, case)
-        for number in NUMBERS
+        for number in NUMBER_SUFFIXES
         for possessor in POSSESSIVE_SUFFIXES
-        for case in CASES
-        if ((number, possessor, case) in HELD_OUT) == (split == "combinations")
+        for case in CASE_SUFFIXES
+        if ((number, possessor, case) in HELD_OUT_FEATURES) == (split == "combinations")
     ]
     wanted = "test" if split == "combinations" else split
     seen: set[str] = set()
@@ -95,7 +97,7 @@ def _draw_letter(draw: Callable[[], float], letters: str) -> str:
     return letters[int(draw() * len(letters))]
 
 
-def _joined(form: str, suffix: str, *, voices: bool) -> str:
+def _append_suffix(form: str, suffix: str, *, voice_final_stop: bool) -> str:
     """A form with a suffix more; voices: whether a stop at its end is voiced before a vowel."""
     if not suffix:
         return form
@@ -104,7 +106,7 @@ def _joined(form: str, suffix: str, *, voices: bool) -> str:
         letter, rest = suffix[1], suffix[3:]
         between = not ends_in_vowel if letter == "I" else ends_in_vowel
         suffix = (letter if between else "") + rest
-    if voices and suffix[0] in "AI" and form[-1] in VOICED_CONSONANTS:
+    if voice_final_stop and suffix[0] in "AI" and form[-1] in VOICED_CONSONANTS:
         form = form[:-1] + VOICED_CONSONANTS[form[-1]]
     for letter in suffix:
         last = next(each for each in reversed(form) if each in VOWELS)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 
 from tfm.data.errors import DataError
-from tfm.data.synthetic.language.phrases import Draw
+from tfm.data.synthetic.language.phrases import SeededRandom
 from tfm.data.synthetic.meaning import english, german, hindi
 from tfm.data.synthetic.meaning.meaning import Meaning, draw_meaning
 from tfm.data.synthetic.string_tasks import split_of
@@ -17,9 +17,9 @@ from tfm.data.synthetic.string_tasks import split_of
 SPLITS = ("train", "valid", "test", "combinations")
 HELD_OUT_SHARE = 0.04
 SENTENCE_REALIZERS: Mapping[str, Callable[[Meaning], str]] = {
-    "eng": english.sentence,
-    "deu": german.sentence,
-    "hin": hindi.sentence,
+    "eng": english.realize_sentence,
+    "deu": german.realize_sentence,
+    "hin": hindi.realize_sentence,
 }
 """Functions from a meaning to a sentence of each language, by its code in ISO 639-3."""
 
@@ -29,7 +29,7 @@ def is_held_out(verb: str, noun: str) -> bool:
     return int.from_bytes(blake2b(f"{verb} {noun}".encode(), digest_size=8).digest(), "big") < HELD_OUT_SHARE * 2**64
 
 
-def meanings(split: str, size: int, seed: int) -> Iterator[Meaning]:
+def generate_meanings(split: str, size: int, seed: int) -> Iterator[Meaning]:
     """Yield different meanings, a pure function of the arguments; a longer run begins alike.
 
     Args:
@@ -42,12 +42,12 @@ def meanings(split: str, size: int, seed: int) -> Iterator[Meaning]:
     """
     if split not in SPLITS:
         raise DataError(f"the built-in corpus `languages` has no split {split!r}; choose one of {', '.join(SPLITS)}")
-    draw = Draw(f"languages {split} {seed}")
+    draw = SeededRandom(f"languages {split} {seed}")
     seen: set[str] = set()
     while len(seen) < size:
         meaning = draw_meaning(draw)
-        text = english.sentence(meaning)
-        held_out = any(is_held_out(*pair) for pair in meaning.pairs)
+        text = english.realize_sentence(meaning)
+        held_out = any(is_held_out(*pair) for pair in meaning.verb_object_pairs)
         if (("combinations" if held_out else split_of(text)) == split) and text not in seen:
             seen.add(text)
             yield meaning
@@ -63,5 +63,5 @@ def generate(split: str, size: int, seed: int, *, source: str | None, target: st
         source: the code of the source's language; None: sources are empty.
         target: the code of the target's language.
     """
-    for meaning in meanings(split, size, seed):
+    for meaning in generate_meanings(split, size, seed):
         yield "" if source is None else SENTENCE_REALIZERS[source](meaning), SENTENCE_REALIZERS[target](meaning)

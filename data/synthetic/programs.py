@@ -12,7 +12,7 @@ from tfm.data.errors import DataError
 from tfm.data.synthetic.string_tasks import SPLITS, split_of
 
 LINE_END = ";"
-NAMES = "abcdefghijklmnopqrstuvwyz"  # x counts the rounds of loops
+VARIABLE_NAMES = "abcdefghijklmnopqrstuvwyz"  # x counts the rounds of loops
 MAX_DRAWS_WITHOUT_NEW = 20_000
 
 
@@ -45,17 +45,17 @@ class ProgramWriter:
     random: Callable[[], float]
     length: int
     stack: list[Expression] = field(default_factory=list)
-    names: list[str] = field(default_factory=lambda: list(NAMES))
+    names: list[str] = field(default_factory=lambda: list(VARIABLE_NAMES))
 
     def random_below(self, number: int) -> int:
         """A number from 0, below `number`."""
         return int(self.random() * number)
 
-    def small_number(self) -> int:
+    def draw_small_number(self) -> int:
         """A factor, or the rounds of a loop: 1 to 4 length, so that a product takes linear time too."""
         return 1 + self.random_below(4 * self.length)
 
-    def operand(self) -> Expression:
+    def draw_operand(self) -> Expression:
         """The newest expression or, one time in two and where there is none, a number of at most `length` digits."""
         if self.stack and self.random() > 0.5:
             return self.stack.pop()
@@ -65,33 +65,33 @@ class ProgramWriter:
                 number = 10 * number + self.random_below(10)
         return Expression((), str(number), number)
 
-    def variable(self) -> str:
+    def draw_variable_name(self) -> str:
         """A name that the program does not have yet."""
         return self.names.pop(self.random_below(len(self.names)))
 
 
 def addition(writer: ProgramWriter) -> Expression:
     """(a+b)"""
-    a, b = writer.operand(), writer.operand()
+    a, b = writer.draw_operand(), writer.draw_operand()
     return Expression(a.lines + b.lines, f"({a.code}+{b.code})", a.value + b.value)
 
 
 def subtraction(writer: ProgramWriter) -> Expression:
     """(a-b)"""
-    a, b = writer.operand(), writer.operand()
+    a, b = writer.draw_operand(), writer.draw_operand()
     return Expression(a.lines + b.lines, f"({a.code}-{b.code})", a.value - b.value)
 
 
 def multiplication(writer: ProgramWriter) -> Expression:
     """(a*n) or (n*a), n small."""
-    a, n = writer.operand(), writer.small_number()
+    a, n = writer.draw_operand(), writer.draw_small_number()
     code = f"({a.code}*{n})" if writer.random_below(2) else f"({n}*{a.code})"
     return Expression(a.lines, code, a.value * n)
 
 
 def condition(writer: ProgramWriter) -> Expression:
     """(a if b<c else d)"""
-    a, b, c, d = (writer.operand() for _ in range(4))
+    a, b, c, d = (writer.draw_operand() for _ in range(4))
     sign, holds = (("<", b.value < c.value), (">", b.value > c.value))[writer.random_below(2)]
     code = f"({a.code} if {b.code}{sign}{c.code} else {d.code})"
     return Expression(a.lines + b.lines + c.lines + d.lines, code, a.value if holds else d.value)
@@ -99,13 +99,18 @@ def condition(writer: ProgramWriter) -> Expression:
 
 def assignment(writer: ProgramWriter) -> Expression:
     """v=a, then v."""
-    a, name = writer.operand(), writer.variable()
+    a, name = writer.draw_operand(), writer.draw_variable_name()
     return Expression((*a.lines, f"{name}={a.code}"), name, a.value)
 
 
 def loop(writer: ProgramWriter) -> Expression:
     """v=a, n times v+=b, then v."""
-    a, b, name, n = writer.operand(), writer.operand(), writer.variable(), writer.small_number()
+    a, b, name, n = (
+        writer.draw_operand(),
+        writer.draw_operand(),
+        writer.draw_variable_name(),
+        writer.draw_small_number(),
+    )
     lines = (f"{name}={a.code}", f"for x in range({n}):{name}+={b.code}")
     return Expression((*a.lines, *b.lines, *lines), name, a.value + n * b.value)
 
@@ -148,7 +153,9 @@ def _random_number(random: Callable[[], float], length: int) -> int:
     return number
 
 
-def programs(split: str, size: int, seed: int, *, length: int, nesting: int, mix: bool) -> Iterator[tuple[str, str]]:
+def generate_programs(
+    split: str, size: int, seed: int, *, length: int, nesting: int, mix: bool
+) -> Iterator[tuple[str, str]]:
     """Yield different programs with the text that they print, a pure function of the arguments.
 
     Args:
@@ -161,15 +168,15 @@ def programs(split: str, size: int, seed: int, *, length: int, nesting: int, mix
     """
     draw = Random(f"programs {split} {seed} {length} {nesting} {mix}").random
 
-    def write() -> tuple[str, str]:
+    def write_one_program() -> tuple[str, str]:
         if mix:
             return write_program(draw, 1 + int(draw() * length), 1 + int(draw() * nesting))
         return write_program(draw, length, nesting)
 
-    return _distinct_pairs(write, split, size)
+    return _distinct_pairs(write_one_program, split, size)
 
 
-def additions(split: str, size: int, seed: int, *, length: int, mix: bool) -> Iterator[tuple[str, str]]:
+def generate_additions(split: str, size: int, seed: int, *, length: int, mix: bool) -> Iterator[tuple[str, str]]:
     """Yield different additions with their sums, as `programs` does.
 
     Args:
@@ -204,4 +211,7 @@ def _distinct_pairs(write: Callable[[], tuple[str, str]], split: str, size: int)
 
 
 # (split, size, seed, and what data.config.PARAMETERS says) -> pairs
-PROGRAMS: Mapping[str, Callable[..., Iterator[tuple[str, str]]]] = {"addition": additions, "programs": programs}
+PROGRAM_GENERATORS: Mapping[str, Callable[..., Iterator[tuple[str, str]]]] = {
+    "addition": generate_additions,
+    "programs": generate_programs,
+}

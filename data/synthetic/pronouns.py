@@ -17,13 +17,13 @@ from tfm.data.errors import DataError
 from tfm.data.synthetic.language import english
 from tfm.data.synthetic.language.german import (
     ACCUSATIVE,
-    DEFINITE,
+    DEFINITE_ARTICLE,
     NOMINATIVE,
     DeclensionTable,
     decline_like_dieser,
     decline_like_ein,
 )
-from tfm.data.synthetic.language.phrases import Draw
+from tfm.data.synthetic.language.phrases import SeededRandom
 from tfm.data.synthetic.string_tasks import split_of
 
 SPLITS = ("train", "valid", "test", "combinations")
@@ -74,7 +74,7 @@ class Noun:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class Scenario:
     """Nouns and verbs that go together, and reasons.
 
     Args:
@@ -91,7 +91,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ContrastExample:
     """A sentence, its translation, and the two translations with a wrong pronoun.
 
     Args:
@@ -118,7 +118,7 @@ class Example:
         return "same gender" if self.same_gender else self.antecedent
 
 
-class Word(NamedTuple):
+class ParsedWord(NamedTuple):
     """A word of a sentence, with its punctuation.
 
     Args:
@@ -134,7 +134,7 @@ class Word(NamedTuple):
     relation: str = "_"
 
 
-def parse_example(example: Example) -> list[Word]:
+def parse_example(example: ContrastExample) -> list[ParsedWord]:
     """The words of an English sentence; because, it, be and the reason depend on the noun that "it" stands for."""
     texts = example.english.split()
     it, noun = texts.index("it"), 1 if example.antecedent == "subject" else 4
@@ -143,37 +143,37 @@ def parse_example(example: Example) -> list[Word]:
     tags = ["DET", "NOUN", "VERB", "DET", "NOUN", *of_place, "SCONJ", "PRON", "AUX", *["ADV"] * len(degree), "ADJ"]
     relations = {it - 1: "because", it: "it", it + 1: "be", len(texts) - 1: "reason"}
     return [
-        Word(text, tag, noun, relations[number]) if number in relations else Word(text, tag)
+        ParsedWord(text, tag, noun, relations[number]) if number in relations else ParsedWord(text, tag)
         for number, (text, tag) in enumerate(zip(texts, tags, strict=True))
     ]
 
 
-def _cells(table: str) -> Iterator[tuple[str, str]]:
+def _parse_cell_pairs(table: str) -> Iterator[tuple[str, str]]:
     for cell in table.replace("\n", ";").split(";"):
         if cell.strip():
             one, _, other = cell.partition("|")
             yield one.strip(), other.strip()
 
 
-def _nouns(table: str) -> tuple[Noun, ...]:
-    rows = [(word, *german.split()) for word, german in _cells(table)]
+def _parse_nouns(table: str) -> tuple[Noun, ...]:
+    rows = [(word, *german.split()) for word, german in _parse_cell_pairs(table)]
     return tuple(Noun(word, noun, ("der", "die", "das").index(article)) for word, article, noun in rows)
 
 
-def _verbs(table: str) -> tuple[tuple[str, str, str, str], ...]:
-    rows = [(*words.split(), *german.split()) for words, german in _cells(table)]
+def _parse_verbs(table: str) -> tuple[tuple[str, str, str, str], ...]:
+    rows = [(*words.split(), *german.split()) for words, german in _parse_cell_pairs(table)]
     return tuple((english.add_s_ending(base), past, present, german_past) for base, past, present, german_past in rows)
 
 
-def _make_scene(subjects: str, verbs: str, objects: str, of_subject: str, of_object: str) -> Scene:
+def _make_scenario(subjects: str, verbs: str, objects: str, subject_reasons: str, object_reasons: str) -> Scenario:
     reasons: dict[Antecedent, tuple[tuple[str, str], ...]]
-    reasons = {"subject": tuple(_cells(of_subject)), "object": tuple(_cells(of_object))}
-    return Scene(_nouns(subjects), _verbs(verbs), _nouns(objects), reasons)
+    reasons = {"subject": tuple(_parse_cell_pairs(subject_reasons)), "object": tuple(_parse_cell_pairs(object_reasons))}
+    return Scenario(_parse_nouns(subjects), _parse_verbs(verbs), _parse_nouns(objects), reasons)
 
 
 # Where both come from one table, the noun does not tell which of the two it is: its place does.
-SCENES = (
-    _make_scene(
+SCENARIOS = (
+    _make_scenario(
         ANIMALS,
         "eat ate | frisst fraß; steal stole | stiehlt stahl; find found | findet fand; "
         "hide hid | versteckt versteckte; swallow swallowed | verschluckt verschluckte; smell smelled | riecht roch",
@@ -181,7 +181,7 @@ SCENES = (
         "hungry | hungrig; greedy | gierig; curious | neugierig; clever | klug; young | jung; brave | mutig",
         "fresh | frisch; sweet | süß; tasty | lecker; soft | weich; salty | salzig; delicious | köstlich",
     ),
-    _make_scene(
+    _make_scenario(
         ANIMALS,
         "chase chased | jagt jagte; bite bit | beißt biss; frighten frightened | erschreckt erschreckte; "
         "push pushed | schubst schubste; save saved | rettet rettete; warn warned | warnt warnte",
@@ -189,7 +189,7 @@ SCENES = (
         "angry | wütend; hungry | hungrig; brave | mutig; clever | klug; curious | neugierig; wild | wild",
         "weak | schwach; slow | langsam; lame | lahm; frightened | ängstlich; shy | scheu; lazy | faul",
     ),
-    _make_scene(
+    _make_scenario(
         TOOLS,
         "damage damaged | beschädigt beschädigte; destroy destroyed | zerstört zerstörte; "
         "scratch scratched | zerkratzt zerkratzte; hit hit | trifft traf; break broke | zerbricht zerbrach",
@@ -197,7 +197,7 @@ SCENES = (
         "heavy | schwer; sharp | scharf; hard | hart; pointed | spitz; sturdy | stabil",
         "thin | dünn; fragile | zerbrechlich; brittle | spröde; delicate | empfindlich; weak | schwach",
     ),
-    _make_scene(
+    _make_scenario(
         VEHICLES,
         "overtake overtook | überholt überholte; pull pulled | zieht zog; push pushed | schiebt schob; "
         "replace replaced | ersetzt ersetzte; ram rammed | rammt rammte; pass passed | passiert passierte",
@@ -207,14 +207,14 @@ SCENES = (
     ),
 )
 DETERMINERS: tuple[tuple[str, DeclensionTable], ...] = (
-    *(("the", DEFINITE),) * 3,
+    *(("the", DEFINITE_ARTICLE),) * 3,
     ("a", decline_like_ein("ein")),
     ("this", decline_like_dieser("dies")),
     ("my", decline_like_ein("mein")),
     ("our", decline_like_ein("unser")),
 )
-LOCATION_PHRASES = (("", ""),) * 8 + tuple((f" {there}", f" {dort}") for there, dort in _cells(PLACES))
-DEGREES = (("", ""),) * 3 + (("very ", "sehr "), ("so ", "so "), ("quite ", "ziemlich "))
+LOCATION_PHRASES = (("", ""),) * 8 + tuple((f" {there}", f" {dort}") for there, dort in _parse_cell_pairs(PLACES))
+DEGREE_ADVERBS = (("", ""),) * 3 + (("very ", "sehr "), ("so ", "so "), ("quite ", "ziemlich "))
 
 
 def is_held_out(one: str, other: str) -> bool:
@@ -223,7 +223,7 @@ def is_held_out(one: str, other: str) -> bool:
     return int.from_bytes(blake2b(pair.encode(), digest_size=8).digest(), "big") < HELD_OUT_SHARE * 2**64
 
 
-def examples(split: str, size: int, seed: int) -> Iterator[Example]:
+def generate_examples(split: str, size: int, seed: int) -> Iterator[ContrastExample]:
     """Yield different sentences, a pure function of the arguments; a longer run begins alike.
 
     Args:
@@ -236,10 +236,10 @@ def examples(split: str, size: int, seed: int) -> Iterator[Example]:
     """
     if split not in SPLITS:
         raise DataError(f"the built-in corpus `it` has no split {split!r}; choose one of {', '.join(SPLITS)}")
-    draw = Draw(f"it {split} {seed}")
+    draw = SeededRandom(f"it {split} {seed}")
     seen: set[str] = set()
     while len(seen) < size:
-        example = _example(draw)
+        example = _draw_example(draw)
         held_out = is_held_out(example.subject, example.object)
         own = "combinations" if held_out else split_of(example.english)
         if own == split and example.english not in seen:
@@ -255,26 +255,26 @@ def generate(split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
         size: the number of pairs.
         seed: of the draws.
     """
-    for example in examples(split, size, seed):
+    for example in generate_examples(split, size, seed):
         yield example.english, example.german
 
 
-def _example(draw: Draw) -> Example:
+def _draw_example(draw: SeededRandom) -> ContrastExample:
     """One sentence, with a reason as often about its subject as about its object."""
-    scene = draw.one(SCENES)
-    subject = object_ = draw.one(scene.subjects)
+    scene = draw.choice(SCENARIOS)
+    subject = object_ = draw.choice(scene.subjects)
     while object_.english == subject.english:
-        object_ = draw.one(scene.objects)
-    present, past, german_present, german_past = draw.one(scene.verbs)
+        object_ = draw.choice(scene.objects)
+    present, past, german_present, german_past = draw.choice(scene.verbs)
     verb, be, german_verb, german_be = present, "is", german_present, "ist"
     if draw.chance(0.5):
         verb, be, german_verb, german_be = past, "was", german_past, "war"
     antecedent: Antecedent = "subject" if draw.chance(0.5) else "object"
-    reason, german_reason = draw.one(scene.reasons[antecedent])
-    place, german_place = draw.one(LOCATION_PHRASES)
-    degree, german_degree = draw.one(DEGREES)
-    who, german_who = _phrase(draw, subject, NOMINATIVE)
-    whom, german_whom = _phrase(draw, object_, ACCUSATIVE)
+    reason, german_reason = draw.choice(scene.reasons[antecedent])
+    place, german_place = draw.choice(LOCATION_PHRASES)
+    degree, german_degree = draw.choice(DEGREE_ADVERBS)
+    who, german_who = _draw_bilingual_noun_phrase(draw, subject, NOMINATIVE)
+    whom, german_whom = _draw_bilingual_noun_phrase(draw, object_, ACCUSATIVE)
     by_pronoun = [
         _capitalize(
             f"{german_who} {german_verb} {german_whom}{german_place}, "
@@ -284,7 +284,7 @@ def _example(draw: Draw) -> Example:
     ]
     right = by_pronoun.pop((subject if antecedent == "subject" else object_).gender)
     one, other = by_pronoun
-    return Example(
+    return ContrastExample(
         _capitalize(f"{who} {verb} {whom}{place} because it {be} {degree}{reason}."),
         right,
         (one, other),
@@ -295,10 +295,10 @@ def _example(draw: Draw) -> Example:
     )
 
 
-def _phrase(draw: Draw, noun: Noun, case: int) -> tuple[str, str]:
+def _draw_bilingual_noun_phrase(draw: SeededRandom, noun: Noun, case: int) -> tuple[str, str]:
     """A noun in the singular with an article or the like, in both languages."""
-    word, table = draw.one(DETERMINERS)
-    before = english.article(noun.english) if word == "a" else word
+    word, table = draw.choice(DETERMINERS)
+    before = english.indefinite_article(noun.english) if word == "a" else word
     return f"{before} {noun.english}", f"{table[noun.gender][case]} {noun.german}"
 
 

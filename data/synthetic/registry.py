@@ -23,13 +23,13 @@ GENERATORS_WITH_CONTRASTS = ("it",)
 NUM_ALIGNED_SENTENCES = 1000
 GENERATORS_WITH_ALIGNMENTS = ("grammar",)
 PUBLISHED_HASHES = {
-    "19d4b50a78d16aaa": "ba32266becbe2521afdd1e939eeb00459c954238d954aa348734c5ab6a606e3a",
-    "55648845c81ea5f3": "8c2a00f48e0f01add3aad80804c329261418e1c135a2e867d4efcc9c9a8485bc",
-    "6c47a54c7d52e634": "c2f97d03e0c1e5a604366a6625eb4cbd2f3fcb8d057908418aec78e2db2fe311",
-    "6eeb29634fa077ee": "c6f27f61348662a7b182b9347e5ba8bc0a4e867954081fdd3e17dc29b21f1f5e",
+    "24afd4e188070130": "8a62cb423adfede63a4efd5ca57b8518abba4274620960a41693585a0ea9e145",
+    "6f3ad849e4642c65": "c2f97d03e0c1e5a604366a6625eb4cbd2f3fcb8d057908418aec78e2db2fe311",
+    "7aec2ccfba08dbef": "c6f27f61348662a7b182b9347e5ba8bc0a4e867954081fdd3e17dc29b21f1f5e",
     "7e2d2b1507b0c96e": "9ca2c11ec6807977cded98c8e53dc2e412f6ed6955bb1c69717cf96343855a00",
-    "bf0bad91f65496ad": "8a62cb423adfede63a4efd5ca57b8518abba4274620960a41693585a0ea9e145",
-    "ff15ccad215f9636": "b2e66cfcc0e1190a4b3fe0381d606bf4c119231cec5200bed21fe4607832da1c",
+    "815d972230965fa6": "ba32266becbe2521afdd1e939eeb00459c954238d954aa348734c5ab6a606e3a",
+    "af2d4acfdc496d5a": "8c2a00f48e0f01add3aad80804c329261418e1c135a2e867d4efcc9c9a8485bc",
+    "eae90b9646073c52": "b2e66cfcc0e1190a4b3fe0381d606bf4c119231cec5200bed21fe4607832da1c",
 }
 """By the beginning of its code's hash, the hash with which a corpus is in artifacts, where names counted too."""
 
@@ -42,7 +42,7 @@ def generate(corpus: CorpusConfig) -> Iterator[tuple[str, str]]:
     assert corpus.size is not None
     names = ("source", "target") if corpus.path == "languages" else GENERATOR_PARAMETERS.get(corpus.path, ())
     parameters = {name: getattr(corpus, name) for name in names}
-    return _generator(corpus.path)[1](corpus.split, corpus.skip + corpus.size, SEED, **parameters)
+    return _corpus_modules_and_generator(corpus.path)[1](corpus.split, corpus.skip + corpus.size, SEED, **parameters)
 
 
 def contrast_sets(name: str) -> dict[str, list[dict[str, Any]]]:
@@ -56,7 +56,7 @@ def contrast_sets(name: str) -> dict[str, list[dict[str, Any]]]:
     return {
         split: [
             {"category": each.category, "source": each.english, "right": each.german, "wrong": [*each.wrong]}
-            for each in {"it": pronouns.examples}[name](split, NUM_CONTRAST_EXAMPLES, SEED)
+            for each in {"it": pronouns.generate_examples}[name](split, NUM_CONTRAST_EXAMPLES, SEED)
         ]
         for split in ("test", "combinations")
     }
@@ -66,20 +66,20 @@ def parsed_sentences(name: str) -> Iterator[list[tuple[str, str, int | None, str
     """The words of the test sentences of a built-in corpus with contrasts: text, tag, governor (from 0), relation."""
     from tfm.data.synthetic import pronouns
 
-    for example in {"it": pronouns.examples}[name]("test", NUM_CONTRAST_EXAMPLES, SEED):
+    for example in {"it": pronouns.generate_examples}[name]("test", NUM_CONTRAST_EXAMPLES, SEED):
         yield [*pronouns.parse_example(example)]
 
 
 def aligned_sentences(name: str) -> Iterator[tuple[str, str, "GoldAlignment"]]:
     """The test sentences of a built-in corpus of GENERATORS_WITH_ALIGNMENTS, in both languages, and their links."""
     from tfm.data.synthetic import grammar
-    from tfm.data.synthetic.gold_alignments.links import align_grammar
+    from tfm.data.synthetic.gold_alignments.links import align_grammar_sentences
 
     for english, german in {"grammar": grammar.generate}[name]("test", NUM_ALIGNED_SENTENCES, SEED):
-        yield english, german, align_grammar(english, german)
+        yield english, german, align_grammar_sentences(english, german)
 
 
-def scenes(split: str, size: int, skip: int = 0) -> Iterator[tuple[NDArray[np.uint8], tuple[str, ...]]]:
+def generate_scenes(split: str, size: int, skip: int = 0) -> Iterator[tuple[NDArray[np.uint8], tuple[str, ...]]]:
     """Return the images (48, 48, 3) of the built-in corpus `scenes`, each with its captions.
 
     Args:
@@ -87,15 +87,15 @@ def scenes(split: str, size: int, skip: int = 0) -> Iterator[tuple[NDArray[np.ui
         size: the number of images.
         skip: the number of images to skip before them.
     """
-    from tfm.data.synthetic.scenes.corpus import example
+    from tfm.data.synthetic.scenes.corpus import draw_image_and_captions
 
-    return (example(split, number, SEED) for number in range(skip, skip + size))
+    return (draw_image_and_captions(split, number, SEED) for number in range(skip, skip + size))
 
 
 @cache
-def version(name: str) -> str:
+def corpus_version(name: str) -> str:
     """The seed of a built-in corpus, and a hash of the code that makes it: of all that its modules import here."""
-    waiting = list(_modules(name))
+    waiting = list(_corpus_modules(name))
     found = set(waiting)
     while waiting:
         for value in list(vars(waiting.pop()).values()):
@@ -111,16 +111,16 @@ def version(name: str) -> str:
     return f"seed {SEED} code {PUBLISHED_HASHES.get(code[:16], code)}"
 
 
-def _modules(name: str) -> tuple[ModuleType, ...]:
+def _corpus_modules(name: str) -> tuple[ModuleType, ...]:
     """The modules that make a built-in corpus."""
     if name == "scenes":
         from tfm.data.synthetic.scenes import corpus
 
         return (corpus,)
-    return _generator(name)[0]
+    return _corpus_modules_and_generator(name)[0]
 
 
-def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterator[tuple[str, str]]]]:
+def _corpus_modules_and_generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterator[tuple[str, str]]]]:
     """The modules of a built-in corpus, and the generator of its pairs from (split, size, seed, its parameters)."""
     from tfm.data import typing_errors
     from tfm.data.synthetic import (
@@ -137,8 +137,8 @@ def _generator(name: str) -> tuple[tuple[ModuleType, ...], Callable[..., Iterato
         return (inflection,), inflection.generate
     if name == "spelling":
         return (spelling, typing_errors), spelling.generate
-    if name in programs.PROGRAMS:
-        return (programs,), programs.PROGRAMS[name]
+    if name in programs.PROGRAM_GENERATORS:
+        return (programs,), programs.PROGRAM_GENERATORS[name]
     if name == "it":
         return (pronouns,), pronouns.generate
     if name == "languages":

@@ -29,7 +29,9 @@ def split_of(source: str) -> str:
     return ("valid", "test", *("train",) * 8)[blake2b(source.encode(), digest_size=8).digest()[0] % 10]
 
 
-def _pairs(task: Callable[[list[str]], list[str]], split: str, size: int, seed: int) -> Iterator[tuple[str, str]]:
+def _generate_pairs(
+    task: Callable[[list[str]], list[str]], split: str, size: int, seed: int
+) -> Iterator[tuple[str, str]]:
     """`size` different pairs of `split`, a pure function of the arguments; symbols stand apart as words do."""
     if split not in SPLITS:
         raise DataError(f"the toy corpora have no split {split!r}; choose one of {', '.join(SPLITS)}")
@@ -47,7 +49,7 @@ def _pairs(task: Callable[[list[str]], list[str]], split: str, size: int, seed: 
 
 # (split, size, seed) -> pairs
 STRING_TASKS: dict[str, Callable[[str, int, int], Iterator[tuple[str, str]]]] = {
-    "copy": partial(_pairs, _copy_symbols),
-    "reverse": partial(_pairs, _reverse_symbols),
-    "sort": partial(_pairs, _sort_symbols),
+    "copy": partial(_generate_pairs, _copy_symbols),
+    "reverse": partial(_generate_pairs, _reverse_symbols),
+    "sort": partial(_generate_pairs, _sort_symbols),
 }

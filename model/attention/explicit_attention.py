@@ -66,8 +66,11 @@ def hard_attention_weights(logits: Tensor) -> Tensor:
     return hard + (soft - soft.detach()) if soft.requires_grad else hard
 
 
-LookupFunction = Callable[[Tensor], Tensor]
-LOOKUPS: dict[str, LookupFunction] = {"soft": softmax_weights, "hard": hard_attention_weights}
+AttentionWeightFunction = Callable[[Tensor], Tensor]
+ATTENTION_WEIGHT_FUNCTIONS: dict[str, AttentionWeightFunction] = {
+    "soft": softmax_weights,
+    "hard": hard_attention_weights,
+}
 """By name: logits (.., S) -> attention weights (.., S)."""
 
 
@@ -86,7 +89,7 @@ class ExplicitAttention(nn.Module):
         score: nn.Module,
         positions: AttentionPositions,
         dropout: Dropout,
-        lookup: LookupFunction = softmax_weights,
+        lookup: AttentionWeightFunction = softmax_weights,
     ) -> None:
         super().__init__()
         self.score, self.positions, self.dropout = score, positions, dropout
@@ -115,14 +118,14 @@ def repeat_kv(heads: Tensor, query: Tensor) -> Tensor:
     return heads if heads.shape[1] == query.shape[1] else heads.repeat_interleave(query.shape[1] // heads.shape[1], 1)
 
 
-def add_optional_biases(position_bias: Tensor | None, of_mask: Tensor | None) -> Tensor | None:
+def add_optional_biases(position_bias: Tensor | None, mask_bias: Tensor | None) -> Tensor | None:
     """Return the sum of the biases of the logits; None for nothing."""
-    if position_bias is None or of_mask is None:
-        return of_mask if position_bias is None else position_bias
-    return position_bias + of_mask
+    if position_bias is None or mask_bias is None:
+        return mask_bias if position_bias is None else position_bias
+    return position_bias + mask_bias
 
 
-class ShortAttention(torch.autograd.Function):
+class ShortSequenceAttention(torch.autograd.Function):
     """P V with P = softmax(Q K^T / sqrt(K) + bias), and its gradients:
 
     dV = P^T dO     dP = dO V^T     dS = P * (dP - sum_s P dP)     dQ = dS K / sqrt(K)     dK = dS^T Q / sqrt(K)

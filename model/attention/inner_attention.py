@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tfm.model.attention.explicit_attention import (
+    AttentionWeightFunction,
     ExplicitAttention,
-    LookupFunction,
-    ShortAttention,
+    ShortSequenceAttention,
     add_optional_biases,
     repeat_kv,
     softmax_weights,
@@ -92,7 +92,7 @@ class FusedAttention(nn.Module):
         if not is_causal:
             bias = add_optional_biases(position_bias, mask.bias(query.shape[2], key.shape[2], query))
         if short:
-            return ShortAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
+            return ShortSequenceAttention.apply(query, key, value, bias)  # type: ignore[no-untyped-call,no-any-return]
         if on_cpu:
             return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, is_causal=is_causal)
         is_low = self.training and position_bias is None and self.dtype in LOW_PRECISION_DTYPES
@@ -173,10 +173,10 @@ class BlockedAttention(nn.Module):
         parts = 2 if mask.causal else 3
         positions = torch.arange(parts * size, device=query.device)  # in a block: only distances count
         mixed: Tensor = self.otherwise(
-            split_blocks(query, size, 1),
-            split_blocks(key, size, parts),
-            split_blocks(value, size, parts),
-            mask.split_blocks(size, parts, len(query), length, query.device),
+            split_overlapping_blocks(query, size, 1),
+            split_overlapping_blocks(key, size, parts),
+            split_overlapping_blocks(value, size, parts),
+            mask.blocked_window_mask(size, parts, len(query), length, query.device),
             positions[size : 2 * size],
             positions,
         )
@@ -184,20 +184,20 @@ class BlockedAttention(nn.Module):
         return by_block.transpose(1, 2).flatten(2, 3)[:, :, :length]
 
 
-def split_blocks(heads: Tensor, size: int, parts: int) -> Tensor:
+def split_overlapping_blocks(heads: Tensor, size: int, blocks_per_window: int) -> Tensor:
     """Return heads (B, H, S, K) in C blocks of `size`, each with its neighbors, as (B C, H, parts * size, K).
 
     Args:
         heads: (B, H, S, K).
         size: rows of a block.
-        parts: blocks side by side in each result. The second is the block itself; the others are those before and
+        blocks_per_window: blocks in each result. The second is the block itself; others are those before and
             after it. Beyond the ends are zeros. 1: the block alone.
     """
-    length, (before, after) = heads.shape[2], (0, 0) if parts == 1 else (1, parts - 2)
+    length, (before, after) = heads.shape[2], (0, 0) if blocks_per_window == 1 else (1, blocks_per_window - 2)
     num_blocks = -(-length // size)
     padded = F.pad(heads, (0, 0, before * size, (num_blocks + after) * size - length))
     blocks = padded.view(*padded.shape[:2], -1, size, padded.shape[3]).transpose(1, 2)  # (B, C, H, size, K)
-    return torch.cat([blocks[:, part : part + num_blocks] for part in range(parts)], dim=3).flatten(0, 1)
+    return torch.cat([blocks[:, part : part + num_blocks] for part in range(blocks_per_window)], dim=3).flatten(0, 1)
 
 
 @cache
@@ -236,7 +236,7 @@ def choose_inner_attention(
     dropout: float,
     dropout_rng: DropoutRng,
     dtype: torch.dtype = torch.float32,
-    lookup: LookupFunction = softmax_weights,
+    lookup: AttentionWeightFunction = softmax_weights,
 ) -> InnerAttention:
     """Return torch's kernels where they compute the same, else the explicit equation.
 

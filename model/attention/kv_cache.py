@@ -135,20 +135,20 @@ class LayerKVCache:
         cache._key, cache._value = key.contiguous(), value.contiguous()
         return cache
 
-    def replace(self, sentences: Tensor, other: "LayerKVCache", used: int) -> None:
+    def replace(self, sentences: Tensor, replacement: "LayerKVCache", num_slots: int) -> None:
         """Overwrite the first slots of some sentences, in place, from another cache; do nothing while either is empty.
 
         Args:
             sentences: indices (B',) of the sentences to overwrite.
-            other: the cache of the B' new sentences.
-            used: the number of slots to copy.
+            replacement: the cache of the B' new sentences.
+            num_slots: the number of slots to copy.
         """
-        if self._key is None or self._value is None or other._key is None or other._value is None:
+        if self._key is None or self._value is None or replacement._key is None or replacement._value is None:
             return  # nothing was written there yet
-        self._key = _grow_cache(self._key, used, other._key, other._key.shape)
-        self._value = _grow_cache(self._value, used, other._value, other._value.shape)
-        self._key[sentences, :, :used] = other._key[:, :, :used]
-        self._value[sentences, :, :used] = other._value[:, :, :used]
+        self._key = _grow_cache(self._key, num_slots, replacement._key, replacement._key.shape)
+        self._value = _grow_cache(self._value, num_slots, replacement._value, replacement._value.shape)
+        self._key[sentences, :, :num_slots] = replacement._key[:, :, :num_slots]
+        self._value[sentences, :, :num_slots] = replacement._value[:, :, :num_slots]
 
     def select(self, sentences: Tensor) -> "LayerKVCache":
         """The cache of these sentences (B',), in this order: a copy."""
@@ -158,13 +158,13 @@ class LayerKVCache:
         return kept
 
 
-def _grow_cache(cache: Tensor | None, used: int, like: Tensor, new: Sequence[int]) -> Tensor:
-    """The cache with at least `used` slots; it grows by half, so that it is seldom copied. New slots are zero.
+def _grow_cache(cache: Tensor | None, num_used_slots: int, like: Tensor, new_shape: Sequence[int]) -> Tensor:
+    """The cache with at least `num_used_slots` slots; it grows by half, so it is seldom copied. New slots are zero.
 
-    new: the shape (B, H, W, K) of the rows to be written.
+    new_shape: the shape (B, H, W, K) of the rows to be written.
     """
-    batch, heads, width, head_dim = new
+    batch, heads, width, head_dim = new_shape
     if cache is None:
-        return like.new_zeros(batch, heads, max(used, 16 * width), head_dim)
-    missing = used - cache.shape[2]
+        return like.new_zeros(batch, heads, max(num_used_slots, 16 * width), head_dim)
+    missing = num_used_slots - cache.shape[2]
     return F.pad(cache, (0, 0, 0, max(missing, cache.shape[2] // 2))) if missing > 0 else cache

@@ -51,29 +51,31 @@ class Memory:
             Mask(allowed=None if allowed is None else allowed[:count]),
         )
 
-    def replace(self, sentences: Tensor, other: "Memory") -> "Memory":
-        """Return the memory in which the B' sentences of `other` stand in the places `sentences` (B',).
+    def replace(self, sentences: Tensor, replacement: "Memory") -> "Memory":
+        """Return the memory in which the B' sentences of `replacement` stand in the places `sentences` (B',).
 
         The result is as wide as its longest sentence. The old memory is overwritten in place where the width allows
         it, and must not be used after the call.
         """
         if not self.keys_values:
             return self
-        width = max(self._width, other._width)
-        allowed = F.pad(self._row_mask(), (0, width - self._width))
-        allowed = allowed.index_copy(0, sentences, F.pad(other._row_mask(), (0, width - other._width)))
+        width = max(self._max_memory_length, replacement._max_memory_length)
+        allowed = F.pad(self._row_mask(), (0, width - self._max_memory_length))
+        allowed = allowed.index_copy(
+            0, sentences, F.pad(replacement._row_mask(), (0, width - replacement._max_memory_length))
+        )
         longest = int(allowed.sum(3).max())
         keys_values = tuple(
             (
                 _insert_sentences(keys, sentences, new_keys, width)[:, :, :longest],
                 _insert_sentences(values, sentences, new_values, width)[:, :, :longest],
             )
-            for (keys, values), (new_keys, new_values) in zip(self.keys_values, other.keys_values, strict=True)
+            for (keys, values), (new_keys, new_values) in zip(self.keys_values, replacement.keys_values, strict=True)
         )
         return Memory(keys_values, Mask(allowed=allowed[..., :longest]))
 
     @property
-    def _width(self) -> int:
+    def _max_memory_length(self) -> int:
         """S."""
         return self.keys_values[0][0].shape[2]
 
@@ -81,7 +83,9 @@ class Memory:
         """Return a mask (B, 1, 1, S) of the real rows."""
         if self.mask.allowed is not None:
             return self.mask.allowed
-        return torch.ones(self.batch_size, 1, 1, self._width, dtype=torch.bool, device=self.keys_values[0][0].device)
+        return torch.ones(
+            self.batch_size, 1, 1, self._max_memory_length, dtype=torch.bool, device=self.keys_values[0][0].device
+        )
 
 
 def _insert_sentences(old: Tensor, sentences: Tensor, new: Tensor, width: int) -> Tensor:

@@ -199,19 +199,19 @@ class CrossAttention(nn.Module):
         output: Tensor = self.output(layout.unpad(merge_heads(attn_output)))
         return output
 
-    def step(self, rows: Tensor, remembered: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
+    def step(self, rows: Tensor, memory_keys_values: tuple[Tensor, Tensor], mask: Mask) -> Tensor:
         """Attend from one new row a hypothesis to the memory; the hypotheses of a sentence are further queries over
         its one memory.
 
         Args:
             rows: (R, D).
-            remembered: keys (B, G, S, K) and values (B, G, S, V) of the memory.
+            memory_keys_values: keys (B, G, S, K) and values (B, G, S, V) of the memory.
             mask: the source rows that may be attended to.
 
         Returns:
             Rows (R, D).
         """
-        key, value = remembered
+        key, value = memory_keys_values
         projected = self.query(rows)
         query = self._query(projected.view(len(key), -1, projected.shape[1]))
         attn_output = self.mix(query, key, value, mask, NO_POSITIONS, NO_POSITIONS)

@@ -122,7 +122,7 @@ class ConcatenatedPositions(nn.Module):
         return torch.cat([rows, self.scheme(nothing, positions)], dim=1)
 
 
-class PositionsInAttention(AttentionPositions):
+class AbsoluteAttentionPositions(AttentionPositions):
     """q + p, k + p and v + p in place of x + p: the vector p of a position, cut into heads as rows are.
 
     Args:

@@ -174,7 +174,7 @@ class Shaw(AttentionPositions):
             key_positions: (S,), or (B, S) where sentences differ.
         """
         distance_logits = query @ self.for_keys.t() * query.shape[-1] ** -0.5
-        return _gather_distances(distance_logits, self._distance_indices(query_positions, key_positions))
+        return _gather_by_distance(distance_logits, self._distance_indices(query_positions, key_positions))
 
     def relative_values(self, weights: Tensor, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Return the sum over keys of weight * a'_d, (B, H, T, V).
@@ -235,7 +235,7 @@ class TransformerXLPositions(AttentionPositions):
         angles = far_to_near.unsqueeze(-1) * _inverse_frequencies(heads * head_dim, query)
         sines = torch.cat([angles.sin(), angles.cos()], dim=1)[:, : heads * head_dim]
         distance_logits = (sines @ self.weight.t()).view(-1, heads, head_dim).permute(1, 2, 0)
-        logits: Tensor = self.u @ key.transpose(2, 3) + _gather_distances(
+        logits: Tensor = self.u @ key.transpose(2, 3) + _gather_by_distance(
             (query + self.v) @ distance_logits, behind + farthest
         )
         return logits / math.sqrt(head_dim)
@@ -247,9 +247,9 @@ def key_distances(query_positions: Tensor, key_positions: Tensor) -> Tensor:
     return between if between.dim() == 2 else between.unsqueeze(1)
 
 
-def _gather_distances(distance_logits: Tensor, rows: Tensor) -> Tensor:
+def _gather_by_distance(distance_logits: Tensor, distance_indices: Tensor) -> Tensor:
     """Select from (B, H, T, R) the value of each query and key, by its index among the R: (B, H, T, S)."""
-    return distance_logits.gather(3, rows.expand(*distance_logits.shape[:3], rows.shape[-1]))
+    return distance_logits.gather(3, distance_indices.expand(*distance_logits.shape[:3], distance_indices.shape[-1]))
 
 
 def _inverse_frequencies(dim: int, like: Tensor, base: float = DEFAULT_ROTARY.base) -> Tensor:

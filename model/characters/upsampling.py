@@ -45,18 +45,18 @@ class Upsampling(nn.Module):
         self.words = Linear(2 * width * dim, dim, compute_dtype=compute_dtype)
         self.norm, self.layer, self.last_norm = norm, layer, last_norm
 
-    def forward(self, characters: Tensor, shorter: Tensor, layout: DownsampledLayout) -> Tensor:
+    def forward(self, characters: Tensor, downsampled: Tensor, layout: DownsampledLayout) -> Tensor:
         """Return a row for each character from those of both sequences.
 
         Args:
             characters: rows (N, D) of the characters.
-            shorter: rows (M, D) of the shorter sequence.
+            downsampled: rows (M, D) of the shorter sequence.
             layout: the layout of the shorter sequence.
 
         Returns:
             Rows (N, D).
         """
-        both = torch.cat([characters, layout.repeat_rows(shorter)], dim=1)
+        both = torch.cat([characters, layout.repeat_rows(downsampled)], dim=1)
         rows = self.norm(F.gelu(self.words(gather_windows(both, layout.characters.positions, self.offsets))))
         rows = self.layer(rows, layout.characters, padding_mask(layout.characters))
         return self.last_norm(rows)  # type: ignore[no-any-return]

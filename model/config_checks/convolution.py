@@ -18,7 +18,7 @@ def convolution_width_problem(config: ModelFields) -> str | None:
 
 def convolution_dilation_problem(config: ModelFields) -> str | None:
     """Layers after the first read rows that are farther apart, and none farther than a text can be long."""
-    dilation, sides = config.convolution.dilation, _convolved_sides(config)
+    dilation, sides = config.convolution.dilation, _sides_with_convolution(config)
     if dilation == 1 or not sides:
         return None
     if config.convolution.width == 1:
@@ -36,5 +36,5 @@ def convolution_dilation_problem(config: ModelFields) -> str | None:
     return None
 
 
-def _convolved_sides(config: ModelFields) -> tuple[str, ...]:
+def _sides_with_convolution(config: ModelFields) -> tuple[str, ...]:
     return tuple(side for side in config.text_stacks if config.stack_mixing(side) == "convolution")

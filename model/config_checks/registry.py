@@ -1,7 +1,7 @@
 """Incompatible values of [model], each with the reason.
 
-A check is a function of the config that returns an error message for the author of the recipe, or None. `CHECKS` lists
-them in order; a new one is a function in a file of this folder and a row here.
+A check is a function of the config that returns an error message for the author of the recipe, or None.
+`CONFIG_CHECKS` lists them in order; a new one is a function in a file of this folder and a row here.
 """
 
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from collections.abc import Callable
 from tfm.model.config_checks import architectures, attention, convolution, embeddings, positions, sources
 from tfm.model.config_fields import ModelFields
 
-Check = Callable[[ModelFields], str | None]
+ConfigCheck = Callable[[ModelFields], str | None]
 
-CHECKS: tuple[Check, ...] = (
+CONFIG_CHECKS: tuple[ConfigCheck, ...] = (
     architectures.task_problem,
     architectures.block_task_problem,
     architectures.block_length_problem,
@@ -74,4 +74,4 @@ CHECKS: tuple[Check, ...] = (
 
 def first_config_problem(config: ModelFields) -> str | None:
     """Return the message of the first check that finds a problem; None where all values go together."""
-    return next((problem for check in CHECKS if (problem := check(config)) is not None), None)
+    return next((problem for check in CONFIG_CHECKS if (problem := check(config)) is not None), None)

@@ -16,8 +16,8 @@ from tfm.model.cpu_kernels.greedy_search import (
     apply_cross_attention,
     apply_feed_forward,
     apply_self_attention,
-    attend_first_slots,
-    encode_rows,
+    encode_memory,
+    list_first_slots,
 )
 from tfm.model.cpu_kernels.jit import compile_function, helper_jit
 from tfm.model.cpu_kernels.log_softmax_topk import insert_candidate, row_normalizer, topk_of_row
@@ -64,7 +64,7 @@ class BeamState(NamedTuple):
 IDS_2D, SLOTS_TYPE, REALS_TYPE = (
     types.Array(kind, dims, "C") for kind, dims in ((types.int64, 2), (types.uint64, 3), (types.float64, 1))
 )
-STATE_TYPE = types.NamedTuple(
+BEAM_STATE_TYPE = types.NamedTuple(
     [
         *(FLOAT32_5D, FLOAT32_5D, SLOTS_TYPE, IDS_2D, IDS_2D, REALS_TYPE),
         *(IDS_TYPE, IDS_TYPE, REALS_TYPE, REALS_TYPE, IDS_TYPE),
@@ -74,10 +74,10 @@ STATE_TYPE = types.NamedTuple(
 ENCODE_SIGNATURE: Any = (PANELS_STACK_TYPE, PANELS_TYPE, HEADS_TYPE, IDS_TYPE)
 BEAM_SIGNATURE: Any = (
     *(PANELS_STACK_TYPE, PANELS_ATTENTION_TYPE, PANELS_TYPE, FLOAT32_5D, FLOAT32_5D),
-    *(SPECIAL_IDS_TYPE, INT_TYPE, INT_TYPE, REALS_TYPE, STATE_TYPE, INT_TYPE),
+    *(SPECIAL_IDS_TYPE, INT_TYPE, INT_TYPE, REALS_TYPE, BEAM_STATE_TYPE, INT_TYPE),
 )
 
-encode_source = compile_function(ENCODE_SIGNATURE)(encode_rows)
+encode_source = compile_function(ENCODE_SIGNATURE)(encode_memory)
 """The memory of a source: keys (L, 1, G, S, K) and values (L, 1, G, S, V)."""
 
 
@@ -94,26 +94,26 @@ def _embed_beam(decoder, tokens, t):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _candidates(logits, sums, count, special, only_end, may_end):  # type: ignore[no-untyped-def]
+def _find_best_continuations(logits, log_prob_sums, count, pad_bos_eos_ids, must_end, may_end):  # type: ignore[no-untyped-def]
     """Return values, hypotheses and pieces (2 W,) of the best continuations of the first `count` hypotheses."""
-    vocab, (padding, begin, end), k = logits.shape[1], special, 2 * len(sums)
+    vocab, (padding, begin, end), k = logits.shape[1], pad_bos_eos_ids, 2 * len(log_prob_sums)
     values, beams, tokens = np.full(k, -np.inf), np.zeros(k, np.int64), np.zeros(k, np.int64)
     maxima = np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     never = np.array([padding, begin, padding if may_end else end])
     for w in range(count):
-        if only_end:
+        if must_end:
             normalizer = row_normalizer(logits, w * vocab, vocab, maxima)
-            insert_candidate(values, beams, tokens, sums[w] + (logits[w, end] - normalizer), w, end)
-        elif sums[w] > -np.inf:
-            topk_of_row(logits, w, vocab, never, sums[w], w, values, beams, tokens, maxima)
+            insert_candidate(values, beams, tokens, log_prob_sums[w] + (logits[w, end] - normalizer), w, end)
+        elif log_prob_sums[w] > -np.inf:
+            topk_of_row(logits, w, vocab, never, log_prob_sums[w], w, values, beams, tokens, maxima)
     return values, beams, tokens
 
 
 @helper_jit
-def _record_end(state, t, parent, value, score):  # type: ignore[no-untyped-def]
+def _record_finished_hypothesis(state, t, parent, log_prob_sum, score):  # type: ignore[no-untyped-def]
     """Keep a hypothesis that ends at step t."""
     number = state.progress[1]
-    state.end_steps[number], state.end_parents[number], state.end_sums[number] = t, parent, value
+    state.end_steps[number], state.end_parents[number], state.end_sums[number] = t, parent, log_prob_sum
     state.progress[1] = number + 1
     place = len(state.best)
     while place > 0 and score > state.best[place - 1]:
@@ -125,12 +125,12 @@ def _record_end(state, t, parent, value, score):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _grow(state, t, candidates, end):  # type: ignore[no-untyped-def]
+def _extend_unfinished_hypotheses(state, t, candidates, eos_id):  # type: ignore[no-untyped-def]
     """Let the best continuations that do not end go on: their pieces, sums and slots."""
     (values, beams, tokens), width, kept = candidates, len(state.sums), 0
     before = state.slots.copy()
     for i in range(len(values)):
-        if kept < width and not (tokens[i] == end and values[i] > -np.inf):
+        if kept < width and not (tokens[i] == eos_id and values[i] > -np.inf):
             state.tokens[t, kept], state.parents[t, kept], state.sums[kept] = tokens[i], beams[i], values[i]
             state.slots[0, kept, : t + 1] = before[0, beams[i], : t + 1]
             kept += 1
@@ -138,30 +138,40 @@ def _grow(state, t, candidates, end):  # type: ignore[no-untyped-def]
 
 @compile_function(BEAM_SIGNATURE)
 def extend_beam(  # type: ignore[no-untyped-def]
-    decoder, cross, output, memory_keys, memory_values, special, shortest, longest, norms, state, steps
+    decoder,
+    cross_attention,
+    output,
+    memory_keys,
+    memory_values,
+    pad_bos_eos_ids,
+    shortest,
+    longest,
+    length_norms,
+    state,
+    max_steps,
 ):
     """Extend the hypotheses of a sentence by some pieces, or until the best ones are found.
 
     Args:
         decoder: the weights of the decoder.
-        cross: the weights of its cross-attention.
+        cross_attention: the weights of its cross-attention.
         output: the weight of the output layer, as that of one layer.
         memory_keys: (L, 1, G, S, K).
         memory_values: (L, 1, G, S, V).
-        special: padding, begin and end token; the first two never come.
+        pad_bos_eos_ids: padding, begin and end token; the first two never come.
         shortest: number of pieces before which the end token cannot come.
         longest: number of pieces after which nothing but the end token can come.
-        norms: (T + 1,), the length norm by the number of pieces, end token included.
+        length_norms: (T + 1,), the length norm by the number of pieces, end token included.
         state: the hypotheses, changed.
-        steps: the most steps.
+        max_steps: the most steps.
     """
-    settings, (_, begin, end), width = decoder.settings, special, len(state.sums)
+    settings, (_, begin, end), width = decoder.settings, pad_bos_eos_ids, len(state.sums)
     memory_seen, counts = (
-        attend_first_slots(memory_keys.shape[3], memory_keys.shape[3]),
+        list_first_slots(memory_keys.shape[3], memory_keys.shape[3]),
         np.empty((1, width), np.int64),
     )
     first = np.full(1, begin)
-    for t in range(state.progress[0], state.progress[0] + steps):
+    for t in range(state.progress[0], state.progress[0] + max_steps):
         rows = 1 if t == 0 else width  # at first there is one hypothesis
         x, turns = _embed_beam(decoder, first if t == 0 else state.tokens[t - 1], t)
         own = np.empty((1, rows), np.int64)
@@ -172,19 +182,21 @@ def extend_beam(  # type: ignore[no-untyped-def]
         for layer in range(len(memory_keys)):
             cache = state.keys[layer], state.values[layer]
             x = apply_self_attention(settings, decoder.attention, turns, layer, x, cache[0], cache[1], own, seen)
-            x = apply_cross_attention(settings, cross, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
+            x = apply_cross_attention(
+                settings, cross_attention, layer, x, memory_keys[layer], memory_values[layer], memory_seen
+            )
             x = apply_feed_forward(settings, decoder.feed_forward, layer, x)
         logits = apply_linear(output, 0, pre_norm(settings, decoder.final_norm, 0, x))
-        found = _candidates(logits, state.sums, rows, special, t >= longest, t >= shortest)
+        found = _find_best_continuations(logits, state.sums, rows, pad_bos_eos_ids, t >= longest, t >= shortest)
         values, beams, tokens = found
         for i in range(width):
             if tokens[i] == end and values[i] > -np.inf:
-                _record_end(state, t, beams[i], values[i], values[i] / norms[t + 1])
-        _grow(state, t, found, end)
+                _record_finished_hypothesis(state, t, beams[i], values[i], values[i] / length_norms[t + 1])
+        _extend_unfinished_hypotheses(state, t, found, end)
         state.progress[0] = t + 1
         leading, rival = state.sums[0], state.best[-1]
-        cannot_improve = leading / norms[longest + 1] < rival
-        enough = state.progress[1] >= width and leading / norms[t + 1] <= rival
+        cannot_improve = leading / length_norms[longest + 1] < rival
+        enough = state.progress[1] >= width and leading / length_norms[t + 1] <= rival
         if cannot_improve or enough or not leading > -np.inf:
             state.progress[2] = 1
             break

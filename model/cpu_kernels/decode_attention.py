@@ -113,7 +113,7 @@ def store_cache_row(cache, sentence, slot, row, offset):  # type: ignore[no-unty
 
 
 @inline_jit
-def _add_scaled_row(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
+def _add_products(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
     """Return x + the products of the first `count` numbers, at most 2 SIDE, of a from place i on and b from place j
     on.
     """
@@ -122,21 +122,21 @@ def _add_scaled_row(x, a, i, b, j, count):  # type: ignore[no-untyped-def]
 
 
 @inline_jit
-def _score_keys(query, q, key, offset, key_indices, listed, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
+def _score_keys(query, q, key, offset, key_indices, list_offset, count, key_dim, scores, s):  # type: ignore[no-untyped-def]
     """Set the scores (count,), from place s on: the query from place q on times each listed key of those from `offset`
     on.
     """
     for i in range(0, count, UNROLL_FACTOR):
-        k0 = (offset + np.int64(load_scalar(key_indices, listed + i))) * key_dim
-        k1 = (offset + np.int64(load_scalar(key_indices, listed + i + 1))) * key_dim
-        k2 = (offset + np.int64(load_scalar(key_indices, listed + i + 2))) * key_dim
-        k3 = (offset + np.int64(load_scalar(key_indices, listed + i + 3))) * key_dim
+        k0 = (offset + np.int64(load_scalar(key_indices, list_offset + i))) * key_dim
+        k1 = (offset + np.int64(load_scalar(key_indices, list_offset + i + 1))) * key_dim
+        k2 = (offset + np.int64(load_scalar(key_indices, list_offset + i + 2))) * key_dim
+        k3 = (offset + np.int64(load_scalar(key_indices, list_offset + i + 3))) * key_dim
         x0 = x1 = x2 = x3 = splat(ZERO)
         for k in range(0, key_dim, 2 * LANES):
-            x0 = _add_scaled_row(x0, query, q + k, key, k0 + k, key_dim - k)
-            x1 = _add_scaled_row(x1, query, q + k, key, k1 + k, key_dim - k)
-            x2 = _add_scaled_row(x2, query, q + k, key, k2 + k, key_dim - k)
-            x3 = _add_scaled_row(x3, query, q + k, key, k3 + k, key_dim - k)
+            x0 = _add_products(x0, query, q + k, key, k0 + k, key_dim - k)
+            x1 = _add_products(x1, query, q + k, key, k1 + k, key_dim - k)
+            x2 = _add_products(x2, query, q + k, key, k2 + k, key_dim - k)
+            x3 = _add_products(x3, query, q + k, key, k3 + k, key_dim - k)
         store_hsums(scores, s + i, x0, x1, x2, x3)
     store(scores, s + count, splat(NEG_INF))
 
@@ -158,28 +158,28 @@ def _softmax(scores, s, count, scale):  # type: ignore[no-untyped-def]
 
 
 @inline_jit
-def _mix_values(value, offset, key_indices, listed, count, value_dim, weights, s, share, mixed, v):  # type: ignore[no-untyped-def]
+def _sum_weighted_values(value, offset, key_indices, list_offset, count, value_dim, weights, s, scale, output, v):  # type: ignore[no-untyped-def]
     """Set mixed, from place v on, to share * the sum of the listed values from `offset` on, each times its weight."""
     for part in range(0, value_dim, 2 * LANES):
         more = value_dim - part
         acc_low = acc_high = splat(ZERO)
         for i in range(count):
             weight = splat(load_scalar(weights, s + i))
-            value_offset = (offset + np.int64(load_scalar(key_indices, listed + i))) * value_dim + part
+            value_offset = (offset + np.int64(load_scalar(key_indices, list_offset + i))) * value_dim + part
             acc_low = acc_low + weight * load_partial(value, value_offset, more, ZERO)
             acc_high = acc_high + weight * load_partial(value, value_offset + LANES, more - LANES, ZERO)
-        store_partial(mixed, v + part, more, acc_low * splat(share))
-        store_partial(mixed, v + part + LANES, more - LANES, acc_high * splat(share))
+        store_partial(output, v + part, more, acc_low * splat(scale))
+        store_partial(output, v + part + LANES, more - LANES, acc_high * splat(scale))
 
 
-def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # type: ignore[no-untyped-def]
+def _attend(query, key, value, slots, key_indices, counts, scale, output):  # type: ignore[no-untyped-def]
     """Set mixed = softmax(query key^T * scale) value, over the keys that `list_allowed_keys` has listed.
 
     query (B, W, H K or more), key (B, G, S, K), value (B, G, S, V) -> mixed (B, W, H, V). where (B, W, ..), counts
     (B, W); or (B, 1, ..), (B, 1), where they are the same for all queries of a sentence.
     slots (B, W): where keys and values go first that stand behind the queries; (B, 0) where there are none.
     """
-    (batch, width, heads, value_dim), key_dim = mixed.shape, key.shape[3]
+    (batch, width, heads, value_dim), key_dim = output.shape, key.shape[3]
     sharing, num_lists = heads // key.shape[1], counts.shape[1]
     groups, num_keys, query_dim, room = key.shape[1], key.shape[2], query.shape[2], key_indices.shape[2] + LANES
     weights, shares = np.empty(width * heads * room, np.float32), np.empty(width * heads, np.float32)
@@ -205,8 +205,8 @@ def _attend(query, key, value, slots, key_indices, counts, scale, mixed):  # typ
             for h in range(heads):
                 first, row = (b * groups + h // sharing) * num_keys, w * heads + h
                 v = (b * width * heads + row) * value_dim
-                _mix_values(
-                    value, first, key_indices, listed, count, value_dim, weights, row * room, shares[row], mixed, v
+                _sum_weighted_values(
+                    value, first, key_indices, listed, count, value_dim, weights, row * room, shares[row], output, v
                 )
 
 

@@ -83,7 +83,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
     batch, heads, num_queries, _ = query.shape
     mixed = query.new_empty(batch, num_queries, heads, value.shape[3])
     heads_of_keys, none = (view_full_cache(key), view_full_cache(value)), torch.empty(batch, 0, dtype=torch.int64)
-    arrays = _as_rows(query), *heads_of_keys, none, *allowed_keys(mask, batch, key.shape[2])
+    arrays = _merge_heads(query), *heads_of_keys, none, *allowed_keys(mask, batch, key.shape[2])
     _library.attend(*map(Tensor.numpy, arrays), scale, mixed.numpy())
     return mixed.transpose(1, 2)
 
@@ -147,7 +147,7 @@ def try_write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, sl
     if not _is_supported(key):
         return False
     for all_, new in ((keys, key), (values, value)):
-        _library.write_slots(all_.numpy(), _as_rows(new).numpy(), slots.contiguous().numpy())
+        _library.write_slots(all_.numpy(), _merge_heads(new).numpy(), slots.contiguous().numpy())
     return True
 
 
@@ -178,34 +178,34 @@ def allocate_slots(
 
 
 def topk_of_logits(
-    logits: Callable[[Tensor], Tensor], sums: Tensor, beam: int, *, end: int, never: tuple[int, ...]
+    logits: Callable[[Tensor], Tensor], log_prob_sums: Tensor, beam: int, *, eos_id: int, banned_ids: tuple[int, ...]
 ) -> Candidates | None:
     """Return the 2 `beam` largest of sums (B, W) + log-softmax(logits (B W, V)) of each sentence, without pieces in
-    `never`.
+    `banned_ids`.
 
-    The `beam` best of all and the `beam` best that are not the `end` token are there, in the order of
+    The `beam` best of all and the `beam` best that are not the `eos_id` token are there, in the order of
     `pipeline/decoding/search/top_k.py`; the rest may lack.
 
     Args:
         logits: (rows (N,)) -> their logits (N, V).
-        sums: (B, W), the log-probability of each hypothesis.
+        log_prob_sums: (B, W), the log-probability of each hypothesis.
         beam: number of hypotheses that go on.
-        end: the end token.
-        never: pieces that cannot come next: they count in the softmax, and are left out of the result.
+        eos_id: the end token.
+        banned_ids: pieces that cannot come next: they count in the softmax, and are left out of the result.
 
     Returns:
         The values, hypotheses and tokens of the candidates, (B, 2 `beam`) each; None where the loop does not apply.
     """
-    if not are_kernels_enabled() or sums.device.type != "cpu":
+    if not are_kernels_enabled() or log_prob_sums.device.type != "cpu":
         return None
-    sums, rows, place = sums.contiguous(), torch.zeros(LOGIT_ROWS_PER_CALL, dtype=torch.int64), 0
-    values = sums.new_full((len(sums), 2 * beam), float("-inf"))
+    log_prob_sums, rows, place = log_prob_sums.contiguous(), torch.zeros(LOGIT_ROWS_PER_CALL, dtype=torch.int64), 0
+    values = log_prob_sums.new_full((len(log_prob_sums), 2 * beam), float("-inf"))
     found = values, torch.zeros_like(values, dtype=torch.int64), torch.zeros_like(values, dtype=torch.int64)
-    sums_array, of_rows, of_found = sums.numpy(), rows.numpy(), [each.numpy() for each in found]
-    of_never = np.array(never, np.int64)
+    sums_array, of_rows, of_found = log_prob_sums.numpy(), rows.numpy(), [each.numpy() for each in found]
+    of_never = np.array(banned_ids, np.int64)
     while True:
         count, place = _library.list_unpruned_hypotheses(
-            place, sums_array, of_found[0], of_found[2], beam, end, of_rows
+            place, sums_array, of_found[0], of_found[2], beam, eos_id, of_rows
         )
         if count == 0:
             return found
@@ -222,9 +222,9 @@ def topk_of_logits(
         del chunk_logits  # freed before the next ones are computed
 
 
-def view_bf16_as_uint16(low: Tensor) -> Any:
+def view_bf16_as_uint16(bf16_tensor: Tensor) -> Any:
     """Return numbers of bf16 as their 16 bits, an array on the same memory."""
-    return low.view(torch.uint16).numpy()
+    return bf16_tensor.view(torch.uint16).numpy()
 
 
 def as_array(numbers: Tensor) -> Any:
@@ -237,7 +237,7 @@ def _is_supported(tensor: Tensor) -> bool:
     return are_kernels_enabled() and tensor.dtype is torch.float32 and tensor.device.type == "cpu"
 
 
-def _as_rows(heads: Tensor) -> Tensor:
+def _merge_heads(heads: Tensor) -> Tensor:
     """Concatenate the heads of (B, H, T, K): (B, T, H K), contiguous."""
     return heads.transpose(1, 2).flatten(2).contiguous()
 

@@ -49,15 +49,15 @@ GREEDY_SIGNATURE: Any = (
 
 
 @helper_jit
-def allocate_caches(layers, heads, room):  # type: ignore[no-untyped-def]
+def allocate_caches(layers, heads, capacity):  # type: ignore[no-untyped-def]
     """Return keys (L, 1, G, room, K) and values (L, 1, G, room, V), to be filled."""
     _, groups, key_dim, value_dim = heads
-    keys = np.empty((layers, 1, groups, room, key_dim), np.float32)
-    return keys, np.empty((layers, 1, groups, room, value_dim), np.float32)
+    keys = np.empty((layers, 1, groups, capacity, key_dim), np.float32)
+    return keys, np.empty((layers, 1, groups, capacity, value_dim), np.float32)
 
 
 @helper_jit
-def attend_first_slots(num_slots, capacity):  # type: ignore[no-untyped-def]
+def list_first_slots(num_slots, capacity):  # type: ignore[no-untyped-def]
     """The first `num_slots` of `capacity` slots, listed as by `list_allowed_keys` for one sentence of equal queries."""
     where, counts = np.zeros((1, 1, capacity + UNROLL_FACTOR), np.uint64), np.empty((1, 1), np.int64)
     for s in range(num_slots):
@@ -67,7 +67,7 @@ def attend_first_slots(num_slots, capacity):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _attention(settings, attention, layer, x, projected, key, value, slots, seen):  # type: ignore[no-untyped-def]
+def _attend_and_project(settings, attention, layer, x, projected, key, value, slots, attended_keys):  # type: ignore[no-untyped-def]
     """Return x + W softmax(q K^T / sqrt(K)) V, normed if norms stand after.
 
     projected (N, H K or more): queries, and where there are slots (1, N) the keys and values that go there.
@@ -75,26 +75,28 @@ def _attention(settings, attention, layer, x, projected, key, value, slots, seen
     (heads, _, key_dim, value_dim), rows = settings.head_shapes, len(x)
     mixed = np.empty((1, rows, heads, value_dim), np.float32)
     query, scale = projected.reshape((1, rows, projected.shape[1])), np.float32(1.0 / math.sqrt(key_dim))
-    attend(query, key, value, slots, seen[0], seen[1], scale, mixed)
+    attend(query, key, value, slots, attended_keys[0], attended_keys[1], scale, mixed)
     added = apply_linear(attention.output, layer, mixed.reshape((rows, heads * value_dim)))
     return post_norm(settings, attention.norm, layer, add_rows(x, added))
 
 
 @helper_jit
-def apply_self_attention(settings, attention, turns, layer, x, key, value, slots, seen):  # type: ignore[no-untyped-def]
+def apply_self_attention(settings, attention, cos_sin, layer, x, key, value, slots, attended_keys):  # type: ignore[no-untyped-def]
     """Put the keys and values of rows x (N, D) into slots (1, N) of key (1, G, S, K) and value, and attend to those
     that are seen. turns (N, K / 2, 2): those of their positions.
     """
     projected = apply_linear(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
-    rotate_heads(projected, turns, settings.head_shapes[0] + settings.head_shapes[1])
-    return _attention(settings, attention, layer, x, projected, key, value, slots, seen)
+    rotate_heads(projected, cos_sin, settings.head_shapes[0] + settings.head_shapes[1])
+    return _attend_and_project(settings, attention, layer, x, projected, key, value, slots, attended_keys)
 
 
 @helper_jit
-def apply_cross_attention(settings, attention, layer, x, key, value, seen):  # type: ignore[no-untyped-def]
+def apply_cross_attention(settings, attention, layer, x, key, value, attended_keys):  # type: ignore[no-untyped-def]
     """Attend from rows x (N, D) to the memory's key (1, G, S, K) and value (1, G, S, V)."""
     query = apply_linear(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
-    return _attention(settings, attention, layer, x, query, key, value, np.empty((1, 0), np.int64), seen)
+    return _attend_and_project(
+        settings, attention, layer, x, query, key, value, np.empty((1, 0), np.int64), attended_keys
+    )
 
 
 @helper_jit
@@ -125,7 +127,7 @@ def apply_feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-unt
     return post_norm(settings, feed_forward.norm, layer, add_rows(x, apply_linear(feed_forward.outer, layer, hidden)))
 
 
-def encode_rows(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
+def encode_memory(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
     """Return the memory of a source for a decoder of these heads.
 
     Args:
@@ -140,7 +142,7 @@ def encode_rows(encoder, key_value, heads, source):  # type: ignore[no-untyped-d
     settings, rows = encoder.settings, len(source)
     x = embed_ids(encoder.table, encoder.positions, settings.embedding_scale, source, 0)
     own_keys, own_values = allocate_caches(1, settings.head_shapes, rows)  # of one layer after the other
-    seen, slots, turns = attend_first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
+    seen, slots, turns = list_first_slots(rows, rows), np.empty((1, rows), np.int64), encoder.turns[:rows]
     for n in range(rows):
         slots[0, n] = n
     for layer in range(len(encoder.feed_forward.inner.bias)):
@@ -156,20 +158,22 @@ def encode_rows(encoder, key_value, heads, source):  # type: ignore[no-untyped-d
     return keys, values
 
 
-encode_source = compile_function(ENCODE_SIGNATURE)(encode_rows)
+encode_source = compile_function(ENCODE_SIGNATURE)(encode_memory)
 
 
 @compile_function(GREEDY_SIGNATURE)
-def search_greedily(decoder, cross, output, memory_keys, memory_values, special, shortest, longest, ids):  # type: ignore[no-untyped-def]
+def search_greedily(  # type: ignore[no-untyped-def]
+    decoder, cross_attention, output, memory_keys, memory_values, pad_bos_eos_ids, shortest, longest, ids
+):
     """Append the likeliest piece until it is the end token, and write the pieces to `ids`.
 
     Args:
         decoder: the weights of the decoder.
-        cross: the weights of its cross-attention.
+        cross_attention: the weights of its cross-attention.
         output: (V, D), the weight of the output layer.
         memory_keys: (L, 1, G, S, K).
         memory_values: (L, 1, G, S, V).
-        special: padding, begin and end token; the first two never come.
+        pad_bos_eos_ids: padding, begin and end token; the first two never come.
         shortest: number of pieces before which the end token cannot come.
         longest: number of pieces after which nothing but the end token can come.
         ids: (longest + 1,), written.
@@ -177,11 +181,11 @@ def search_greedily(decoder, cross, output, memory_keys, memory_values, special,
     Returns:
         The number of pieces, and the sum of their log-probabilities.
     """
-    settings, (padding, begin, end) = decoder.settings, special
+    settings, (padding, begin, end) = decoder.settings, pad_bos_eos_ids
     layers, vocab, dim, room = len(memory_keys), len(output), output.shape[1], longest + 1
     keys, values = allocate_caches(layers, settings.head_shapes, 0 if settings.has_ssru else room)
     cells = np.zeros((layers, dim), np.float32)
-    memory_seen, seen = attend_first_slots(memory_keys.shape[3], memory_keys.shape[3]), attend_first_slots(0, room)
+    memory_seen, seen = list_first_slots(memory_keys.shape[3], memory_keys.shape[3]), list_first_slots(0, room)
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
     last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     last[0] = begin
@@ -196,7 +200,9 @@ def search_greedily(decoder, cross, output, memory_keys, memory_values, special,
                 x = apply_self_attention(
                     settings, decoder.attention, turns, layer, x, keys[layer], values[layer], slots, seen
                 )
-            x = apply_cross_attention(settings, cross, layer, x, memory_keys[layer], memory_values[layer], memory_seen)
+            x = apply_cross_attention(
+                settings, cross_attention, layer, x, memory_keys[layer], memory_values[layer], memory_seen
+            )
             x = apply_feed_forward(settings, decoder.feed_forward, layer, x)
         x = pre_norm(settings, decoder.final_norm, 0, x)
         best, token = np.float32(-np.inf), end

@@ -51,9 +51,9 @@ def insert_candidate(values, beams, tokens, value, beam, token):  # type: ignore
 
 
 @helper_jit
-def _logit_threshold(value, sum_, normalizer):  # type: ignore[no-untyped-def]
+def _logit_threshold(value, log_prob_sum, normalizer):  # type: ignore[no-untyped-def]
     """A logit x that is smaller has sum + (x - normalizer) < value, also as rounded to float32."""
-    more = value - sum_
+    more = value - log_prob_sum
     return np.float32(normalizer + more - 1e-6 * (abs(normalizer) + abs(more)))
 
 
@@ -67,17 +67,17 @@ def _min_lane_maximum(maxima, vocab):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima):  # type: ignore[no-untyped-def]
+def topk_of_row(logits, n, vocab, banned_ids, log_prob_sum, w, values, beams, tokens, maxima):  # type: ignore[no-untyped-def]
     """Put the largest of sum + log-softmax(logits of row n), of hypothesis w, into values, beams, tokens (k,).
 
     Only blocks, and in them vectors, are looked at whose largest logits are needed.
     """
     first, k = n * vocab, len(values)
     normalizer = row_normalizer(logits, first, vocab, maxima)
-    needed = _logit_threshold(values[k - 1], sum_, normalizer)
-    if values[k - 1] == -np.inf and k + len(never) <= LANES:
+    needed = _logit_threshold(values[k - 1], log_prob_sum, normalizer)
+    if values[k - 1] == -np.inf and k + len(banned_ids) <= LANES:
         lane_bound = _min_lane_maximum(maxima, vocab)
-        needed = _logit_threshold(sum_ + (lane_bound - normalizer), sum_, normalizer)
+        needed = _logit_threshold(log_prob_sum + (lane_bound - normalizer), log_prob_sum, normalizer)
     for block in range(0, vocab, BLOCK_SIZE):
         if not any_at_least(load(maxima, block // BLOCK_SIZE * LANES), needed):
             continue
@@ -85,21 +85,21 @@ def topk_of_row(logits, n, vocab, never, sum_, w, values, beams, tokens, maxima)
             if not any_at_least(load_partial(logits, first + v, vocab - v, NEG_INF), needed):
                 continue
             for token in range(v, min(v + LANES, vocab)):
-                value = sum_ + (load_scalar(logits, first + token) - normalizer)
-                if value >= values[k - 1] and not (never == token).any():
+                value = log_prob_sum + (load_scalar(logits, first + token) - normalizer)
+                if value >= values[k - 1] and not (banned_ids == token).any():
                     insert_candidate(values, beams, tokens, value, w, token)
-                    needed = max(needed, _logit_threshold(values[k - 1], sum_, normalizer))
+                    needed = max(needed, _logit_threshold(values[k - 1], log_prob_sum, normalizer))
 
 
 @compile_function("UniTuple(i8, 2)(i8, f8[:,::1], f8[:,::1], i8[:,::1], i8, i8, i8[::1])")
-def list_unpruned_hypotheses(begin, log_probs, values, tokens, beam, eos_id, out_rows):  # type: ignore[no-untyped-def]
+def list_unpruned_hypotheses(start, log_probs, values, tokens, beam, eos_id, out_rows):  # type: ignore[no-untyped-def]
     """List the hypotheses that may still add to the candidates of `topk_of_logits`, in the order of their rank.
 
     Hypotheses of rank 0 in their sentence come first. No log-probability is above 0, so a hypothesis adds nothing if
     its sum is not above the bound of the beam: the value of the `beam`-th candidate that is not the end token.
 
     Args:
-        begin: place in the order of all B W hypotheses from which to go on; 0 at first.
+        start: place in the order of all B W hypotheses from which to go on; 0 at first.
         log_probs: (B, W), the log-probability of each hypothesis.
         values: (B, k), the values of the candidates so far.
         tokens: (B, k), their tokens.
@@ -111,8 +111,8 @@ def list_unpruned_hypotheses(begin, log_probs, values, tokens, beam, eos_id, out
         The number of rows written, and the place from which to go on.
     """
     (batch, width), count = log_probs.shape, 0
-    while begin < batch * width and count < len(out_rows):
-        b, w = begin % batch, begin // batch
+    while start < batch * width and count < len(out_rows):
+        b, w = start % batch, start // batch
         others, i = 0, -1
         while others < beam:
             i += 1
@@ -120,23 +120,23 @@ def list_unpruned_hypotheses(begin, log_probs, values, tokens, beam, eos_id, out
         if log_probs[b, w] > values[b, i]:
             out_rows[count] = b * width + w
             count += 1
-        begin += 1
-    return count, begin
+        start += 1
+    return count, start
 
 
-def _topk_candidates(logits, rows, never, sums, values, beams, tokens):  # type: ignore[no-untyped-def]
+def _topk_candidates(logits, rows, banned_ids, log_prob_sums, values, beams, tokens):  # type: ignore[no-untyped-def]
     """Put the largest of sums (B, W) + log-softmax(logits (N, V)) of each sentence into values, beams, tokens (B, k).
 
     rows (N,): the hypothesis among the B W to which each row of logits belongs. Values, beams and tokens held already
     stay where they are larger. Best first; among equals lowest beam, then lowest token. Value -inf where there are
-    fewer. A piece in `never` counts in the softmax, and is left out.
+    fewer. A piece in `banned_ids` counts in the softmax, and is left out.
     """
-    width, vocab = sums.shape[1], logits.shape[1]
+    width, vocab = log_prob_sums.shape[1], logits.shape[1]
     maxima = np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
     for n in range(len(rows)):
         b, w = rows[n] // width, rows[n] % width
-        if sums[b, w] > -np.inf:
-            topk_of_row(logits, n, vocab, never, sums[b, w], w, values[b], beams[b], tokens[b], maxima)
+        if log_prob_sums[b, w] > -np.inf:
+            topk_of_row(logits, n, vocab, banned_ids, log_prob_sums[b, w], w, values[b], beams[b], tokens[b], maxima)
 
 
 _TOPK_SIGNATURE = "i8[::1], i8[::1], f8[:,::1], f8[:,::1], i8[:,::1], i8[:,::1])"

@@ -33,7 +33,7 @@ from tfm.model.cpu_kernels.transformer_layers import (
 from tfm.model.cpu_kernels.vectors import LANES, load, splat, store_hsums
 
 LENGTH_LIMITS_TYPE = types.UniTuple(INT_TYPE, 4)
-TEXT_SIGNATURE: Any = (
+CONTINUE_TEXTS_SIGNATURE: Any = (
     *(
         STACK_TYPE,
         FLOAT32_2D,
@@ -104,15 +104,15 @@ def _apply_linear(linears, layer, rows):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def _attend_to_text(settings, attention, turns, layer, x, key, value, slots, seen, counts):  # type: ignore[no-untyped-def]
+def _attend_to_text(settings, attention, cos_sin, layer, x, key, value, slots, key_indices, counts):  # type: ignore[no-untyped-def]
     """Put the keys and values of rows x (N, D) into slots (N, 1) of key (N, G, S, K) and value, and attend from each
     row to those of its text; return x + the output, normed if norms stand after.
     """
     (heads, groups, key_dim, value_dim), rows = settings.head_shapes, len(x)
     projected = _apply_linear(attention.projection, layer, pre_norm(settings, attention.norm, layer, x))
-    rotate_heads(projected, turns, heads + groups)
+    rotate_heads(projected, cos_sin, heads + groups)
     mixed, scale = np.empty((rows, 1, heads, value_dim), np.float32), np.float32(1.0 / math.sqrt(key_dim))
-    attend(projected.reshape((rows, 1, projected.shape[1])), key, value, slots, seen, counts, scale, mixed)
+    attend(projected.reshape((rows, 1, projected.shape[1])), key, value, slots, key_indices, counts, scale, mixed)
     added = _apply_linear(attention.output, layer, mixed.reshape((rows, heads * value_dim)))
     return post_norm(settings, attention.norm, layer, add_rows(x, added))
 
@@ -126,28 +126,28 @@ def _feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-untyped-
 
 
 @helper_jit
-def _sample_token(log_probs, uniform, temperature, sums):  # type: ignore[no-untyped-def]
+def _sample_token(log_probs, uniform, temperature, cumulative_weights):  # type: ignore[no-untyped-def]
     """Return the piece on which a uniform number falls, where pieces lie side by side by their probabilities.
 
     Args:
         log_probs: (V,), -inf for pieces that may not come.
         uniform: number in [0, 1).
         temperature: T.
-        sums: (V,) float64, written.
+        cumulative_weights: (V,) float64, written.
     """
     largest, total = np.float64(log_probs.max()), 0.0
     for v in range(len(log_probs)):
         total += math.exp((np.float64(log_probs[v]) - largest) / temperature)
-        sums[v] = total
+        cumulative_weights[v] = total
     wanted = min(uniform * total, np.nextafter(total, 0.0))
     for v in range(len(log_probs)):
-        if sums[v] > wanted:
+        if cumulative_weights[v] > wanted:
             return v
     return len(log_probs) - 1
 
 
 @helper_jit
-def _draw_best(log_probs, uniform, num_best, temperature, top_p, sums):  # type: ignore[no-untyped-def]
+def _sample_token_top_k_top_p(log_probs, uniform, num_best, temperature, top_p, cumulative_weights):  # type: ignore[no-untyped-def]
     """Return the piece on which a uniform number falls, where the best pieces lie side by side, best first.
 
     Args:
@@ -156,27 +156,39 @@ def _draw_best(log_probs, uniform, num_best, temperature, top_p, sums):  # type:
         num_best: the number of pieces to draw from.
         temperature: T.
         top_p: probability of the pieces to draw from.
-        sums: (V,) float64, written.
+        cumulative_weights: (V,) float64, written.
     """
     order = np.argsort(-log_probs, kind="mergesort")[:num_best]  # among equals the lowest first
     largest, whole, total = np.float64(log_probs[order[0]]), 0.0, 0.0
     for i in range(len(order)):
         whole += math.exp((np.float64(log_probs[order[i]]) - largest) / temperature)
-        sums[i] = whole
+        cumulative_weights[i] = whole
     for i in range(len(order)):
         weight = math.exp((np.float64(log_probs[order[i]]) - largest) / temperature)
-        if sums[i] - weight < top_p * whole:
+        if cumulative_weights[i] - weight < top_p * whole:
             total += weight
-        sums[i] = total
+        cumulative_weights[i] = total
     wanted = min(uniform * total, np.nextafter(total, 0.0))
     for i in range(len(order)):
-        if sums[i] > wanted:
+        if cumulative_weights[i] > wanted:
             return order[i]
     return order[-1]
 
 
-@compile_function(TEXT_SIGNATURE)
-def continue_texts(decoder, output, keys, values, pieces, special, limits, uniform, num_best, shape, found):  # type: ignore[no-untyped-def]
+@compile_function(CONTINUE_TEXTS_SIGNATURE)
+def continue_texts(  # type: ignore[no-untyped-def]
+    decoder,
+    output,
+    keys,
+    values,
+    pieces,
+    pad_bos_eos_ids,
+    length_limits,
+    uniform,
+    num_best,
+    temperature_top_p,
+    log_probs_out,
+):
     """Read the pieces of texts, and append pieces to them.
 
     Args:
@@ -186,16 +198,20 @@ def continue_texts(decoder, output, keys, values, pieces, special, limits, unifo
         keys: (L, N, G, S, K), written: the keys of the pieces that are read.
         values: (L, N, G, S, V), written: their values.
         pieces: (N, T), written: new pieces behind those that are given.
-        special: padding, begin and end token; the first two never come.
-        limits: the number of pieces that have been read; the number that are given, at least one more; how many new
+        pad_bos_eos_ids: padding, begin and end token; the first two never come.
+        length_limits: the number of pieces that have been read; the number given, at least one more; how many new
             pieces must come before the end token can; and after how many nothing but the end token can come.
         uniform: (N, count), the numbers that decide, one for each piece to append now.
         num_best: how many of the best pieces are drawn from: 1, the likeliest; 0, all, in the order of their ids.
-        shape: temperature, and the probability of the pieces to draw from (top-p).
-        found: (N, count), written: the log-probabilities of the pieces.
+        temperature_top_p: temperature, and the probability of the pieces to draw from (top-p).
+        log_probs_out: (N, count), written: the log-probabilities of the pieces.
     """
-    settings, (padding, begin, end), (num_read, given, shortest, longest) = decoder.settings, special, limits
-    temperature, top_p = shape
+    settings, (padding, begin, end), (num_read, given, shortest, longest) = (
+        decoder.settings,
+        pad_bos_eos_ids,
+        length_limits,
+    )
+    temperature, top_p = temperature_top_p
     (num_texts, count), layers, room = uniform.shape, len(keys), keys.shape[3]
     vocab, width = len(decoder.table), len(output)
     logits, no_bias = np.empty((num_texts, width), np.float32), np.zeros(width, np.float32)
@@ -242,5 +258,5 @@ def continue_texts(decoder, output, keys, values, pieces, special, limits, unifo
             elif num_best == 0:
                 token = _sample_token(row, uniform[n, step], temperature, sums)
             else:
-                token = _draw_best(row, uniform[n, step], num_best, temperature, top_p, sums)
-            found[n, step], pieces[n, here + 1] = row[token], token
+                token = _sample_token_top_k_top_p(row, uniform[n, step], num_best, temperature, top_p, sums)
+            log_probs_out[n, step], pieces[n, here + 1] = row[token], token

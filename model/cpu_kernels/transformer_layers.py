@@ -84,7 +84,7 @@ PANEL_ROWS = 5
 FLOAT32_2D, FLOAT32_3D, FLOAT32_4D, FLOAT32_5D = (types.Array(types.float32, dims, "C") for dims in (2, 3, 4, 5))
 IDS_TYPE, INT_TYPE, FLOAT_TYPE = types.Array(types.int64, 1, "C"), types.int64, types.float64
 HEADS_TYPE, SPECIAL_IDS_TYPE = types.UniTuple(INT_TYPE, 4), types.UniTuple(INT_TYPE, 3)
-SETTINGS_TYPE = types.NamedTuple(
+STACK_SETTINGS_TYPE = types.NamedTuple(
     [HEADS_TYPE, FLOAT_TYPE, FLOAT_TYPE, types.boolean, INT_TYPE, types.boolean], StackSettings
 )
 NORMS_TYPE = types.NamedUniTuple(FLOAT32_2D, 2, NormWeights)
@@ -101,7 +101,9 @@ def _sublayer_numba_type(linears: Any, kind: type) -> Any:
 def _stack_type(linears: Any) -> Any:
     """The type of `StackWeights` of such linear layers."""
     sublayers = (_sublayer_numba_type(linears, kind) for kind in (AttentionWeights, FeedForwardWeights))
-    return types.NamedTuple([FLOAT32_2D, FLOAT32_2D, FLOAT32_3D, *sublayers, NORMS_TYPE, SETTINGS_TYPE], StackWeights)
+    return types.NamedTuple(
+        [FLOAT32_2D, FLOAT32_2D, FLOAT32_3D, *sublayers, NORMS_TYPE, STACK_SETTINGS_TYPE], StackWeights
+    )
 
 
 ATTENTION_TYPE, PANELS_ATTENTION_TYPE = (
@@ -270,30 +272,30 @@ def activate(rows, activation):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def rotate_heads(rows, turns, heads):  # type: ignore[no-untyped-def]
+def rotate_heads(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
     """Turn the first heads of rows, in place; rows beyond the first R stay.
 
     Args:
         rows: (N, heads K or more).
-        turns: (R, K / 2, 2): cosine and sine of the angle of each pair x_2i, x_2i+1 of a row; (R, 0, 2) turns nothing.
+        cos_sin: (R, K / 2, 2): cosine and sine of the angle of each pair x_2i, x_2i+1; (R, 0, 2) turns nothing.
         heads: number of heads to turn.
     """
-    num_rows, pairs, _ = turns.shape
+    num_rows, pairs, _ = cos_sin.shape
     for n in range(num_rows):
         for h in range(heads):
             for i in range(pairs):
                 place = 2 * (h * pairs + i)
-                x, y, cos, sin = rows[n, place], rows[n, place + 1], turns[n, i, 0], turns[n, i, 1]
+                x, y, cos, sin = rows[n, place], rows[n, place + 1], cos_sin[n, i, 0], cos_sin[n, i, 1]
                 rows[n, place], rows[n, place + 1] = x * cos - y * sin, x * sin + y * cos
 
 
 @compile_function("void(f4[:,::1], f4[:,:,::1], i8)")
-def rotate_rows(rows, turns, heads):  # type: ignore[no-untyped-def]
+def rotate_rows(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
     """Turn the first heads of rows, in place: `rotate_heads` as a compiled loop.
 
     Args:
         rows: (N, heads K or more).
-        turns: (R, K / 2, 2).
+        cos_sin: (R, K / 2, 2).
         heads: number of heads to turn.
     """
-    rotate_heads(rows, turns, heads)
+    rotate_heads(rows, cos_sin, heads)

@@ -103,11 +103,13 @@ def _emit_load(context: Any, builder: Any, array_type: Any, array: Any, offset: 
     return _bf16_to_f32(builder, found, FLOAT32_VECTOR) if is_low else found
 
 
-def _bf16_to_f32(builder: Any, low: Any, kind: Any) -> Any:
+def _bf16_to_f32(builder: Any, bf16_vector: Any, kind: Any) -> Any:
     """Widen numbers of bf16, which are the upper half of a float32."""
     if kind is FLOAT32:
-        return builder.bitcast(builder.shl(builder.zext(low, INT32), INT32(16)), FLOAT32)
-    return builder.bitcast(builder.shl(builder.zext(low, INT32_VECTOR), _constant(16, INT32_VECTOR)), FLOAT32_VECTOR)
+        return builder.bitcast(builder.shl(builder.zext(bf16_vector, INT32), INT32(16)), FLOAT32)
+    return builder.bitcast(
+        builder.shl(builder.zext(bf16_vector, INT32_VECTOR), _constant(16, INT32_VECTOR)), FLOAT32_VECTOR
+    )
 
 
 @intrinsic
@@ -121,9 +123,9 @@ def load(_, array, offset):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def load_partial(_, array, offset, count, rest):  # type: ignore[no-untyped-def]
+def load_partial(_, array, offset, count, fill_value):  # type: ignore[no-untyped-def]
     """Load the first `count` numbers of an array from a place on, or sixteen if that is more, and fill up with a
-    float32 `rest`.
+    float32 `fill_value`.
     """
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -270,10 +272,10 @@ def store_hsums(_, array, offset, a, b, c, d):  # type: ignore[no-untyped-def]
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, offset, a, b, c, d = arguments
 
-        def add_halves(x: Any, y: Any, picked: list[int]) -> Any:
-            """Numbers of x and y at places `picked`, and those at the others, summed."""
-            others = [i for i in range(2 * LANES) if i not in picked]
-            one, other = (ir.Constant(INT32_VECTOR, places) for places in (picked, others))
+        def add_halves(x: Any, y: Any, first_lanes: list[int]) -> Any:
+            """Numbers of x and y at places `first_lanes`, and those at the others, summed."""
+            others = [i for i in range(2 * LANES) if i not in first_lanes]
+            one, other = (ir.Constant(INT32_VECTOR, places) for places in (first_lanes, others))
             return builder.fadd(builder.shuffle_vector(x, y, one), builder.shuffle_vector(x, y, other))
 
         halves = [i for i in range(2 * LANES) if i % LANES < LANES // 2]

@@ -89,11 +89,11 @@ def fill_alias_table(shares, table):  # type: ignore[no-untyped-def]
 
 
 @helper_jit
-def list_kept_words(ids, key, keep, words, positions):  # type: ignore[no-untyped-def]
+def list_kept_words(ids, key, keep_probs, words, positions):  # type: ignore[no-untyped-def]
     """List the words of a text (n,) that are kept, and their places in it; return their number."""
     of_text, count = hash_pair(key, SUBSAMPLING_STREAM), 0
     for place in range(len(ids)):
-        if (hash_pair(of_text, place) >> np.uint64(11)) * 2.0**-53 < keep[ids[place]]:
+        if (hash_pair(of_text, place) >> np.uint64(11)) * 2.0**-53 < keep_probs[ids[place]]:
             words[count], positions[count] = ids[place], place
             count += 1
     return count
@@ -108,43 +108,47 @@ def draw_window_size(key, position, window, shrink):  # type: ignore[no-untyped-
 
 
 @helper_jit
-def draw_noise_words(chosen, table, outputs, state):  # type: ignore[no-untyped-def]
+def draw_noise_words(target_and_noise_words, alias_table, outputs, state):  # type: ignore[no-untyped-def]
     """Draw words after chosen[0], none of them that word; return the state of the stream. Their rows (V, D) are fetched
     into the cache.
     """
-    size, dim = np.uint64(len(table)), outputs.shape[1]
+    size, dim = np.uint64(len(alias_table)), outputs.shape[1]
     rows = outputs.reshape(-1)
-    for i in range(len(chosen)):
-        word = chosen[0]
+    for i in range(len(target_and_noise_words)):
+        word = target_and_noise_words[0]
         for _ in range(MAX_DRAWS_PER_NOISE_WORD if i > 0 else 0):
             state += SPLITMIX_INCREMENT
             bits = mix_bits(state)
             column = np.int64(((bits >> UINT64_HALF_BITS) * size) >> UINT64_HALF_BITS)
-            word = column if (bits & LOW_HALF_MASK) < table[column, 0] else np.int64(table[column, 1])
-            if word != chosen[0]:
+            word = column if (bits & LOW_HALF_MASK) < alias_table[column, 0] else np.int64(alias_table[column, 1])
+            if word != target_and_noise_words[0]:
                 break
-        chosen[i] = word
+        target_and_noise_words[i] = word
         for d in range(0, dim, CACHE_LINE_FLOATS):
             prefetch(rows, word * dim + d)
     return state
 
 
 @helper_jit
-def negative_sampling_step(hidden, outputs, chosen, rate, scores, error):  # type: ignore[no-untyped-def]
+def negative_sampling_step(hidden, outputs, target_and_noise_words, learning_rate, scores, error):  # type: ignore[no-untyped-def]
     """Take a step on one prediction; return its loss.
 
     Args:
         hidden: (D,) h.
         outputs: (V, D) all v', changed.
-        chosen: (k + 1,) the words w_0 .. w_k.
-        rate: the learning rate.
+        target_and_noise_words: (k + 1,) the words w_0 .. w_k.
+        learning_rate: the learning rate.
         scores: (k + ROWS_PER_MULTIPLICATION,), overwritten.
         error: (D,), written: e.
     """
-    dim, last = len(hidden), len(chosen) - 1
+    dim, last = len(hidden), len(target_and_noise_words) - 1
     zero, one = hidden.dtype.type(0), hidden.dtype.type(1)
     for i in range(0, last + 1, ROWS_PER_MULTIPLICATION):
-        x, y, z = outputs[chosen[i]], outputs[chosen[min(i + 1, last)]], outputs[chosen[min(i + 2, last)]]
+        x, y, z = (
+            outputs[target_and_noise_words[i]],
+            outputs[target_and_noise_words[min(i + 1, last)]],
+            outputs[target_and_noise_words[min(i + 2, last)]],
+        )
         of_x = of_y = of_z = zero
         for d in range(dim):
             of_x += x[d] * hidden[d]
@@ -157,21 +161,27 @@ def negative_sampling_step(hidden, outputs, chosen, rate, scores, error):  # typ
         small = math.exp(-abs(x))
         positive, product = positive + max(x, zero), product * (1.0 + small)
         share = (one if x >= 0 else small) / (one + small)
-        scores[i] = -rate * share if i > 0 else rate * share
+        scores[i] = -learning_rate * share if i > 0 else learning_rate * share
     scores[last + 1 :] = zero
     error[:] = zero
     for i in range(0, last + 1, ROWS_PER_MULTIPLICATION):
-        x, y, z = outputs[chosen[i]], outputs[chosen[min(i + 1, last)]], outputs[chosen[min(i + 2, last)]]
+        x, y, z = (
+            outputs[target_and_noise_words[i]],
+            outputs[target_and_noise_words[min(i + 1, last)]],
+            outputs[target_and_noise_words[min(i + 2, last)]],
+        )
         for d in range(dim):
             error[d] += scores[i] * x[d] + scores[i + 1] * y[d] + scores[i + 2] * z[d]
     for i in range(last + 1):
-        x, g = outputs[chosen[i]], scores[i]
+        x, g = outputs[target_and_noise_words[i]], scores[i]
         for d in range(dim):
             x[d] += g * hidden[d]
     return positive + math.log(product)
 
 
-def train_skip_gram(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negatives, rate):  # type: ignore[no-untyped-def]
+def train_skip_gram(  # type: ignore[no-untyped-def]
+    ids, lengths, keys, inputs, outputs, keep_probs, alias_table, window, shrink, negatives, learning_rate
+):
     """Take a step for each neighbor of each word of some texts; return the sum of the losses and their number.
 
     Args:
@@ -180,12 +190,12 @@ def train_skip_gram(ids, lengths, keys, inputs, outputs, keep, table, window, sh
         keys: (B,) of the draws for each text.
         inputs: (V, D) all v, changed.
         outputs: (V, D) all v', changed.
-        keep: (V,) the probability that a word is kept; 0 for what is no word.
-        table: (V, 2) the alias table of noise words.
+        keep_probs: (V,) the probability that a word is kept; 0 for what is no word.
+        alias_table: (V, 2) the alias table of noise words.
         window: largest reach of a window.
         shrink: whether each word's window is drawn from 1 to that.
         negatives: k.
-        rate: the learning rate.
+        learning_rate: the learning rate.
     """
     longest, dim = lengths.max(), inputs.shape[1]
     words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
@@ -194,24 +204,24 @@ def train_skip_gram(ids, lengths, keys, inputs, outputs, keep, table, window, sh
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
         key, begin = keys[text], begin + lengths[text]
-        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep, words, places)
+        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, places)
         for i in range(num_words):
             reach = draw_window_size(key, places[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
             state = hash_pair(hash_pair(key, NOISE_STREAM), places[i])
             for j in range(last - first):
                 chosen[j, 0] = words[first + j + (first + j >= i)]
-                state = draw_noise_words(chosen[j], table, outputs, state)
+                state = draw_noise_words(chosen[j], alias_table, outputs, state)
             hidden = inputs[words[i]]
             for j in range(last - first):
-                total += negative_sampling_step(hidden, outputs, chosen[j], rate, scores, error)
+                total += negative_sampling_step(hidden, outputs, chosen[j], learning_rate, scores, error)
                 for d in range(dim):
                     hidden[d] += error[d]
             count += last - first
     return total, count
 
 
-def train_cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink, negatives, rate):  # type: ignore[no-untyped-def]
+def train_cbow(ids, lengths, keys, inputs, outputs, keep_probs, alias_table, window, shrink, negatives, learning_rate):  # type: ignore[no-untyped-def]
     """Take a step for each word of some texts that has neighbors; return the sum of the losses and their number.
 
     Args:
@@ -220,12 +230,12 @@ def train_cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink,
         keys: (B,) of the draws for each text.
         inputs: (V, D) all v, changed.
         outputs: (V, D) all v', changed.
-        keep: (V,) the probability that a word is kept; 0 for what is no word.
-        table: (V, 2) the alias table of noise words.
+        keep_probs: (V,) the probability that a word is kept; 0 for what is no word.
+        alias_table: (V, 2) the alias table of noise words.
         window: largest reach of a window.
         shrink: whether each word's window is drawn from 1 to that.
         negatives: k.
-        rate: the learning rate.
+        learning_rate: the learning rate.
     """
     longest, dim = lengths.max(), inputs.shape[1]
     words, places = np.empty(longest, np.int64), np.empty(longest, np.int64)
@@ -235,12 +245,12 @@ def train_cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink,
     total, count, begin = 0.0, 0, 0
     for text in range(len(lengths)):
         key, begin = keys[text], begin + lengths[text]
-        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep, words, places)
+        num_words = list_kept_words(ids[begin - lengths[text] : begin], key, keep_probs, words, places)
         if num_words < 2:
             continue
         for i in range(num_words):
             chosen[i, 0] = words[i]
-            draw_noise_words(chosen[i], table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), places[i]))
+            draw_noise_words(chosen[i], alias_table, outputs, hash_pair(hash_pair(key, NOISE_STREAM), places[i]))
         for i in range(num_words):
             reach = draw_window_size(key, places[i], window, shrink)
             first, last = max(i - reach, 0), min(i + reach, num_words - 1)
@@ -250,7 +260,7 @@ def train_cbow(ids, lengths, keys, inputs, outputs, keep, table, window, shrink,
                 neighbor = inputs[words[j]]
                 for d in range(dim if j != i else 0):
                     hidden[d] += part * neighbor[d]
-            total += negative_sampling_step(hidden, outputs, chosen[i], rate, scores, error)
+            total += negative_sampling_step(hidden, outputs, chosen[i], learning_rate, scores, error)
             for j in range(first, last + 1):
                 neighbor = inputs[words[j]]
                 for d in range(dim if j != i else 0):

@@ -21,11 +21,11 @@ def compile_transformer(network: Transformer) -> "CompiledTransformer | None":
     """Return a network whose search is compiled; None where the loops lack a part of it, or there is no numba."""
     layers: list[EncoderLayer | DecoderLayer] = [*network.encoder, *network.decoder]
     knows_all = all(each.feed_forward.activation in ACTIVATION_NUMBERS for each in layers)
-    loops = load_search_loops() if network.encoder and network.decoder and knows_all else None
+    loops = load_search_kernels() if network.encoder and network.decoder and knows_all else None
     return None if loops is None else CompiledTransformer(network, loops)
 
 
-def load_search_loops() -> Any:
+def load_search_kernels() -> Any:
     """The module of the compiled search; None without numba, or where its libraries cannot be loaded."""
     try:
         from tfm.model.cpu_kernels import beam_search
@@ -52,18 +52,20 @@ class CompiledTransformer:
         self._lanes, self._spare_slots = LANES, UNROLL_FACTOR
         self._greedy_loop = greedy_search.search_greedily
         self._encoder = self._stack_weights(
-            network.source_embedding, network.encoder, network.encoder_norm, self._panels
+            network.source_embedding, network.encoder, network.encoder_norm, self._pack_panels
         )
-        self._decoder = self._stack_weights(embedding, layers, norm, self._panels)
-        self._memory_key_value = self._linears(self._panels, (each.cross_attention.key_value for each in layers))
-        self._cross_attention = self._cross(network, self._panels)
-        self._output = self._linears(self._panels, [network.output])
+        self._decoder = self._stack_weights(embedding, layers, norm, self._pack_panels)
+        self._memory_key_value = self._stack_linear_weights(
+            self._pack_panels, (each.cross_attention.key_value for each in layers)
+        )
+        self._cross_attention = self._cross_attention_weights(network, self._pack_panels)
+        self._output = self._stack_linear_weights(self._pack_panels, [network.output])
         self._greedy_weights = (
             None
             if network.output.bias.any()
             else (
                 self._stack_weights(embedding, layers, norm, np.ascontiguousarray),
-                self._cross(network, np.ascontiguousarray),
+                self._cross_attention_weights(network, np.ascontiguousarray),
                 np.ascontiguousarray(network.output.weight),
             )
         )
@@ -105,55 +107,55 @@ class CompiledTransformer:
         self,
         memory: tuple[Array, Array],
         state: Any,
-        special: tuple[int, int, int],
-        limits: tuple[int, int],
-        norms: Array,
-        steps: int,
+        pad_bos_eos_ids: tuple[int, int, int],
+        length_limits: tuple[int, int],
+        length_norms: Array,
+        max_steps: int,
     ) -> bool:
         """Extend the hypotheses of a sentence; return whether its search is done.
 
         Args:
             memory: keys and values of the source.
             state: the hypotheses, changed.
-            special: padding, begin and end token.
-            limits: the fewest and the most pieces of a hypothesis.
-            norms: length norms by the number of pieces, end token included.
-            steps: the most steps.
+            pad_bos_eos_ids: padding, begin and end token.
+            length_limits: the fewest and the most pieces of a hypothesis.
+            length_norms: length norms by the number of pieces, end token included.
+            max_steps: the most steps.
         """
         weights = self._decoder, self._cross_attention, self._output
-        self._loops.extend_beam(*weights, *memory, special, *limits, norms, state, steps)
+        self._loops.extend_beam(*weights, *memory, pad_bos_eos_ids, *length_limits, length_norms, state, max_steps)
         return bool(state.progress[2])
 
     def search_greedily(
-        self, memory: tuple[Array, Array], special: tuple[int, int, int], limits: tuple[int, int]
+        self, memory: tuple[Array, Array], pad_bos_eos_ids: tuple[int, int, int], length_limits: tuple[int, int]
     ) -> tuple[list[int], float] | None:
         """Return the likeliest pieces one after another, end token included, and the sum of their log-probabilities.
 
         Args:
             memory: keys and values of the source.
-            special: padding, begin and end token.
-            limits: the fewest and the most pieces, without the end token.
+            pad_bos_eos_ids: padding, begin and end token.
+            length_limits: the fewest and the most pieces, without the end token.
 
         Returns:
             The pieces and the sum; None where the loop lacks a part of the network: a bias of the output.
         """
         if self._greedy_weights is None:
             return None
-        found = np.empty(limits[1] + 1, np.int64)
-        count, log_prob = self._greedy_loop(*self._greedy_weights, *memory, special, *limits, found)
+        found = np.empty(length_limits[1] + 1, np.int64)
+        count, log_prob = self._greedy_loop(*self._greedy_weights, *memory, pad_bos_eos_ids, *length_limits, found)
         return found[:count].tolist(), log_prob
 
-    def _cross(self, network: Transformer, arrange: Callable[[Array], Array]) -> Any:
+    def _cross_attention_weights(self, network: Transformer, pack_weight: Callable[[Array], Array]) -> Any:
         """The `AttentionWeights` of the cross-attention in each layer; arrange: the form of each weight."""
         crosses = [layer.cross_attention for layer in network.decoder]
         return self._types.AttentionWeights(
-            self._linears(arrange, (cross.query for cross in crosses)),
-            self._linears(arrange, (cross.output for cross in crosses)),
-            self._norms(layer.around_cross_attention.norm for layer in network.decoder),
+            self._stack_linear_weights(pack_weight, (cross.query for cross in crosses)),
+            self._stack_linear_weights(pack_weight, (cross.output for cross in crosses)),
+            self._stack_norm_weights(layer.around_cross_attention.norm for layer in network.decoder),
         )
 
     def _stack_weights(
-        self, embedding: Embedding, layers: Sequence[Any], final_norm: Any, arrange: Callable[[Array], Array]
+        self, embedding: Embedding, layers: Sequence[Any], final_norm: Any, pack_weight: Callable[[Array], Array]
     ) -> Any:
         """Return the `StackWeights` of a stack.
 
@@ -161,7 +163,7 @@ class CompiledTransformer:
             embedding: the embedding.
             layers: the layers, which differ in nothing but their weights.
             final_norm: the norm that they end with.
-            arrange: the form of each weight.
+            pack_weight: the form of each weight.
         """
         types, first, table = self._types, layers[0], np.ascontiguousarray(embedding.table)
         heads, residual = first.attention.heads, first.around_attention
@@ -171,16 +173,16 @@ class CompiledTransformer:
             np.broadcast_to(positions, (self.max_length, table.shape[1])).copy(),
             _rotation_table(first.attention.turn, self.max_length, heads.key_dim),
             types.AttentionWeights(
-                self._linears(arrange, (layer.attention.query_key_value for layer in layers)),
-                self._linears(arrange, (layer.attention.output for layer in layers)),
-                self._norms(layer.around_attention.norm for layer in layers),
+                self._stack_linear_weights(pack_weight, (layer.attention.query_key_value for layer in layers)),
+                self._stack_linear_weights(pack_weight, (layer.attention.output for layer in layers)),
+                self._stack_norm_weights(layer.around_attention.norm for layer in layers),
             ),
             types.FeedForwardWeights(
-                self._linears(arrange, (layer.feed_forward.inner for layer in layers)),
-                self._linears(arrange, (layer.feed_forward.outer for layer in layers)),
-                self._norms(layer.around_feed_forward.norm for layer in layers),
+                self._stack_linear_weights(pack_weight, (layer.feed_forward.inner for layer in layers)),
+                self._stack_linear_weights(pack_weight, (layer.feed_forward.outer for layer in layers)),
+                self._stack_norm_weights(layer.around_feed_forward.norm for layer in layers),
             ),
-            self._norms([final_norm if isinstance(final_norm, LayerNorm) else residual.norm]),
+            self._stack_norm_weights([final_norm if isinstance(final_norm, LayerNorm) else residual.norm]),
             types.StackSettings(
                 (heads.num_heads, heads.num_kv_heads, heads.key_dim, heads.value_dim),
                 float(embedding.scale),
@@ -191,28 +193,28 @@ class CompiledTransformer:
             ),
         )
 
-    def _linears(self, arrange: Callable[[Array], Array], linears: Iterable[Linear]) -> Any:
+    def _stack_linear_weights(self, pack_weight: Callable[[Array], Array], linears: Iterable[Linear]) -> Any:
         """The `LinearWeights` of a linear layer in each layer, each weight arranged."""
-        pairs = [(arrange(each.weight), np.broadcast_to(each.bias, len(each.weight))) for each in linears]
+        pairs = [(pack_weight(each.weight), np.broadcast_to(each.bias, len(each.weight))) for each in linears]
         weights, biases = zip(*pairs, strict=True)
         return self._types.LinearWeights(np.stack(weights), np.stack(biases))
 
-    def _panels(self, weight: Array) -> Array:
+    def _pack_panels(self, weight: Array) -> Array:
         """A weight (out, in) as (out / LANES, in, LANES), filled up with zeros."""
         filled = np.pad(weight, ((0, -len(weight) % self._lanes), (0, 0)))
         return np.ascontiguousarray(filled.reshape(-1, self._lanes, weight.shape[1]).swapaxes(1, 2))
 
-    def _norms(self, norms: Iterable[LayerNorm]) -> Any:
+    def _stack_norm_weights(self, norms: Iterable[LayerNorm]) -> Any:
         """The `NormWeights` of a norm in each layer."""
         gains, biases = zip(*((norm.gain, norm.bias) for norm in norms), strict=True)
         return self._types.NormWeights(np.stack(gains), np.stack(biases))
 
 
-def _rotation_table(turn: Any, max_length: int, key_dim: int) -> Array:
+def _rotation_table(rotary: Any, max_length: int, key_dim: int) -> Array:
     """The cosines and sines that turn queries and keys (M, K / 2, 2); (M, 0, 2) where they are not turned."""
-    if not isinstance(turn, Rotary):
+    if not isinstance(rotary, Rotary):
         return np.empty((max_length, 0, 2), np.float32)
     pairs = np.arange(0, key_dim, 2, dtype=np.float32)
-    angle = np.arange(max_length)[:, None] * np.power(turn.base, pairs / -key_dim, dtype=np.float32)
+    angle = np.arange(max_length)[:, None] * np.power(rotary.base, pairs / -key_dim, dtype=np.float32)
     angle = angle.astype(np.float32)
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)

@@ -23,7 +23,7 @@ from tfm.model.attention.multi_head import HeadShapes
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_cpu_eval_fp32, is_plain_stack
-from tfm.model.layers.linear import ROW_MULTIPLE, Linear, linear_layers
+from tfm.model.layers.linear import PACKED_ROW_MULTIPLE, Linear, linear_layers
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
 from tfm.model.layers.residual import PreNorm
 from tfm.model.layout import Layout
@@ -122,7 +122,9 @@ class FusedDecoderStep:
         """The next token of every row (R,), as `EncoderDecoder.step`."""
         model = self._model
         embedded = model.target_embedding(tokens, state.row_positions)
-        rows = F.pad(embedded, (0, 0, 0, -len(tokens) % ROW_MULTIPLE))  # a new tensor also where nothing is added
+        rows = F.pad(
+            embedded, (0, 0, 0, -len(tokens) % PACKED_ROW_MULTIPLE)
+        )  # a new tensor also where nothing is added
         state, slots = state.advance()
         normed = self._embed_first_input(rows)
         attention = _StepAttention(self._loops, self._heads, state, slots, normed, self._rotations(rows, slots))
@@ -195,8 +197,10 @@ class _StepAttention:
         )
         batch = len(slots.new_slots)
         self._no_slots = np.empty((batch, 0), np.int64)
-        self._of_target = _list_keys(slots.mask, batch, slots.positions.shape[1])
-        self._of_memory = _list_keys(state.memory.mask, batch, state.memory.keys_values[0][0].shape[2])
+        self._of_target = _list_allowed_keys_and_counts(slots.mask, batch, slots.positions.shape[1])
+        self._of_memory = _list_allowed_keys_and_counts(
+            state.memory.mask, batch, state.memory.keys_values[0][0].shape[2]
+        )
         types = {rows.dtype} if turns is None else {rows.dtype, torch.float32}
         self._mixed = {each: rows.new_zeros(len(rows), heads.num_heads * heads.value_dim, dtype=each) for each in types}
 
@@ -220,16 +224,18 @@ class _StepAttention:
         keys, values = map(dispatch.view_full_cache, keys_values)
         return self._attend(query, keys, values, self._no_slots, self._of_memory)
 
-    def _attend(self, rows: Tensor, keys: Tensor, values: Tensor, own: Array, listed: tuple[Array, Array]) -> Tensor:
+    def _attend(
+        self, rows: Tensor, keys: Tensor, values: Tensor, new_slots: Array, attended_keys: tuple[Array, Array]
+    ) -> Tensor:
         (batch, width), mixed = self._own_slots.shape, self._mixed[rows.dtype]
         query, scale = rows[: batch * width].view(batch, width, -1), self._heads.key_dim**-0.5
         by_sentence = mixed[: batch * width].view(batch, width, self._heads.num_heads, self._heads.value_dim)
         attend = self._loops.attend_bf16 if rows.dtype is torch.bfloat16 else self._loops.attend
         query, keys, values, by_sentence = map(dispatch.as_array, (query, keys, values, by_sentence))
-        attend(query, keys, values, own, *listed, scale, by_sentence)
+        attend(query, keys, values, new_slots, *attended_keys, scale, by_sentence)
         return mixed
 
 
-def _list_keys(mask: Mask, batch: int, num_keys: int) -> tuple[Array, Array]:
+def _list_allowed_keys_and_counts(mask: Mask, batch: int, num_keys: int) -> tuple[Array, Array]:
     where, counts = dispatch.allowed_keys(mask, batch, num_keys)
     return where.numpy(), counts.numpy()

@@ -73,11 +73,11 @@ LAYER_ELIGIBILITY: EligibilityChecks = {
     nn.Identity: _is_always_eligible,
 }
 """The parts of layers that all loops know (`decoder_step.py` is one): class -> in which form."""
-LOOP_ACTIVATIONS: dict[Callable[[Tensor], Tensor], int] = {F.relu: 0, F.gelu: 1, gelu_tanh: 2}
+COMPILED_LOOP_ACTIVATIONS: dict[Callable[[Tensor], Tensor], int] = {F.relu: 0, F.gelu: 1, gelu_tanh: 2}
 """Activations that the loops of whole texts know, by their numbers in `cpu_kernels/transformer_layers.py`."""
-LOOP_ELIGIBILITY: EligibilityChecks = {
+COMPILED_LOOP_ELIGIBILITY: EligibilityChecks = {
     **LAYER_ELIGIBILITY,
-    FeedForward: lambda feed_forward: feed_forward.activation in LOOP_ACTIVATIONS,
+    FeedForward: lambda feed_forward: feed_forward.activation in COMPILED_LOOP_ACTIVATIONS,
 }
 """The parts of layers that the loops of whole texts know (`greedy_search.py`, `text_generation.py`)."""
 EMBEDDING_ELIGIBILITY: EligibilityChecks = {
@@ -102,26 +102,26 @@ def is_cpu_eval_fp32(module: nn.Module) -> bool:
     )
 
 
-def are_all_eligible(modules: Iterable[nn.Module], parts: EligibilityChecks) -> bool:
+def are_all_eligible(modules: Iterable[nn.Module], checks: EligibilityChecks) -> bool:
     """Return whether modules, and all modules within them, are of these parts in the form that these ask for."""
-    return all(_is_eligible(part, parts) for module in modules for part in module.modules())
+    return all(_is_eligible(part, checks) for module in modules for part in module.modules())
 
 
-def _is_eligible(part: nn.Module, parts: EligibilityChecks) -> bool:
-    return type(part) in parts and parts[type(part)](part)
+def _is_eligible(part: nn.Module, checks: EligibilityChecks) -> bool:
+    return type(part) in checks and checks[type(part)](part)
 
 
-def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, parts: EligibilityChecks = LAYER_ELIGIBILITY) -> bool:
+def is_plain_stack(layers: nn.ModuleList, final_norm: nn.Module, checks: EligibilityChecks = LAYER_ELIGIBILITY) -> bool:
     """Return whether a stack is of known parts, and its layers differ in nothing but their weights.
 
     Args:
         layers: the layers of the stack.
         final_norm: the norm that the stack ends with.
-        parts: the parts that are known.
+        checks: the parts that are known.
     """
-    if not layers or not are_all_eligible([final_norm], parts):
+    if not layers or not are_all_eligible([final_norm], checks):
         return False
-    if not all(_is_eligible(part, parts) for part in _modules_outside_ssrus(layers)):
+    if not all(_is_eligible(part, checks) for part in _modules_outside_ssrus(layers)):
         return False
     residuals: list[Any] = [part for part in layers.modules() if isinstance(part, PreNorm | PostNorm)]
     attentions: list[Any] = [part for part in layers.modules() if isinstance(part, SelfAttention | CrossAttention)]

@@ -17,8 +17,8 @@ from tfm.model.attention.kv_cache import LayerKVCache
 from tfm.model.attention.memory import Memory
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import (
+    COMPILED_LOOP_ELIGIBILITY,
     EMBEDDING_ELIGIBILITY,
-    LOOP_ELIGIBILITY,
     are_all_eligible,
     is_cpu_eval_fp32,
     is_plain_stack,
@@ -41,7 +41,7 @@ from tfm.model.transformer.encoder_decoder import EncoderDecoder
 GreedySearch = Callable[[Sequence[int], int, int], tuple[list[int], float]]
 """Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
 with their end token."""
-SourceReader = Callable[[Sequence[int]], TransformerState]
+SourceEncoder = Callable[[Sequence[int]], TransformerState]
 """Source ids, end token included -> the state before the first step, of one row."""
 MAX_FLOPS_FOR_COMPILED_SEARCH = 50_000_000
 """The number of operations above which torch's kernels are faster, however long it takes to call them: in reading a
@@ -51,31 +51,33 @@ MAX_WEIGHTS_FOR_SINGLE_THREAD = 1 << 24
 """The number of weights above which several threads read them faster than the one of the loop."""
 
 
-def make_greedy_search(model: object, special: tuple[int, int, int]) -> GreedySearch | None:
+def make_greedy_search(model: object, pad_bos_eos_ids: tuple[int, int, int]) -> GreedySearch | None:
     """Return the function that searches greedily with this model as it is now; None where the loop does not apply.
 
-    special: padding, begin and end token.
+    pad_bos_eos_ids: padding, begin and end token.
     """
     if type(model) is not EncoderDecoder or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return None
     if getattr(model.output, "inference_dtype", None) not in (None, torch.float32):
         return None
-    weights = _weights_of(model)
-    return None if weights is None else partial(weights.search, model, special)
+    weights = _get_search_weights(model)
+    return None if weights is None else partial(weights.search, model, pad_bos_eos_ids)
 
 
-def make_source_reader(model: object) -> SourceReader | None:
+def make_source_encoder(model: object) -> SourceEncoder | None:
     """Return the function that reads a source by itself with this model as it is now: the state of `start`, sooner.
 
     None where the loop does not apply.
     """
     if type(model) is not EncoderDecoder or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return None
-    weights = _weights_of(model)
-    return None if weights is None else partial(_read_source, weights, model)
+    weights = _get_search_weights(model)
+    return None if weights is None else partial(_encode_to_decoder_state, weights, model)
 
 
-def _read_source(weights: "_SearchWeights", model: EncoderDecoder, source: Sequence[int]) -> TransformerState:
+def _encode_to_decoder_state(
+    weights: "_SearchWeights", model: EncoderDecoder, source: Sequence[int]
+) -> TransformerState:
     keys, values = (torch.from_numpy(each) for each in weights.encode(model, source))
     return TransformerState(
         caches=tuple(LayerKVCache() for _ in keys),
@@ -85,7 +87,7 @@ def _read_source(weights: "_SearchWeights", model: EncoderDecoder, source: Seque
     )
 
 
-def _weights_of(model: EncoderDecoder) -> "_SearchWeights | None":
+def _get_search_weights(model: EncoderDecoder) -> "_SearchWeights | None":
     return cached_weights(_weight_caches, model, lambda model: _SearchWeights(model) if _is_supported(model) else None)
 
 
@@ -111,13 +113,18 @@ class _SearchWeights:
         self._output = as_array(model.output.weight)
 
     def search(
-        self, model: EncoderDecoder, special: tuple[int, int, int], source: Sequence[int], shortest: int, longest: int
+        self,
+        model: EncoderDecoder,
+        pad_bos_eos_ids: tuple[int, int, int],
+        source: Sequence[int],
+        shortest: int,
+        longest: int,
     ) -> tuple[list[int], float]:
         """A `GreedySearch`, with the model that these weights are of, and of these special tokens."""
         found = np.empty(longest + 1, np.int64)
         keys, values = self.encode(model, source)
         count, log_prob = _load_kernels().search_greedily(
-            self._decoder, self._cross_attention, self._output, keys, values, special, shortest, longest, found
+            self._decoder, self._cross_attention, self._output, keys, values, pad_bos_eos_ids, shortest, longest, found
         )
         return found[:count].tolist(), log_prob
 
@@ -152,8 +159,8 @@ def _is_supported(model: EncoderDecoder) -> bool:
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
         and are_all_eligible(embeddings, EMBEDDING_ELIGIBILITY)
-        and is_plain_stack(model.encoder, model.encoder_norm, LOOP_ELIGIBILITY)
-        and is_plain_stack(model.decoder, model.decoder_norm, LOOP_ELIGIBILITY)
+        and is_plain_stack(model.encoder, model.encoder_norm, COMPILED_LOOP_ELIGIBILITY)
+        and is_plain_stack(model.decoder, model.decoder_norm, COMPILED_LOOP_ELIGIBILITY)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None

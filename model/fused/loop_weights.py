@@ -10,7 +10,7 @@ from torch import nn
 
 from tfm.model.attention.positions import NoPositionEmbedding, SinusoidalPositions
 from tfm.model.attention.relative_positions import Rotary
-from tfm.model.fused.eligibility import LOOP_ACTIVATIONS, has_ssrus
+from tfm.model.fused.eligibility import COMPILED_LOOP_ACTIVATIONS, has_ssrus
 from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PreNorm
 
@@ -54,7 +54,7 @@ def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_l
             float(embedding.scale),
             residual.norm.eps,
             isinstance(residual, PreNorm),
-            LOOP_ACTIVATIONS[first.feed_forward.activation],
+            COMPILED_LOOP_ACTIVATIONS[first.feed_forward.activation],
             has_ssru,
         ),
     )
@@ -79,12 +79,12 @@ def stack_ssrus(layers: Any) -> tuple[Any, Any]:
 
 def stack_linears(linears: Iterable[Any]) -> Any:
     """Return the `LinearWeights` of a linear layer in each layer."""
-    return load_layer_types().LinearWeights(*stack_weights(linears))
+    return load_layer_types().LinearWeights(*stack_weights_and_biases(linears))
 
 
 def stack_norms(norms: Iterable[Any]) -> Any:
     """Return the `NormWeights` of a norm in each layer."""
-    return load_layer_types().NormWeights(*stack_weights(norms))
+    return load_layer_types().NormWeights(*stack_weights_and_biases(norms))
 
 
 def num_weights(module: nn.Module) -> int:
@@ -97,7 +97,7 @@ def as_array(tensor: Any) -> Any:
     return tensor.detach().contiguous().numpy()
 
 
-def stack_weights(modules: Iterable[Any]) -> tuple[Any, Any]:
+def stack_weights_and_biases(modules: Iterable[Any]) -> tuple[Any, Any]:
     """The weights (L, ..) and biases (L, ..) of some modules."""
     weights, biases = zip(*((module.weight.detach(), module.bias.detach()) for module in modules), strict=True)
     return torch.stack(weights).numpy(), torch.stack(biases).numpy()

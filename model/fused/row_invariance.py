@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tfm.model.layers.linear import Linear, can_pack
 
-ROW_COUNTS = (5, 8, 24, 32, 40, 64, 96, 128, 160, 320)
+TESTED_ROW_COUNTS = (5, 8, 24, 32, 40, 64, 96, 128, 160, 320)
 """Numbers of rows that are tried; a decoding step has multiples of 32, and logits multiples of 8 up to 32."""
 
 
@@ -21,16 +21,16 @@ def is_row_invariant(model: nn.Module) -> bool:
     if not layers or not can_pack():
         return False
     shapes = {tuple(each.weight.shape): each for each in layers}
-    return all(_is_invariant(each) for each in shapes.values())
+    return all(_is_linear_row_invariant(each) for each in shapes.values())
 
 
-def _is_invariant(layer: Linear) -> bool:
+def _is_linear_row_invariant(layer: Linear) -> bool:
     """Return whether it holds of one layer, for rows at the beginning and at the end of others."""
-    multiply, most = layer.make_matmul(), max(ROW_COUNTS)
+    multiply, most = layer.make_matmul(), max(TESTED_ROW_COUNTS)
     x: Tensor = torch.randn(most, layer.weight.shape[1], generator=torch.Generator().manual_seed(1))
     whole = multiply(x)
     return all(
         torch.equal(multiply(x[:count].contiguous()), whole[:count])
         and torch.equal(multiply(x[-count:].contiguous()), whole[-count:])
-        for count in ROW_COUNTS
+        for count in TESTED_ROW_COUNTS
     )

@@ -14,8 +14,8 @@ from torch import nn
 
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import (
+    COMPILED_LOOP_ELIGIBILITY,
     EMBEDDING_ELIGIBILITY,
-    LOOP_ELIGIBILITY,
     are_all_eligible,
     is_cpu_eval_fp32,
     is_plain_stack,
@@ -28,12 +28,12 @@ from tfm.model.transformer.decoder_only import DecoderOnly
 
 LANES, UNROLL_FACTOR = 16, 4
 """Widths of layers are multiples of the one, and outputs of the other."""
-MAX_WEIGHTS = 1 << 24
+MAX_WEIGHTS_FOR_COMPILED_GENERATION = 1 << 24
 """The number of weights above which several threads read them faster than the one of the loop."""
 
 
 @dataclass(frozen=True)
-class TokenChoice:
+class TokenSamplingSettings:
     """How the next piece is chosen: drawn by a uniform number at a temperature, from all pieces, the `top_k` best, or
     the best that have the probability `top_p` together; with `top_k` of 1 it is the likeliest.
     """
@@ -47,7 +47,7 @@ class TokenChoice:
         return 0 if self.top_k is self.top_p is None else min(self.top_k or vocab, vocab)
 
 
-class CompiledTexts:
+class CompiledGenerationBatch:
     """Some texts that begin with the same number of pieces, as the loop writes them.
 
     Args:
@@ -57,7 +57,7 @@ class CompiledTexts:
         special: padding, begin and end token.
     """
 
-    def __init__(self, weights: "_TextWeights", pieces: Any, room: int, special: tuple[int, int, int]) -> None:
+    def __init__(self, weights: "_LanguageModelWeights", pieces: Any, room: int, special: tuple[int, int, int]) -> None:
         self._weights, self._special = weights, special
         self._num_read, self._num_given = 0, pieces.shape[1]
         self._pieces = np.zeros((len(pieces), room + 1), np.int64)
@@ -76,12 +76,14 @@ class CompiledTexts:
         """The number of pieces that have been read or, before the first call, will be before a new one comes."""
         return int(max(self._num_read, self._num_given - 1))
 
-    def extend_texts(self, uniform: Any, choice: TokenChoice, *, shortest: int, longest: int) -> tuple[Any, Any]:
+    def extend_texts(
+        self, uniform: Any, sampling: TokenSamplingSettings, *, shortest: int, longest: int
+    ) -> tuple[Any, Any]:
         """Append pieces to each text.
 
         Args:
             uniform: (N, count), the numbers that decide, one a piece.
-            choice: how they decide.
+            sampling: how they decide.
             shortest: the fewest new pieces before the end token.
             longest: the most new pieces; behind them nothing but the end token comes.
 
@@ -99,8 +101,8 @@ class CompiledTexts:
             self._special,
             limits,
             np.ascontiguousarray(uniform),
-            choice.num_best(len(self._weights.decoder.table)),
-            (choice.temperature, 1.0 if choice.top_p is None else choice.top_p),
+            sampling.num_best(len(self._weights.decoder.table)),
+            (sampling.temperature, 1.0 if sampling.top_p is None else sampling.top_p),
             found,
         )
         self._num_read = first - 1 + uniform.shape[1]
@@ -113,7 +115,7 @@ class CompiledTexts:
         self._values = np.ascontiguousarray(self._values[:, rows])
 
 
-class _TextWeights:
+class _LanguageModelWeights:
     """The weights of a model as the loop reads them."""
 
     def __init__(self, model: DecoderOnly) -> None:
@@ -123,34 +125,36 @@ class _TextWeights:
         self.output = np.ascontiguousarray(np.pad(output, ((0, -len(output) % UNROLL_FACTOR), (0, 0))))
 
 
-_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_TextWeights]]" = WeakKeyDictionary()
+_weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_LanguageModelWeights]]" = WeakKeyDictionary()
 
 
-def make_compiled_texts(
-    model: object, pieces: Sequence[Sequence[int]] | Any, room: int, special: tuple[int, int, int]
-) -> CompiledTexts | None:
+def make_compiled_generation_batch(
+    model: object, pieces: Sequence[Sequence[int]] | Any, max_length: int, pad_bos_eos_ids: tuple[int, int, int]
+) -> CompiledGenerationBatch | None:
     """Return texts that begin with these pieces (N, T), for the loop; None where the loop does not apply.
 
     Args:
         model: the model, whose weights are taken as they are now.
         pieces: (N, T), the begin token first.
-        room: the most pieces that are read.
-        special: padding, begin and end token.
+        max_length: the most pieces that are read.
+        pad_bos_eos_ids: padding, begin and end token.
 
     Raises:
         IndexError: a piece is none of the vocabulary.
     """
     if type(model) is not DecoderOnly or model.mask != CAUSAL_DECODER_MASK or not dispatch.are_kernels_enabled():
         return None
-    if getattr(model.output, "inference_dtype", None) not in (None, torch.float32) or room > model.max_length:
+    if getattr(model.output, "inference_dtype", None) not in (None, torch.float32) or max_length > model.max_length:
         return None
-    weights = cached_weights(_weight_caches, model, lambda model: _TextWeights(model) if _is_supported(model) else None)
+    weights = cached_weights(
+        _weight_caches, model, lambda model: _LanguageModelWeights(model) if _is_supported(model) else None
+    )
     if weights is None:
         return None
     given = np.asarray(pieces, np.int64)
     if given.max() >= len(weights.decoder.table):  # the loop does not look whether a row is there
         raise IndexError(f"piece {given.max()} of a vocabulary of {len(weights.decoder.table)}")
-    return CompiledTexts(weights, given, room, special)
+    return CompiledGenerationBatch(weights, given, max_length, pad_bos_eos_ids)
 
 
 def _load_kernel() -> Any:
@@ -166,10 +170,10 @@ def _is_supported(model: DecoderOnly) -> bool:
         is_cpu_eval_fp32(model)
         and not any(each.is_inference() for each in model.parameters())  # these do not tell when they change
         and are_all_eligible([model.embedding], EMBEDDING_ELIGIBILITY)
-        and is_plain_stack(model.layers, model.norm, LOOP_ELIGIBILITY)
+        and is_plain_stack(model.layers, model.norm, COMPILED_LOOP_ELIGIBILITY)
         and type(model.narrow) is nn.Identity
         and type(model.output) is Linear
         and model.output.bias is None
         and all(each % LANES == 0 for part in layers.modules() if type(part) is Linear for each in part.weight.shape)
-        and num_weights(model.layers) + num_weights(model.output) < MAX_WEIGHTS
+        and num_weights(model.layers) + num_weights(model.output) < MAX_WEIGHTS_FOR_COMPILED_GENERATION
     )

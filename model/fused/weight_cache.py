@@ -28,12 +28,12 @@ class WeightCache(Generic[WeightsT]):
         self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
         both: list[Any] = [tensors for each in modules for tensors in (each._parameters, each._buffers)]
         self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
-        self._had = self._part_ids()
+        self._had = self._submodule_ids()
         self._weights: DerivedWeights[WeightsT | None] = DerivedWeights()
         self._make = make
 
     def is_unchanged(self) -> bool:
-        return self._part_ids() == self._had
+        return self._submodule_ids() == self._had
 
     def has_hooks(self) -> bool:
         return any(self._hooks)
@@ -43,7 +43,7 @@ class WeightCache(Generic[WeightsT]):
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
         return self._weights.get_or_make(tensors, lambda: self._make(model), model.training)
 
-    def _part_ids(self) -> list[int]:
+    def _submodule_ids(self) -> list[int]:
         return [id(part) for parts in self._parts for part in parts.values()]
 
 

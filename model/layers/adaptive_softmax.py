@@ -77,7 +77,7 @@ class AdaptiveEmbedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the vectors (N, E) of ids (N,)."""
         # every cluster for every row, zeros where it is another's: cheap, for they are narrow, and of one shape
-        first, *others = (self._vectors(tokens, number) for number in range(len(self.tables)))
+        first, *others = (self._embed_in_cluster(tokens, number) for number in range(len(self.tables)))
         for project, vectors in zip(self.project, others, strict=True):
             first = first + project(vectors)
         return first
@@ -86,7 +86,7 @@ class AdaptiveEmbedding(nn.Module):
         """The tables, in the order of their ids."""
         return iter(self.tables)  # type: ignore[arg-type]
 
-    def _vectors(self, tokens: Tensor, cluster: int) -> Tensor:
+    def _embed_in_cluster(self, tokens: Tensor, cluster: int) -> Tensor:
         """The rows (N, E_i) of one cluster's table; zeros for tokens of another."""
         begin, end = self.bounds[cluster]
         inside = (tokens >= begin) & (tokens < end)

@@ -7,7 +7,7 @@ from torch import Tensor, UntypedStorage
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 T = TypeVar("T")
-STEP_COUNTER = "_num_optimizer_steps"
+STEP_COUNTER_ATTRIBUTE = "_num_optimizer_steps"
 """The attribute of a weight that counts the steps of optimizers: torch's fused ones do not raise its version."""
 _num_invalidations = 0
 
@@ -22,8 +22,8 @@ def _count_step(optimizer: Optimizer, *_: object) -> None:
     """Count a step of an optimizer for those of its weights that something is derived from."""
     for group in optimizer.param_groups:
         for weight in group["params"]:
-            if (num_steps := getattr(weight, STEP_COUNTER, None)) is not None:
-                setattr(weight, STEP_COUNTER, num_steps + 1)
+            if (num_steps := getattr(weight, STEP_COUNTER_ATTRIBUTE, None)) is not None:
+                setattr(weight, STEP_COUNTER_ATTRIBUTE, num_steps + 1)
 
 
 register_optimizer_step_post_hook(_count_step)
@@ -58,12 +58,12 @@ class DerivedWeights(Generic[T]):
         for each in weights:
             seen.append(each.data_ptr())
             seen.append(object() if each.is_inference() else each._version)
-            seen.append(getattr(each, STEP_COUNTER, 0))
+            seen.append(getattr(each, STEP_COUNTER_ATTRIBUTE, 0))
         if seen != self._seen:
             self._made = make()
             for each in weights:
-                if not hasattr(each, STEP_COUNTER):
-                    setattr(each, STEP_COUNTER, 0)
+                if not hasattr(each, STEP_COUNTER_ATTRIBUTE):
+                    setattr(each, STEP_COUNTER_ATTRIBUTE, 0)
             self._memory = [each.untyped_storage() for each in weights]  # so that no other weights come to lie there
             self._seen = seen
         return cast(T, self._made)

@@ -1,7 +1,7 @@
 """Dropout in which every draw is a pure function of (seed, step), without generator state.
 
 Masks are windows of a pool of random factors at random offsets, several times cheaper than drawing each element; the
-pool is drawn again every POOL_STEPS steps.
+pool is drawn again every STEPS_PER_POOL steps.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tfm.model.layers.counter_rng import counter_hash
 POOL_SIZES = {"cpu": 1 << 22}
 GPU_POOL_SIZE = 1 << 25
 """Batches of a GPU are larger, and to draw each element costs it several passes over memory."""
-POOL_STEPS = 64
+STEPS_PER_POOL = 64
 
 
 class DropoutRng:
@@ -38,7 +38,7 @@ class DropoutRng:
             batch_index: place of the batch in the update.
             part: number of the part of the batch.
         """
-        self._pool_key = counter_hash(seed, step // POOL_STEPS)
+        self._pool_key = counter_hash(seed, step // STEPS_PER_POOL)
         self._key = counter_hash(seed, step, batch_index, part)
         self.update_key = counter_hash(seed, step)
         self._draws = 0
@@ -80,20 +80,20 @@ class DropoutRng:
         """Return factors of like's shape: 0 with probability `rate`, else 1 / (1 - rate)."""
         draw, size, pool_size = self.next_key(), like.numel(), POOL_SIZES.get(like.device.type, GPU_POOL_SIZE)
         if size > pool_size // 2:
-            return _draw_factors(size, draw, rate, like).view_as(like)
+            return _draw_scaled_mask(size, draw, rate, like).view_as(like)
         offset = draw % (pool_size - size + 1)
-        return self._pool(pool_size, rate, like)[offset : offset + size].view(like.shape)
+        return self._get_mask_pool(pool_size, rate, like)[offset : offset + size].view(like.shape)
 
-    def _pool(self, pool_size: int, rate: float, like: Tensor) -> Tensor:
+    def _get_mask_pool(self, pool_size: int, rate: float, like: Tensor) -> Tensor:
         slot = (rate, like.dtype, like.device)
         key, pool = self._pools.get(slot, (None, None))
         if pool is None or key != self._pool_key:
-            pool = _draw_factors(pool_size, self._pool_key, rate, like)
+            pool = _draw_scaled_mask(pool_size, self._pool_key, rate, like)
             self._pools[slot] = (self._pool_key, pool)
         return pool
 
 
-def _draw_factors(size: int, key: int, rate: float, like: Tensor) -> Tensor:
+def _draw_scaled_mask(size: int, key: int, rate: float, like: Tensor) -> Tensor:
     # Drawn where they are needed, so that nothing waits for a copy; another kind of device draws others.
     where = torch.device("cpu") if like.is_meta else like.device
     generator = torch.Generator(where).manual_seed(key >> 1)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tfm.model.layers.dropout import Dropout
-from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, linear_like, linear_relu, pad_rows
+from tfm.model.layers.linear import LOW_PRECISION_DTYPES, Linear, linear_relu, low_precision_linear, pad_rows
 
 
 class Activation(NamedTuple):
@@ -65,7 +65,7 @@ class _LowPrecisionReluFeedForward(torch.autograd.Function):
         between = linear_relu(low_x, low_inner, inner_bias.to(dtype))
         ctx.save_for_backward(low_x, between, low_inner, low_outer)
         ctx.out_dtype = x.dtype
-        return linear_like(between, low_outer, outer_bias, x)
+        return low_precision_linear(between, low_outer, outer_bias, x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

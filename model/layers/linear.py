@@ -26,7 +26,7 @@ from tfm.model.layers.int8 import int8_matmul, quantize_weight
 LOW_PRECISION_DTYPES = (torch.bfloat16, torch.float16)
 PACKED_DTYPES = (torch.float32, torch.bfloat16)
 LOW_PRECISION_ROW_MULTIPLE = 128
-ROW_MULTIPLE = 32
+PACKED_ROW_MULTIPLE = 32
 """Many rows are topped up to a multiple of so many: the packed kernel is prepared anew for each number of rows."""
 MIN_FLOPS_FOR_PACKED_GEMM = 700_000
 """Fewer are done before the packed kernel, whose calls cost more, has begun."""
@@ -48,7 +48,7 @@ def pad_rows(rows: Tensor, dtype: torch.dtype) -> Tensor:
     return result
 
 
-def linear_like(low_x: Tensor, low_weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
+def low_precision_linear(low_x: Tensor, low_weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
     """Return x W^T + b in the type of x, of operands in low precision.
 
     Args:
@@ -72,7 +72,7 @@ class _LowPrecisionLinear(torch.autograd.Function):
         low_x, low_weight = pad_rows(x, dtype), weight.to(dtype)
         ctx.save_for_backward(low_x, low_weight)
         ctx.has_bias, ctx.out_dtype = bias is not None, x.dtype
-        return linear_like(low_x, low_weight, bias, x)
+        return low_precision_linear(low_x, low_weight, bias, x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
@@ -166,16 +166,16 @@ class Linear(nn.Module):
         bias = None if self.bias is None else self.bias.to(dtype)
         packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION_DTYPES
         if packs and x.device.type == "cpu" and can_pack(dtype):
-            num_pad_rows = -num_rows % ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * ROW_MULTIPLE else 0
+            num_pad_rows = -num_rows % PACKED_ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * PACKED_ROW_MULTIPLE else 0
             make_matmul = _multiply_packed(
-                F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._pack_weight(weight, dtype), bias
+                F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._get_packed_weight(weight, dtype), bias
             )
             return make_matmul[:num_rows] if num_pad_rows else make_matmul
         if weight.dtype != dtype:
             weight = self._packed_weight.get_or_make((weight,), lambda: self.weight.detach().to(dtype), "cast", dtype)
         return F.linear(x, weight, bias)
 
-    def _pack_weight(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
+    def _get_packed_weight(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
         packed: Tensor = self._packed_weight.get_or_make(
             (weight,), lambda: _pack_weight(weight.detach().to(dtype)), dtype
         )
@@ -189,7 +189,7 @@ class Linear(nn.Module):
         """
         dtype = self.inference_dtype or self.weight.dtype
         if dtype in PACKED_DTYPES and can_pack(dtype):
-            packed = self._pack_weight(self.weight, dtype)
+            packed = self._get_packed_weight(self.weight, dtype)
             bias = None if self.bias is None else self.bias.detach().to(dtype)
             return lambda x: _multiply_packed(x, packed, bias, activation)
         return (lambda x: self(x).relu_()) if activation == "relu" else self.__call__
@@ -199,11 +199,11 @@ class Linear(nn.Module):
         """Whether the operands and the result of `make_matmul` are in bf16."""
         return self.inference_dtype is torch.bfloat16 and can_pack(torch.bfloat16)
 
-    def prepare(self) -> None:
+    def pack_weight_if_supported(self) -> None:
         """Lay the weight out now, before processes are forked that would each do so."""
         dtype = self.inference_dtype or self.weight.dtype
         if self.weight.device.type == "cpu" and can_pack(dtype):
-            self._pack_weight(self.weight, dtype)
+            self._get_packed_weight(self.weight, dtype)
 
     def train(self, mode: bool = True) -> Self:
         """Turn training on or off; packed weights are freed."""

@@ -79,14 +79,14 @@ def merge_lora_weight(weight: Tensor, down: Tensor, up: Tensor, factor: float) -
     return (weight.to(wide) + factor * (up.to(wide) @ down.to(wide))).to(weight.dtype)
 
 
-def add_lora(network: nn.Module, rank: int, alpha: float, products: Collection[str] | None, seed: int) -> None:
+def add_lora(network: nn.Module, rank: int, alpha: float, layer_names: Collection[str] | None, seed: int) -> None:
     """Put LoRA around the products of these names, and freeze all else.
 
     Args:
         network: changed in place; the output layer gets no LoRA.
         rank: r.
         alpha: the factor of B A is alpha / r.
-        products: last parts of layers' names: query_key_value, query, key_value, output (of attention), inner, outer
+        layer_names: last parts of layers' names: query_key_value, query, key_value, output (of attention), inner, outer
             (of feed-forward layers), ...; None: those of attention.
         seed: seed of the initial A.
 
@@ -95,7 +95,7 @@ def add_lora(network: nn.Module, rank: int, alpha: float, products: Collection[s
     """
     layers = {name: each for name, each in network.named_modules() if isinstance(each, Linear) and "." in name}
     known = sorted({name.rpartition(".")[2] for name in layers})
-    chosen = [name for name in DEFAULT_TARGETS if name in known] if products is None else list(products)
+    chosen = [name for name in DEFAULT_TARGETS if name in known] if layer_names is None else list(layer_names)
     unknown = [name for name in chosen if name not in known]
     if unknown or not chosen:
         wanted, there = ", ".join(unknown or DEFAULT_TARGETS), ", ".join(known) or "none"

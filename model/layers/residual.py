@@ -115,7 +115,7 @@ class PostNormWithoutResidual(nn.Module):
 
 
 Residual = PreNorm | PostNorm | PreNormWithoutResidual | PostNormWithoutResidual
-RESIDUALS_BY_NORM: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
+RESIDUALS_BY_NORM_PLACEMENT: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
 RESIDUALS: dict[str, dict[str, Callable[[nn.Module, Dropout, StochasticDepth], Residual]]] = {
     "add": {"pre": PreNorm, "post": PostNorm},
     "none": {"pre": PreNormWithoutResidual, "post": PostNormWithoutResidual},

@@ -19,7 +19,7 @@ KeysValues = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
-class Heads:
+class HeadShapes:
     """The number of heads (H), of heads of keys and values (G), and their widths K and V."""
 
     num_heads: int
@@ -28,7 +28,7 @@ class Heads:
     value_dim: int
 
     @property
-    def widths(self) -> tuple[int, int, int]:
+    def projection_widths(self) -> tuple[int, int, int]:
         """The widths of all heads together: of queries, keys, values."""
         return self.num_heads * self.key_dim, self.num_kv_heads * self.key_dim, self.num_kv_heads * self.value_dim
 
@@ -51,13 +51,13 @@ class Rotary:
         return turned
 
 
-def empty_keys_values(heads: Heads, num_texts: int, dtype: Any) -> KeysValues:
+def empty_keys_values(heads: HeadShapes, num_texts: int, dtype: Any) -> KeysValues:
     """Keys (W, G, 0, K) and values (W, G, 0, V) of W texts without pieces."""
     shape = num_texts, heads.num_kv_heads, 0
     return np.empty((*shape, heads.key_dim), dtype), np.empty((*shape, heads.value_dim), dtype)
 
 
-def identity(heads: Array, positions: Array) -> Array:
+def no_rotation(heads: Array, positions: Array) -> Array:
     """Return queries or keys, which no position turns."""
     return heads
 
@@ -67,7 +67,7 @@ def split_heads(x: Array, num_heads: int) -> Array:
     return x.reshape(*x.shape[:-1], num_heads, -1).swapaxes(-2, -3)
 
 
-def scaled_dot_product_attention(heads: Heads, query: Array, key: Array, value: Array) -> Array:
+def scaled_dot_product_attention(heads: HeadShapes, query: Array, key: Array, value: Array) -> Array:
     """Return softmax(Q K^T / sqrt(K)) V   (Vaswani et al. 2017, eq. 1), the heads side by side.
 
     Args:
@@ -92,7 +92,7 @@ class SelfAttention:
     keys.
     """
 
-    heads: Heads
+    heads: HeadShapes
     query_key_value: Linear
     output: Linear
     turn: Callable[[Array, Array], Array]
@@ -120,7 +120,7 @@ class SelfAttention:
     def _query_key_value(self, x: Array, positions: Array) -> tuple[Array, Array, Array]:
         """Return queries, keys and values (W, H, T, K) of rows (W, T, D) at these positions (T,)."""
         heads = self.heads
-        first, second, _ = heads.widths
+        first, second, _ = heads.projection_widths
         query, key, value = np.split(self.query_key_value(x), [first, first + second], axis=-1)
         query, key = split_heads(query, heads.num_heads), split_heads(key, heads.num_kv_heads)
         return self.turn(query, positions), self.turn(key, positions), split_heads(value, heads.num_kv_heads)
@@ -130,17 +130,17 @@ class SelfAttention:
 class CrossAttention:
     """query: D -> H K. key_value: the encoder's width -> G K + G V. output: H V -> D."""
 
-    heads: Heads
+    heads: HeadShapes
     query: Linear
     key_value: Linear
     output: Linear
 
     def project_memory(self, memory: Array) -> KeysValues:
         """The encoder's rows (S, D) -> keys (1, G, S, K) and values (1, G, S, V)."""
-        key, value = np.split(self.key_value(memory)[None], [self.heads.widths[1]], axis=-1)
+        key, value = np.split(self.key_value(memory)[None], [self.heads.projection_widths[1]], axis=-1)
         return split_heads(key, self.heads.num_kv_heads), split_heads(value, self.heads.num_kv_heads)
 
-    def __call__(self, x: Array, remembered: KeysValues) -> Array:
+    def __call__(self, x: Array, memory_keys_values: KeysValues) -> Array:
         """A row of each hypothesis (W, D), all of which attend to the one source -> (W, D)."""
         query = split_heads(self.query(x)[None], self.heads.num_heads)
-        return self.output(scaled_dot_product_attention(self.heads, query, *remembered)[0])
+        return self.output(scaled_dot_product_attention(self.heads, query, *memory_keys_values)[0])

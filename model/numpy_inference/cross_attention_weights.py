@@ -19,14 +19,14 @@ class RecordedCrossAttention(CrossAttention):
 
     kept: list[Array]
 
-    def __call__(self, x: Array, remembered: KeysValues) -> Array:
+    def __call__(self, x: Array, memory_keys_values: KeysValues) -> Array:
         """A row of one hypothesis (1, D) -> (1, D)."""
-        heads, key = self.heads, remembered[0]
+        heads, key = self.heads, memory_keys_values[0]
         query = split_heads(self.query(x)[None], heads.num_heads)
         grouped = query.reshape(1, heads.num_kv_heads, -1, heads.key_dim)  # those that share keys
         scale = np.asarray(heads.key_dim**-0.5, query.dtype)
         self.kept.append(softmax(grouped @ key.swapaxes(-1, -2) * scale).reshape(heads.num_heads, -1))
-        return super().__call__(x, remembered)
+        return super().__call__(x, memory_keys_values)
 
 
 def cross_attention_weights(network: Transformer, source: Sequence[int], tokens: Sequence[int]) -> Array:

@@ -18,13 +18,13 @@ Cache = list[KeysValues]
 
 
 def attend_step(
-    attention: SelfAttention, around_attention: Residual, x: Array, cache: KeysValues, position: int
+    attention: SelfAttention, residual: Residual, x: Array, cache: KeysValues, position: int
 ) -> tuple[Array, KeysValues]:
     """Attend from a new row of each text or hypothesis to those before it, in a residual.
 
     Args:
         attention: self-attention.
-        around_attention: its residual.
+        residual: its residual.
         x: (W, D).
         cache: keys and values of the rows so far.
         position: the position of the new rows.
@@ -39,7 +39,7 @@ def attend_step(
         mixed, grown = attention.step(x, cache, position)
         return mixed
 
-    return around_attention(x, attend), grown
+    return residual(x, attend), grown
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,22 @@ class DecoderLayer:
     around_cross_attention: Residual
     around_feed_forward: Residual
 
-    def step(self, x: Array, cache: KeysValues, remembered: KeysValues, position: int) -> tuple[Array, KeysValues]:
+    def step(
+        self, x: Array, cache: KeysValues, memory_keys_values: KeysValues, position: int
+    ) -> tuple[Array, KeysValues]:
         """Compute a new row of each hypothesis.
 
         Args:
             x: (W, D).
             cache: keys and values of the rows so far.
-            remembered: keys and values of the memory.
+            memory_keys_values: keys and values of the memory.
             position: the position of the new rows.
 
         Returns:
             Rows (W, D), and the cache with them.
         """
         x, grown = attend_step(self.attention, self.around_attention, x, cache, position)
-        x = self.around_cross_attention(x, lambda x: self.cross_attention(x, remembered))
+        x = self.around_cross_attention(x, lambda x: self.cross_attention(x, memory_keys_values))
         return self.around_feed_forward(x, self.feed_forward), grown
 
 

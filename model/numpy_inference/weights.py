@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from tfm.model.config import BOS_ID, ModelConfig, RotaryConfig, StackConfig
-from tfm.model.numpy_inference.attention import CrossAttention, Heads, Rotary, SelfAttention, identity
+from tfm.model.numpy_inference.attention import CrossAttention, HeadShapes, Rotary, SelfAttention, no_rotation
 from tfm.model.numpy_inference.decoder_only import DecoderOnly
 from tfm.model.numpy_inference.encoder_only import POOLINGS, EncoderOnly, SentenceHead
 from tfm.model.numpy_inference.layers import (
@@ -200,14 +200,16 @@ class _NetworkBuilder:
             raise UnsupportedModelError
         return found
 
-    def _embedding(self, name: str, table: Array, num_begin: int = 0) -> Embedding:
+    def _embedding(self, name: str, table: Array, num_begin_tokens: int = 0) -> Embedding:
         """num_begin: of the tokens that are read before a text of the most pieces."""
         config, dim = self._config, table.shape[1]
         added: Callable[[Array], Array] = zero_positions
         if config.positions == "sinusoidal":
             added = partial(sinusoids, dim)
         elif config.positions == "learned":
-            added = self._pop_weight(f"{name}.positions.table.weight", config.max_length + num_begin, dim).__getitem__
+            added = self._pop_weight(
+                f"{name}.positions.table.weight", config.max_length + num_begin_tokens, dim
+            ).__getitem__
         return Embedding(table, dim**0.5 if config.scale_embedding else 1.0, added)
 
     def _encoder_layer(self, name: str, stack: StackConfig) -> EncoderLayer:
@@ -233,14 +235,14 @@ class _NetworkBuilder:
         heads, config = make_attention_heads(stack), self._config
         return SelfAttention(
             heads,
-            self._linear(f"{name}.query_key_value", stack.dim, sum(heads.widths)),
+            self._linear(f"{name}.query_key_value", stack.dim, sum(heads.projection_widths)),
             self._linear(f"{name}.output", heads.num_heads * heads.value_dim, stack.dim),
-            Rotary(config.rotary.base) if config.positions == "rotary" else identity,
+            Rotary(config.rotary.base) if config.positions == "rotary" else no_rotation,
         )
 
     def _cross_attention(self, name: str, stack: StackConfig) -> CrossAttention:
         heads, memory_dim = make_attention_heads(stack), self._config.encoder.dim
-        query, key, value = heads.widths
+        query, key, value = heads.projection_widths
         return CrossAttention(
             heads,
             self._linear(f"{name}.query", stack.dim, query),
@@ -271,7 +273,7 @@ class _NetworkBuilder:
         return Linear(self._pop_weight(f"{name}.weight", out_dim, in_dim), self._pop_weight(f"{name}.bias", out_dim))
 
 
-def make_attention_heads(stack: StackConfig) -> Heads:
+def make_attention_heads(stack: StackConfig) -> HeadShapes:
     """The heads of a stack's attention."""
     even = stack.dim // stack.heads
-    return Heads(stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or even, stack.value_dim or even)
+    return HeadShapes(stack.heads, stack.key_value_heads or stack.heads, stack.key_dim or even, stack.value_dim or even)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from tfm.model.attention.explicit_attention import ExplicitAttention, LookupFunction
+from tfm.model.attention.explicit_attention import AttentionWeightFunction, ExplicitAttention
 from tfm.model.attention.memory import Memory
 from tfm.model.attention.multi_head import NO_POSITIONS, merge_heads, split_heads
 from tfm.model.attention.relative_positions import AttentionPositions
@@ -48,7 +48,7 @@ class MemoryAttention(nn.Module):
     """
 
     def __init__(
-        self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout, lookup: LookupFunction
+        self, heads: int, *, fit: nn.Module, score: nn.Module, dropout: Dropout, lookup: AttentionWeightFunction
     ) -> None:
         super().__init__()
         self.heads, self.fit = heads, fit

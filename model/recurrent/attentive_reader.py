@@ -12,7 +12,7 @@ from tfm.model.masks import padding_mask
 from tfm.model.recurrent.cells import States
 
 
-class AttentionRecurrentEncoder(nn.Module):
+class AttentionEncoderWithMeanState(nn.Module):
     """tokens -> layers -> norm -> the memory a, and its mean, of which the decoder's first states are made.
 
     A decoder without attention sees of the image only these states (Vinyals et al. 2015; Karpathy and Fei-Fei 2015);

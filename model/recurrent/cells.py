@@ -20,7 +20,7 @@ States = tuple[Tensor, ...]
 or an SSRU."""
 
 
-class Recurrent(nn.Module, ABC):
+class RecurrentLayer(nn.Module, ABC):
     """A recurrent layer (N, I) -> (N, D) in one direction; a subclass has the equations.
 
     num_gates: number of vectors (D) that the product W x + b has side by side. num_states: number of states (D).
@@ -66,20 +66,20 @@ class Recurrent(nn.Module, ABC):
         """W x + b (R, gates * D) of the next row, and the states before it -> the states after it."""
 
     @abstractmethod
-    def unroll(self, gates: Tensor, start: States, sizes: list[int]) -> tuple[Tensor, States]:
+    def unroll(self, gates: Tensor, start: States, batch_sizes: list[int]) -> tuple[Tensor, States]:
         """Compute all steps.
 
         Args:
             gates: W x + b (N, gates * D) of rows packed by steps.
             start: the first states (B, D).
-            sizes: of each step, the number of sentences that take part.
+            batch_sizes: of each step, the number of sentences that take part.
 
         Returns:
             h of all rows (N, D), and the last states (B, D).
         """
 
 
-class RecurrentWithStateProduct(Recurrent):
+class RecurrentLayerWithHiddenMatmul(RecurrentLayer):
     """A recurrent layer whose steps each need a product of the state, U h (`recurrent`); a subclass has the equations.
 
     Args:
@@ -97,24 +97,24 @@ class RecurrentWithStateProduct(Recurrent):
     def step(self, gates: Tensor, states: States) -> States:
         return self.next_states(gates, self.recurrent(states[0]), states)
 
-    def unroll(self, gates: Tensor, start: States, sizes: list[int]) -> tuple[Tensor, States]:
+    def unroll(self, gates: Tensor, start: States, batch_sizes: list[int]) -> tuple[Tensor, States]:
         low = self.training and self.recurrent.compute_dtype in LOW_PRECISION_DTYPES
         dtype = self.recurrent.compute_dtype if low else self.recurrent.weight.dtype
-        return self.unroll_products(gates, self.recurrent.weight, start, sizes, dtype)
+        return self.unroll_with_hidden_weight(gates, self.recurrent.weight, start, batch_sizes, dtype)
 
     @abstractmethod
-    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+    def next_states(self, gates: Tensor, hidden_gates: Tensor, states: States) -> States:
         """Return the states after one step, by the equations.
 
         Args:
             gates: W x + b, (R, gates * D).
-            recurrent: U h, (R, gates * D).
+            hidden_gates: U h, (R, gates * D).
             states: the states (R, D) before the step.
         """
 
     @abstractmethod
-    def unroll_products(
-        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
+    def unroll_with_hidden_weight(
+        self, gates: Tensor, weight: Tensor, start: States, batch_sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         """Compute all steps as one function, with fast gradients.
 
@@ -122,7 +122,7 @@ class RecurrentWithStateProduct(Recurrent):
             gates: W x + b (N, gates * D) of rows packed by steps.
             weight: U (gates * D, D).
             start: the first states (B, D).
-            sizes: of each step, the number of sentences that take part.
+            batch_sizes: of each step, the number of sentences that take part.
             dtype: precision of the products U h.
 
         Returns:
@@ -130,7 +130,7 @@ class RecurrentWithStateProduct(Recurrent):
         """
 
 
-class Lstm(RecurrentWithStateProduct):
+class Lstm(RecurrentLayerWithHiddenMatmul):
     """Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000; as torch.nn.LSTM.
 
         o, i, f = sigmoid(W_o x + b_o + U_o h), ...     g = tanh(W_g x + b_g + U_g h)
@@ -152,20 +152,20 @@ class Lstm(RecurrentWithStateProduct):
         assert self.input.bias is not None
         nn.init.ones_(self.input.bias.detach()[2 * dim : 3 * dim])
 
-    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+    def next_states(self, gates: Tensor, hidden_gates: Tensor, states: States) -> States:
         _, cell = states
-        output, input_gate, forget, candidate = (gates + recurrent).chunk(4, dim=-1)
+        output, input_gate, forget, candidate = (gates + hidden_gates).chunk(4, dim=-1)
         cell = forget.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
         return output.sigmoid() * cell.tanh(), cell
 
-    def unroll_products(
-        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
+    def unroll_with_hidden_weight(
+        self, gates: Tensor, weight: Tensor, start: States, batch_sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
-        hiddens, hidden, cell = UnrolledLstm.apply(gates, weight, *start, sizes, dtype)  # type: ignore[no-untyped-call]
+        hiddens, hidden, cell = UnrolledLstm.apply(gates, weight, *start, batch_sizes, dtype)  # type: ignore[no-untyped-call]
         return hiddens, (hidden, cell)
 
 
-class Gru(RecurrentWithStateProduct):
+class Gru(RecurrentLayerWithHiddenMatmul):
     """Cho et al. 2014, with the reset gate after the product, as torch.nn.GRU and cuDNN have it.
 
     r, z = sigmoid(W_r x + b_r + U_r h), ...        n = tanh(W_n x + b_n + r * U_n h)
@@ -174,22 +174,22 @@ class Gru(RecurrentWithStateProduct):
 
     num_gates, num_states = 3, 1
 
-    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+    def next_states(self, gates: Tensor, hidden_gates: Tensor, states: States) -> States:
         (hidden,) = states
         reset, update_gate, candidate = gates.chunk(3, dim=-1)
-        for_reset, for_keep, for_candidate = recurrent.chunk(3, dim=-1)
+        for_reset, for_keep, for_candidate = hidden_gates.chunk(3, dim=-1)
         candidate = (candidate + (reset + for_reset).sigmoid() * for_candidate).tanh()
         update_gate = (update_gate + for_keep).sigmoid()
         return (candidate + update_gate * (hidden - candidate),)
 
-    def unroll_products(
-        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
+    def unroll_with_hidden_weight(
+        self, gates: Tensor, weight: Tensor, start: States, batch_sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
-        hiddens, hidden = UnrolledGru.apply(gates, weight, *start, sizes, dtype)  # type: ignore[no-untyped-call]
+        hiddens, hidden = UnrolledGru.apply(gates, weight, *start, batch_sizes, dtype)  # type: ignore[no-untyped-call]
         return hiddens, (hidden,)
 
 
-class GruResetBefore(RecurrentWithStateProduct):
+class GruResetBefore(RecurrentLayerWithHiddenMatmul):
     """Cho et al. 2014, with the reset gate before the product, as Bahdanau et al. 2015 have it in appendix A.1.1.
 
         r, z = sigmoid(W_r x + b_r + U_r h), ...        n = tanh(W_n x + b_n + U_n (r * h))
@@ -210,38 +210,38 @@ class GruResetBefore(RecurrentWithStateProduct):
         self.recurrent = Linear(dim, 2 * dim, bias=False, compute_dtype=compute_dtype, num_parts=2)
         self.candidate = Linear(dim, dim, bias=False, compute_dtype=compute_dtype)
 
-    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
+    def next_states(self, gates: Tensor, hidden_gates: Tensor, states: States) -> States:
         (hidden,) = states
         reset, update_gate, candidate = gates.chunk(3, dim=-1)
-        for_reset, for_keep = recurrent.chunk(2, dim=-1)
+        for_reset, for_keep = hidden_gates.chunk(2, dim=-1)
         candidate = (candidate + self.candidate((reset + for_reset).sigmoid() * hidden)).tanh()
         return (candidate + (update_gate + for_keep).sigmoid() * (hidden - candidate),)
 
-    def unroll_products(
-        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
+    def unroll_with_hidden_weight(
+        self, gates: Tensor, weight: Tensor, start: States, batch_sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
-        return unroll_steps(self.step, gates, start, sizes)
+        return unroll_steps(self.step, gates, start, batch_sizes)
 
 
-class TanhRnn(RecurrentWithStateProduct):
+class TanhRnn(RecurrentLayerWithHiddenMatmul):
     """h' = tanh(W x + b + U h)   (Elman 1990; as torch.nn.RNN): no gates, and a gradient that fades with each step."""
 
     num_gates, num_states = 1, 1
 
-    def next_states(self, gates: Tensor, recurrent: Tensor, states: States) -> States:
-        return ((gates + recurrent).tanh(),)
+    def next_states(self, gates: Tensor, hidden_gates: Tensor, states: States) -> States:
+        return ((gates + hidden_gates).tanh(),)
 
-    def unroll_products(
-        self, gates: Tensor, weight: Tensor, start: States, sizes: list[int], dtype: torch.dtype
+    def unroll_with_hidden_weight(
+        self, gates: Tensor, weight: Tensor, start: States, batch_sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, States]:
         def step(inputs: Tensor, states: States) -> States:
             product = (states[0].to(dtype) @ weight.to(dtype).t()).to(inputs.dtype)
             return self.next_states(inputs, product, states)
 
-        return unroll_steps(step, gates, start, sizes)
+        return unroll_steps(step, gates, start, batch_sizes)
 
 
-class Ssru(Recurrent):
+class Ssru(RecurrentLayer):
     """The simpler simple recurrent unit of Kim et al. 2019, section 3.1: no product of the state.
 
         f = sigmoid(W_f x + b_f)        c' = f * c + (1 - f) * W x        h' = relu(c')
@@ -264,16 +264,16 @@ class Ssru(Recurrent):
         cell = forget * states[1] + (1 - forget) * candidate
         return cell.relu(), cell
 
-    def unroll(self, gates: Tensor, start: States, sizes: list[int]) -> tuple[Tensor, States]:
+    def unroll(self, gates: Tensor, start: States, batch_sizes: list[int]) -> tuple[Tensor, States]:
         forget, candidate = gates.chunk(2, dim=-1)
         hiddens, hidden, cell = UnrolledSsru.apply(  # type: ignore[no-untyped-call]
-            forget + self.forget_bias, candidate, start[1], sizes
+            forget + self.forget_bias, candidate, start[1], batch_sizes
         )
         return hiddens, (hidden, cell)
 
 
 def unroll_steps(
-    step: Callable[[Tensor, States], States], gates: Tensor, start: States, sizes: list[int]
+    step: Callable[[Tensor, States], States], gates: Tensor, start: States, batch_sizes: list[int]
 ) -> tuple[Tensor, States]:
     """Compute the steps of a layer with one state one after the other, whose gradients autograd finds.
 
@@ -281,20 +281,20 @@ def unroll_steps(
         step: W x + b of the rows of a step, and the states before it -> the states after it.
         gates: W x + b (N, gates * D) of rows packed by steps.
         start: the first state (B, D).
-        sizes: of each step, the number of sentences that take part.
+        batch_sizes: of each step, the number of sentences that take part.
 
     Returns:
         h of all rows (N, D), and the last state (B, D).
     """
     (hidden,), hiddens = start, []
-    for inputs in torch.split(gates, sizes):
+    for inputs in torch.split(gates, batch_sizes):
         (new,) = step(inputs, (hidden[: len(inputs)],))
         hiddens.append(new)
         hidden = torch.cat([new, hidden[len(inputs) :]])
     return torch.cat(hiddens), (hidden,)
 
 
-CELLS: dict[str, type[Recurrent]] = {
+CELLS: dict[str, type[RecurrentLayer]] = {
     "lstm": Lstm,
     "gru": Gru,
     "gru_reset_before": GruResetBefore,

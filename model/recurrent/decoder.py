@@ -13,7 +13,7 @@ from tfm.model.layers.dropout import Dropout
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
 from tfm.model.recurrent.attention import MemoryAttention
-from tfm.model.recurrent.cells import Recurrent, States
+from tfm.model.recurrent.cells import RecurrentLayer, States
 from tfm.model.recurrent.steps import TimeMajorPacking
 
 
@@ -23,7 +23,7 @@ class Decoder(nn.Module):
     Dropout is on the output of each layer, never between its steps (Zaremba et al. 2014).
     """
 
-    def __init__(self, layers: Sequence[Recurrent], *, dropout: Dropout) -> None:
+    def __init__(self, layers: Sequence[RecurrentLayer], *, dropout: Dropout) -> None:
         super().__init__()
         self.layers, self.dropout = nn.ModuleList(layers), dropout
 
@@ -93,7 +93,7 @@ class LuongDecoder(Decoder):
     """
 
     def __init__(
-        self, layers: Sequence[Recurrent], *, attention: MemoryAttention, combine: Linear, dropout: Dropout
+        self, layers: Sequence[RecurrentLayer], *, attention: MemoryAttention, combine: Linear, dropout: Dropout
     ) -> None:
         super().__init__(layers, dropout=dropout)
         self.attention, self.combine = attention, combine
@@ -103,13 +103,13 @@ class LuongDecoder(Decoder):
 
     def forward(self, rows: Tensor, layout: Layout, start: Sequence[States], memory: Memory) -> Tensor:
         hidden = super().forward(rows, layout, start, memory)
-        return self._combine(layout.unpad(self.attention(layout.pad(hidden), memory)), hidden)
+        return self._attentional_hidden(layout.unpad(self.attention(layout.pad(hidden), memory)), hidden)
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         hidden, after = super().step(rows, states, memory)
-        return self._combine(self.attention.step(hidden, memory), hidden), after
+        return self._attentional_hidden(self.attention.step(hidden, memory), hidden), after
 
-    def _combine(self, context: Tensor, hidden: Tensor) -> Tensor:
+    def _attentional_hidden(self, context: Tensor, hidden: Tensor) -> Tensor:
         return self.dropout(self.combine(torch.cat([context, hidden], dim=-1)).tanh())  # type: ignore[no-any-return]
 
 
@@ -130,7 +130,7 @@ class BahdanauDecoder(Decoder):
 
     def __init__(
         self,
-        layers: Sequence[Recurrent],
+        layers: Sequence[RecurrentLayer],
         *,
         attention: MemoryAttention,
         context_gates: Linear,
@@ -155,18 +155,18 @@ class BahdanauDecoder(Decoder):
             hidden.append(states[0])
             contexts.append(context)
         top = self.run_layers(self.dropout(torch.cat(hidden)), steps, start[1:])
-        return steps.unpack(self._combine(top, torch.cat(contexts), rows))
+        return steps.unpack(self._maxout_output(top, torch.cat(contexts), rows))
 
     def step(self, rows: Tensor, states: Sequence[States], memory: Memory) -> tuple[Tensor, tuple[States, ...]]:
         context, first = self._step_first_layer(self.first.input(rows), states[0], memory)
         top, after = super().step(first[0], states[1:], memory)
-        return self._combine(top, context, rows), (first, *after)
+        return self._maxout_output(top, context, rows), (first, *after)
 
     def _step_first_layer(self, gates: Tensor, states: States, memory: Memory) -> tuple[Tensor, States]:
         """W x + b of the first layer (R, gates * D), and its states -> its context (R, D), and the states after it."""
         context = self.attention.step(states[0], memory)
         return context, self.first.step(gates + self.context_gates(context), states)
 
-    def _combine(self, top: Tensor, context: Tensor, rows: Tensor) -> Tensor:
+    def _maxout_output(self, top: Tensor, context: Tensor, rows: Tensor) -> Tensor:
         pairs = self.combine(torch.cat([top, context, rows], dim=-1)).unflatten(-1, (-1, 2))
         return self.dropout(pairs.amax(-1))  # type: ignore[no-any-return]

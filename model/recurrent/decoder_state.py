@@ -27,26 +27,28 @@ class RecurrentState:
         """The state whose row i is row rows[i] (R',) of this one; rows of a sentence stay adjacent."""
         memory = self.memory
         if memory.batch_size:
-            sentences = torch.unique_consecutive(rows // self._width)
+            sentences = torch.unique_consecutive(rows // self._rows_per_sentence)
             memory = memory if len(sentences) == memory.batch_size else memory.select(sentences)
         layers = tuple(tuple(old.index_select(0, rows) for old in layer) for layer in self.layers)
         return RecurrentState(layers, memory)
 
-    def replace(self, rows: Tensor, other: "RecurrentState") -> "RecurrentState":
-        """The state in which the sentences of `other` take the places of those of `rows` (R',).
+    def replace(self, rows: Tensor, replacement: "RecurrentState") -> "RecurrentState":
+        """The state in which the sentences of `replacement` take the places of those of `rows` (R',).
 
         The memory is written in place: this state is used up.
         """
         memory = self.memory
         if memory.batch_size:
-            memory = memory.replace(rows.view(-1, self._width)[:, 0] // self._width, other.memory)
+            memory = memory.replace(
+                rows.view(-1, self._rows_per_sentence)[:, 0] // self._rows_per_sentence, replacement.memory
+            )
         layers = tuple(
             tuple(old.index_copy(0, rows, new) for old, new in zip(layer, new_layer, strict=True))
-            for layer, new_layer in zip(self.layers, other.layers, strict=True)
+            for layer, new_layer in zip(self.layers, replacement.layers, strict=True)
         )
         return RecurrentState(layers, memory)
 
     @property
-    def _width(self) -> int:
+    def _rows_per_sentence(self) -> int:
         """The number of rows a sentence, where there is a memory."""
         return self.num_rows // self.memory.batch_size

@@ -16,8 +16,8 @@ from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
 from tfm.model.layout import AnyLayout, Layout
-from tfm.model.recurrent.attentive_reader import AttentionRecurrentEncoder
-from tfm.model.recurrent.cells import Recurrent, States
+from tfm.model.recurrent.attentive_reader import AttentionEncoderWithMeanState
+from tfm.model.recurrent.cells import RecurrentLayer, States
 from tfm.model.recurrent.decoder import Decoder
 from tfm.model.recurrent.decoder_state import RecurrentState
 from tfm.model.recurrent.steps import TimeMajorPacking
@@ -32,7 +32,9 @@ class Encoder(nn.Module):
         dropout: dropout of each layer's output.
     """
 
-    def __init__(self, layers: Sequence[Sequence[Recurrent]], *, backward: Sequence[bool], dropout: Dropout) -> None:
+    def __init__(
+        self, layers: Sequence[Sequence[RecurrentLayer]], *, backward: Sequence[bool], dropout: Dropout
+    ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.ModuleList(parts) for parts in layers)
         self.backward, self.dropout = tuple(backward), dropout
@@ -104,7 +106,7 @@ class RecurrentEncoderDecoder(nn.Module):
         self,
         *,
         source_embedding: SourceEmbedding,
-        encoder: Encoder | AttentionRecurrentEncoder,
+        encoder: Encoder | AttentionEncoderWithMeanState,
         bridge: nn.Module,
         target_embedding: Embedding,
         decoder: Decoder,

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from tfm.model.attention.explicit_attention import LOOKUPS
+from tfm.model.attention.explicit_attention import ATTENTION_WEIGHT_FUNCTIONS
 from tfm.model.config import ModelConfig
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import NORMALIZATIONS
 from tfm.model.recurrent.attention import MEMORY_SCORES, MemoryAttention
-from tfm.model.recurrent.cells import CELLS, Recurrent
+from tfm.model.recurrent.cells import CELLS, RecurrentLayer
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
 from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectionBridge
 
@@ -90,11 +90,11 @@ class RecurrentModuleFactory:
             dropout=self.dropout(),
         )
 
-    def decoder_layers(self) -> list[Recurrent]:
+    def decoder_layers(self) -> list[RecurrentLayer]:
         stack = self.config.decoder
         return [self.cell(stack.dim, stack.dim, layer_index) for layer_index in range(stack.layers)]
 
-    def cell(self, in_dim: int, dim: int, layer_index: int) -> Recurrent:
+    def cell(self, in_dim: int, dim: int, layer_index: int) -> RecurrentLayer:
         """Return one recurrent layer.
 
         Args:
@@ -115,7 +115,7 @@ class RecurrentModuleFactory:
             fit=nn.Identity() if memory_dim == stack.dim else self.linear(memory_dim, stack.dim, bias=False),
             score=MEMORY_SCORES[self.config.score](stack.heads, stack.dim // stack.heads),
             dropout=Dropout(self.config.dropout.attention, self.dropout_rng),
-            lookup=LOOKUPS[self.config.lookup],
+            lookup=ATTENTION_WEIGHT_FUNCTIONS[self.config.lookup],
         )
 
     def dropout(self) -> Dropout:

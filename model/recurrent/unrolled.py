@@ -39,11 +39,11 @@ class _RecurrentMatmul:
         return torch.mm(self._x[:topped], self._matrix, out=self._y[:topped])[: len(x)]
 
 
-def _step_slices(sizes: list[int]) -> Iterator[tuple[int, slice]]:
+def _step_slices(batch_sizes: list[int]) -> Iterator[tuple[int, slice]]:
     """Return for each step the number of sentences that take part, and the slice of their rows among the packed
     ones.
     """
-    return zip(sizes, (slice(*ends) for ends in pairwise(accumulate(sizes, initial=0))), strict=True)
+    return zip(batch_sizes, (slice(*ends) for ends in pairwise(accumulate(batch_sizes, initial=0))), strict=True)
 
 
 def _weight_grad(grad: Tensor, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -63,7 +63,13 @@ class UnrolledLstm(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, sizes: list[int], dtype: torch.dtype
+        ctx: Any,
+        inputs: Tensor,
+        weight: Tensor,
+        hidden: Tensor,
+        cell: Tensor,
+        batch_sizes: list[int],
+        dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return h of all rows, and the last h and c.
 
@@ -73,7 +79,7 @@ class UnrolledLstm(torch.autograd.Function):
             weight: U (4 D, D).
             hidden: the first h (B, D).
             cell: the first c (B, D).
-            sizes: of each step, the number of sentences that take part.
+            batch_sizes: of each step, the number of sentences that take part.
             dtype: precision of the products U h.
 
         Returns:
@@ -82,7 +88,7 @@ class UnrolledLstm(torch.autograd.Function):
         dim, matmul = hidden.shape[1], _RecurrentMatmul(weight.t(), len(hidden), dtype)
         hidden, cell, gates = hidden.clone(), cell.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, cells_before, tanh_cell = (inputs.new_empty(len(inputs), dim) for _ in range(4))
-        for size, rows in _step_slices(sizes):
+        for size, rows in _step_slices(batch_sizes):
             h, c, a, t = hidden[:size], cell[:size], gates[rows], tanh_cell[rows]
             hiddens_before[rows], cells_before[rows] = h, c
             torch.add(inputs[rows], matmul(h), out=a)
@@ -93,7 +99,7 @@ class UnrolledLstm(torch.autograd.Function):
             torch.mul(output, torch.tanh(c, out=t), out=h)
             hiddens[rows] = h
         ctx.save_for_backward(weight, gates, hiddens_before, cells_before, tanh_cell)
-        ctx.sizes, ctx.dtype = sizes, dtype
+        ctx.sizes, ctx.dtype = batch_sizes, dtype
         return hiddens, hidden, cell
 
     @staticmethod
@@ -139,7 +145,7 @@ class UnrolledSsru(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, forget: Tensor, candidate: Tensor, cell: Tensor, sizes: list[int]
+        ctx: Any, forget: Tensor, candidate: Tensor, cell: Tensor, batch_sizes: list[int]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return h of all rows, and the last h and c.
 
@@ -148,7 +154,7 @@ class UnrolledSsru(torch.autograd.Function):
             forget: W_f x + b_f (N, D) of rows packed by steps.
             candidate: v = W x (N, D).
             cell: the first c (B, D).
-            sizes: of each step, the number of sentences that take part.
+            batch_sizes: of each step, the number of sentences that take part.
 
         Returns:
             h (N, D) of all rows; the last h and c (B, D).
@@ -156,12 +162,12 @@ class UnrolledSsru(torch.autograd.Function):
         kept, cell = forget.sigmoid(), cell.clone()
         new = (1 - kept) * candidate
         cells, cells_before = torch.empty_like(candidate), torch.empty_like(candidate)
-        for size, rows in _step_slices(sizes):
+        for size, rows in _step_slices(batch_sizes):
             c = cell[:size]
             cells_before[rows] = c
             cells[rows] = c.mul_(kept[rows]).add_(new[rows])
         ctx.save_for_backward(kept, candidate, cells_before, cells, cell)
-        ctx.sizes = sizes
+        ctx.sizes = batch_sizes
         return cells.relu(), cell.relu(), cell
 
     @staticmethod
@@ -195,7 +201,7 @@ class UnrolledGru(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, sizes: list[int], dtype: torch.dtype
+        ctx: Any, inputs: Tensor, weight: Tensor, hidden: Tensor, batch_sizes: list[int], dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
         """Return h of all rows, and the last h.
 
@@ -204,7 +210,7 @@ class UnrolledGru(torch.autograd.Function):
             inputs: W x + b (N, 3 D) of rows packed by steps.
             weight: U (3 D, D).
             hidden: the first h (B, D).
-            sizes: of each step, the number of sentences that take part.
+            batch_sizes: of each step, the number of sentences that take part.
             dtype: precision of the products U h.
 
         Returns:
@@ -213,7 +219,7 @@ class UnrolledGru(torch.autograd.Function):
         dim, matmul = hidden.shape[1], _RecurrentMatmul(weight.t(), len(hidden), dtype)
         hidden, gates = hidden.clone(), torch.empty_like(inputs)
         hiddens, hiddens_before, products = (inputs.new_empty(len(inputs), dim) for _ in range(3))
-        for size, rows in _step_slices(sizes):
+        for size, rows in _step_slices(batch_sizes):
             h, a, x, u = hidden[:size], gates[rows], inputs[rows], products[rows]
             hiddens_before[rows] = h
             recurrent = matmul(h)
@@ -224,7 +230,7 @@ class UnrolledGru(torch.autograd.Function):
             h.sub_(candidate).mul_(keep).add_(candidate)
             hiddens[rows] = h
         ctx.save_for_backward(weight, gates, hiddens_before, products)
-        ctx.sizes, ctx.dtype = sizes, dtype
+        ctx.sizes, ctx.dtype = batch_sizes, dtype
         return hiddens, hidden
 
     @staticmethod

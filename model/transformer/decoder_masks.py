@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tfm.model.attention.kv_cache import CacheSlots
 from tfm.model.layout import AnyLayout
-from tfm.model.masks import Mask, causal_mask, padding_mask, strict_mask
+from tfm.model.masks import Mask, causal_mask, padding_mask, strictly_causal_mask
 
 
 class DecoderMask(NamedTuple):
@@ -19,16 +19,16 @@ class DecoderMask(NamedTuple):
     of_step: Callable[[CacheSlots], CacheSlots]
 
 
-def keep_slots(slots: CacheSlots) -> CacheSlots:
+def keep_slots_unchanged(slots: CacheSlots) -> CacheSlots:
     """The slots as they are: a row sees those before it, and itself."""
     return slots
 
 
-CAUSAL_DECODER_MASK = DecoderMask(causal_mask, keep_slots)
+CAUSAL_DECODER_MASK = DecoderMask(causal_mask, keep_slots_unchanged)
 """Each row sees those before it, and itself."""
 DECODER_MASKS: dict[str, DecoderMask] = {
     "causal": CAUSAL_DECODER_MASK,
-    "strict": DecoderMask(strict_mask, CacheSlots.with_strict_mask),
-    "none": DecoderMask(padding_mask, keep_slots),  # a row that is written has no others after it yet
+    "strict": DecoderMask(strictly_causal_mask, CacheSlots.with_strict_mask),
+    "none": DecoderMask(padding_mask, keep_slots_unchanged),  # a row that is written has no others after it yet
 }
 """By name: the rows of a text that each of its rows may see."""

@@ -12,7 +12,7 @@ from tfm.model.layers.adaptive_softmax import OutputLayer
 from tfm.model.layers.dropout import DropoutRng
 from tfm.model.layers.embedding import Embedding
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, log_softmax
-from tfm.model.layout import AnyLayout, Layout, concat_layouts
+from tfm.model.layout import AnyLayout, Layout, concat_layouts_with_row_order
 from tfm.model.transformer.decoder_masks import DecoderMask
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.layers import EncoderLayer
@@ -58,7 +58,7 @@ class DecoderOnly(nn.Module):
 
     def hidden_states(self, tokens: Tensor, layout: AnyLayout) -> Tensor:
         """Return the input of the output layer (N, E) for ids (N,) of texts, begin token first."""
-        return self._final_hidden(self._run_layers(tokens, layout))
+        return self._apply_final_norm(self._run_layers(tokens, layout))
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Return the input of the output layer at each target row (teacher forcing).
@@ -72,11 +72,11 @@ class DecoderOnly(nn.Module):
         Returns:
             (N, E).
         """
-        layout, order = concat_layouts(source_layout, target_layout)
+        layout, order = concat_layouts_with_row_order(source_layout, target_layout)
         rows = self._run_layers(torch.cat([source, target])[order], layout)
         places = torch.empty_like(order)
         places[order] = torch.arange(len(order), device=order.device)
-        return self._final_hidden(rows.index_select(0, places[len(source) :]))
+        return self._apply_final_norm(rows.index_select(0, places[len(source) :]))
 
     def empty_state(self, batch: int, device: torch.device | str = "cpu") -> TransformerState:
         """A state of one row for each of so many texts, of which nothing has been read."""
@@ -107,7 +107,7 @@ class DecoderOnly(nn.Module):
         slots = self.mask.of_step(slots)
         for layer, cache in zip(self._layers(), state.caches, strict=True):
             rows = layer.step(rows, cache, slots)
-        hidden = self._final_hidden(rows)
+        hidden = self._apply_final_norm(rows)
         return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
@@ -121,7 +121,7 @@ class DecoderOnly(nn.Module):
             rows = layer(rows, layout, mask)
         return rows
 
-    def _final_hidden(self, rows: Tensor) -> Tensor:
+    def _apply_final_norm(self, rows: Tensor) -> Tensor:
         hidden: Tensor = self.narrow(self.norm(rows))
         return hidden
 

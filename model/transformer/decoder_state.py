@@ -65,28 +65,28 @@ class TransformerState:
             positions=self.positions.index_select(0, sentences),
         )
 
-    def replace(self, rows: Tensor, other: "TransformerState") -> "TransformerState":
-        """The state in which the sentences of `other`, a new state, take the places of those of `rows` (R',).
+    def replace(self, rows: Tensor, replacement: "TransformerState") -> "TransformerState":
+        """The state in which the sentences of `replacement`, a new state, take the places of those of `rows` (R',).
 
         Caches and memory are written in place: this state is used up. No cached row moves: the slots of the sentences
         that leave are free, or taken by the rows of the new ones.
         """
         sentences = rows.view(-1, self.rows_per_sentence)[:, 0] // self.rows_per_sentence
-        used = other.positions.shape[1]
+        used = replacement.positions.shape[1]
         missing = max(0, used - self.positions.shape[1])
         ancestor_mask, positions = F.pad(self._full_ancestor_mask(), (0, missing)), self.positions
         ancestor_mask = ancestor_mask.clone() if missing == 0 else ancestor_mask
         ancestor_mask[sentences] = False
         if used:
-            ancestor_mask[sentences, :, :used] = other._full_ancestor_mask()
+            ancestor_mask[sentences, :, :used] = replacement._full_ancestor_mask()
             positions = F.pad(positions, (0, missing)).clone()
-            positions[sentences, :used] = other.positions
-            for cache, new in zip(self.caches, other.caches, strict=True):
+            positions[sentences, :used] = replacement.positions
+            for cache, new in zip(self.caches, replacement.caches, strict=True):
                 cache.replace(sentences, new, used)
         return replace(
             self,
-            memory=self.memory.replace(sentences, other.memory),
-            lengths=self.lengths.index_copy(0, sentences, other.lengths),
+            memory=self.memory.replace(sentences, replacement.memory),
+            lengths=self.lengths.index_copy(0, sentences, replacement.lengths),
             positions=positions,
             ancestor_mask=ancestor_mask,
         )

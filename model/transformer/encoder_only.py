@@ -39,7 +39,7 @@ class EncoderOnly(nn.Module):
         embedding: SourceEmbedding,
         encoder: list[EncoderLayer],
         encoder_norm: nn.Module,
-        head: "Head",
+        head: "PredictionHead",
         output: OutputLayer,
         dropout_rng: DropoutRng,
         max_length: int,
@@ -113,7 +113,7 @@ class SentenceHead(nn.Module):
         return torch.tanh(self.inner(self.pool(rows, layout)))
 
 
-Head = TokenHead | SentenceHead
+PredictionHead = TokenHead | SentenceHead
 SourcePreparation = Callable[[Tensor, AnyLayout], tuple[Tensor, AnyLayout]]
 
 
@@ -138,13 +138,13 @@ def drop_begin_states(rows: Tensor, layout: AnyLayout) -> Tensor:
     return rows.index_select(0, _indices_after_begin(layout))
 
 
-def _indices_after_begin(longer: AnyLayout) -> Tensor:
+def _indices_after_begin(layout: AnyLayout) -> Tensor:
     """Return the indices (N,) of the rows that are not the first of a sentence."""
-    assert isinstance(longer, Layout), "flat batches are refused: no task of an encoder alone has them"
-    lengths = longer.lengths
-    is_text = torch.ones(longer.num_rows, dtype=torch.bool)
+    assert isinstance(layout, Layout), "flat batches are refused: no task of an encoder alone has them"
+    lengths = layout.lengths
+    is_text = torch.ones(layout.num_rows, dtype=torch.bool)
     is_text[lengths.cumsum(0) - lengths] = False
-    return is_text.nonzero().squeeze(1).to(longer.sentence.device, non_blocking=True)
+    return is_text.nonzero().squeeze(1).to(layout.sentence.device, non_blocking=True)
 
 
 def pool_mean(rows: Tensor, layout: AnyLayout) -> Tensor:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from tfm.model.attention.explicit_attention import LOOKUPS
+from tfm.model.attention.explicit_attention import ATTENTION_WEIGHT_FUNCTIONS
 from tfm.model.attention.inner_attention import BlockedAttention, InnerAttention, choose_inner_attention
 from tfm.model.attention.multi_head import CrossAttention, HeadShapes, SelfAttention
-from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, ConcatenatedPositions, PositionsInAttention
+from tfm.model.attention.positions import POSITION_JOINS, POSITIONS, AbsoluteAttentionPositions, ConcatenatedPositions
 from tfm.model.attention.projections import VALUE_PROJECTIONS, ProjectionFactory, make_identity_projection
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import SCORES
@@ -25,7 +25,7 @@ from tfm.model.layers.embedding import Embedding, SourceEmbedding
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.linear import Linear
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import RESIDUALS, RESIDUALS_BY_NORM, Residual, StochasticDepth
+from tfm.model.layers.residual import RESIDUALS, RESIDUALS_BY_NORM_PLACEMENT, Residual, StochasticDepth
 from tfm.model.recurrent.cells import CELLS
 from tfm.model.transformer.encoder_only import PredictionHeadTransform
 from tfm.model.transformer.layers import DecoderLayer, EncoderLayer
@@ -95,7 +95,7 @@ class ModuleFactory:
         if self.config.positions_join != "attention":
             positions = scheme.attention(heads.num_heads, heads.key_dim, heads.value_dim, self.config.rotary)
         elif layer_index == 0:
-            positions = PositionsInAttention(scheme.input(stack.dim, self.config.num_positions(causal=causal)))
+            positions = AbsoluteAttentionPositions(scheme.input(stack.dim, self.config.num_positions(causal=causal)))
         mix = self.inner_attention(heads, positions)
         return SelfAttention(
             stack.dim,
@@ -147,7 +147,7 @@ class ModuleFactory:
             self.config.dropout.attention,
             self.dropout_rng,
             self.compute_dtype,
-            LOOKUPS[self.config.lookup],
+            ATTENTION_WEIGHT_FUNCTIONS[self.config.lookup],
         )
 
     @property
@@ -185,7 +185,7 @@ class ModuleFactory:
 
     def final_norm(self, stack: StackConfig) -> nn.Module:
         """Return the norm at the end of a stack."""
-        ends_normed = RESIDUALS_BY_NORM[self.config.norm].output_is_normalized
+        ends_normed = RESIDUALS_BY_NORM_PLACEMENT[self.config.norm].output_is_normalized
         return nn.Identity() if ends_normed else self.normalization(stack.dim)
 
     def normalization(self, dim: int) -> nn.Module:

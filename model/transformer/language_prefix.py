@@ -24,7 +24,7 @@ from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 
-class SplitInputs(NamedTuple):
+class EncoderInputAndPrefix(NamedTuple):
     """Ids (N,) that the encoder reads, with their layout, and ids (B, T) that the decoder reads before its target."""
 
     source: Tensor
@@ -44,11 +44,11 @@ class LanguagePrefixState:
         sentences = torch.unique_consecutive(rows // self.inner.rows_per_sentence)
         return LanguagePrefixState(self.inner.select(rows), self.languages.index_select(0, sentences))
 
-    def replace(self, rows: Tensor, other: "LanguagePrefixState") -> "LanguagePrefixState":
-        """The state in which the sentences of `other`, a new state, take the places of those of `rows` (R',)."""
+    def replace(self, rows: Tensor, replacement: "LanguagePrefixState") -> "LanguagePrefixState":
+        """The state in which the sentences of `replacement`, a new state, take the places of those of `rows` (R',)."""
         sentences = rows.view(-1, self.inner.rows_per_sentence)[:, 0] // self.inner.rows_per_sentence
         return LanguagePrefixState(
-            self.inner.replace(rows, other.inner), self.languages.index_copy(0, sentences, other.languages)
+            self.inner.replace(rows, replacement.inner), self.languages.index_copy(0, sentences, replacement.languages)
         )
 
 
@@ -56,11 +56,11 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
     """An encoder-decoder with a lead of `lead_length` tokens; `told` says what is read where."""
 
     @abstractmethod
-    def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
+    def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """Return the ids that encoder and decoder read of source ids (N,)."""
 
     def _encode_rows(self, source: Tensor, layout: AnyLayout) -> tuple[Tensor, AnyLayout]:
-        return super()._encode_rows(*self.split_inputs(source, layout)[:2])
+        return super()._encode_rows(*self.split_off_language_prefix(source, layout)[:2])
 
     def forward(self, source: Tensor, source_layout: AnyLayout, target: Tensor, target_layout: AnyLayout) -> Tensor:
         """Return the input of the output layer at each target row (teacher forcing); the row of the begin token is
@@ -75,14 +75,14 @@ class LanguagePrefixModel(EncoderDecoder, ABC):
         Returns:
             (N, E).
         """
-        split_inputs = self.split_inputs(source, source_layout)
+        split_inputs = self.split_off_language_prefix(source, source_layout)
         decoder_tokens, layout, places = prepend_prefix(split_inputs.prefix, target, target_layout)
         memory = super()._encode_rows(split_inputs.source, split_inputs.layout)
         return self.decode(decoder_tokens, layout, *memory).index_select(0, places)
 
     def start(self, source: Tensor, layout: Layout) -> LanguagePrefixState:  # type: ignore[override]
         """Read source ids (N,); a state of one row a sentence."""
-        prefix, state = self.split_inputs(source, layout).prefix, super().start(source, layout)
+        prefix, state = self.split_off_language_prefix(source, layout).prefix, super().start(source, layout)
         for tokens in prefix[:, :-1].unbind(1):
             _, state = super().step(tokens, state)
         return LanguagePrefixState(state, prefix[:, -1])
@@ -102,12 +102,14 @@ class M2M100(LanguagePrefixModel):
 
     lead_length = 2
 
-    def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
+    def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _end_token_rows(layout, source.device)
+        firsts, lasts, read = _first_last_rows_and_shorter_layout(layout, source.device)
         places = firsts.index_select(0, read.sentence) + read.positions + 1
         places = torch.minimum(places, lasts.index_select(0, read.sentence))
-        return SplitInputs(source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1))
+        return EncoderInputAndPrefix(
+            source.index_select(0, places), read, torch.stack([source[lasts], source[firsts]], 1)
+        )
 
 
 class MBart(LanguagePrefixModel):
@@ -115,16 +117,18 @@ class MBart(LanguagePrefixModel):
 
     lead_length = 1
 
-    def split_inputs(self, source: Tensor, layout: AnyLayout) -> SplitInputs:
+    def split_off_language_prefix(self, source: Tensor, layout: AnyLayout) -> EncoderInputAndPrefix:
         """See `LanguagePrefixModel`."""
-        firsts, lasts, read = _end_token_rows(layout, source.device)
+        firsts, lasts, read = _first_last_rows_and_shorter_layout(layout, source.device)
         behind = lasts.index_select(0, read.sentence)
         places = firsts.index_select(0, read.sentence) + read.positions + 2
         places = torch.where(places > behind, places - read.positions - 1, places)
-        return SplitInputs(source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1))
+        return EncoderInputAndPrefix(
+            source.index_select(0, torch.minimum(places, behind)), read, source[firsts].unsqueeze(1)
+        )
 
 
-def _end_token_rows(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layout]:
+def _first_last_rows_and_shorter_layout(layout: AnyLayout, device: torch.device) -> tuple[Tensor, Tensor, Layout]:
     """The first and the last row of each sentence (B,), and the layout of one row less each, but of at least one."""
     assert isinstance(layout, Layout), "flat batches are refused: their filler has no language"
     lasts = layout.lengths.cumsum(0) - 1

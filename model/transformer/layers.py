@@ -131,7 +131,7 @@ class DecoderLayer(nn.Module):
         rows: Tensor,
         cache: LayerKVCache,
         slots: CacheSlots,
-        remembered: tuple[Tensor, Tensor],
+        memory_keys_values: tuple[Tensor, Tensor],
         memory_mask: Mask,
     ) -> Tensor:
         """Compute one new row a hypothesis.
@@ -140,7 +140,7 @@ class DecoderLayer(nn.Module):
             rows: (R, D).
             cache: the rows so far; the new ones are written into it.
             slots: the slots of the new rows, and those from which each hypothesis descends.
-            remembered: keys (B, G, S, K) and values (B, G, S, V) of the memory.
+            memory_keys_values: keys (B, G, S, K) and values (B, G, S, V) of the memory.
             memory_mask: the source rows that may be attended to.
 
         Returns:
@@ -149,7 +149,7 @@ class DecoderLayer(nn.Module):
         return self._apply_sublayers(
             rows,
             lambda x: self.attention.step(x, cache, slots),
-            lambda x: self.cross_attention.step(x, remembered, memory_mask),
+            lambda x: self.cross_attention.step(x, memory_keys_values, memory_mask),
         )
 
     def _apply_sublayers(self, rows: Tensor, attend: Sublayer, attend_memory: Sublayer) -> Tensor:

@@ -19,7 +19,7 @@ from tfm.model.transformer.layers import EncoderLayer
 from tfm.model.transformer.token_mixing import RecurrentMixing
 
 
-class RecurrentStackParts(ModuleFactory):
+class RecurrentStackFactory(ModuleFactory):
     """The parts of a network with one stack of recurrent layers.
 
     Args:

@@ -16,7 +16,7 @@ from tfm.model.attention.kv_cache import CacheSlots, LayerKVCache
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.model.masks import Mask
-from tfm.model.recurrent.cells import Recurrent
+from tfm.model.recurrent.cells import RecurrentLayer
 from tfm.model.recurrent.steps import TimeMajorPacking
 
 
@@ -54,7 +54,7 @@ class RecurrentMixing(nn.Module):
     cells: forward, then backward where a row may see those after it. n D^2 multiplications, one row after the other.
     """
 
-    def __init__(self, cells: Sequence[Recurrent]) -> None:
+    def __init__(self, cells: Sequence[RecurrentLayer]) -> None:
         super().__init__()
         self.cells = nn.ModuleList(cells)
 
@@ -131,9 +131,9 @@ class RecurrentMixing(nn.Module):
         return hidden
 
     @property
-    def _cell(self) -> Recurrent:
+    def _cell(self) -> RecurrentLayer:
         cell = self.cells[0]
-        assert isinstance(cell, Recurrent)
+        assert isinstance(cell, RecurrentLayer)
         return cell
 
 
@@ -196,9 +196,9 @@ class ConvolutionMixing(nn.Module):
         seen = [cache.ancestor_kv(-offset, slots) for offset in self.offsets]
         return self._apply_filters(torch.cat([each[0] for each in seen if each is not None], dim=1))
 
-    def _apply_filters(self, around: Tensor) -> Tensor:
+    def _apply_filters(self, windows: Tensor) -> Tensor:
         """(N, D * offsets) -> (N, D)."""
-        filtered: Tensor = self.words(around)
+        filtered: Tensor = self.words(windows)
         return filtered if self.output is None else self.output(filtered.relu())
 
 

@@ -28,7 +28,7 @@ class NoPositions(nn.Module):
         return tokens
 
 
-class LearnedGrid(nn.Module):
+class LearnedGridPositions(nn.Module):
     """One trained vector a cell   (Dosovitskiy et al. 2021, eq. 1: E_pos).
 
     The vectors begin as large as sines and cosines are: smaller ones, beside tokens of many pixels, are learned late.
@@ -49,7 +49,7 @@ class LearnedGrid(nn.Module):
         return tokens + self.table
 
 
-class SinusoidalGrid(nn.Module):
+class SinusoidalGridPositions(nn.Module):
     """[PE(row) ; PE(column)], each of half the width   (PE: Vaswani et al. 2017, sec. 3.5).
 
     Args:
@@ -73,7 +73,7 @@ class SinusoidalGrid(nn.Module):
 
 GRID_POSITIONS: dict[str, Callable[[int, int, int], nn.Module]] = {
     "none": NoPositions,
-    "learned": LearnedGrid,
-    "sinusoidal": SinusoidalGrid,
+    "learned": LearnedGridPositions,
+    "sinusoidal": SinusoidalGridPositions,
 }
 """By name: (rows of cells, columns of cells, D) -> tokens (B, T, D) with positions."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tfm.data.batching.batches import pair_batch_from_ids
-from tfm.data.batching.buckets import ordered_batches
+from tfm.data.batching.buckets import length_sorted_batches
 from tfm.model.layout import Layout
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
 from tfm.pipeline.alignment.word_pieces import Weights
@@ -56,7 +56,7 @@ def cross_attentions(
     """
     device, kind_of = device_of(loaded), FORWARD_SPECS[loaded.config.architecture].kind
     lengths = [np.array([len(ids) + 1 for ids in side], np.int64) for side in (sources, targets)]
-    batches = ordered_batches(*lengths, budget=MAX_BATCH_TOKENS)
+    batches = length_sorted_batches(*lengths, budget=MAX_BATCH_TOKENS)
     if loaded.config.architecture == "recurrent":  # the steps of a shorter target end earlier: equal lengths together
         batches = [some[lengths[1][some] == size] for some in batches for size in np.unique(lengths[1][some])]
     for rows in batches:

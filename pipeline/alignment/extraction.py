@@ -14,7 +14,7 @@ import numpy as np
 from tfm.data.errors import DataError
 from tfm.pipeline.alignment.cross_attention import cross_attention_sizes, cross_attentions
 from tfm.pipeline.alignment.pharaoh import Links
-from tfm.pipeline.alignment.word_pieces import PieceWords, Weights, attention_between_words
+from tfm.pipeline.alignment.word_pieces import PieceToWordMapper, Weights, attention_between_words
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 
@@ -42,7 +42,7 @@ class AlignmentHead:
         return {"layer": self.layer, "head": self.head, "shifted": self.shifted}
 
 
-class Pair(NamedTuple):
+class SentencePair(NamedTuple):
     """A text and its translation."""
 
     source: str
@@ -62,7 +62,9 @@ class WordAligner:
     def __init__(self, loaded: LoadedModel) -> None:
         self.num_heads = cross_attention_sizes(loaded)
         self._loaded = loaded
-        self._source_words, self._target_words = map(PieceWords, (loaded.source_tokenizer, loaded.target_tokenizer))
+        self._source_words, self._target_words = map(
+            PieceToWordMapper, (loaded.source_tokenizer, loaded.target_tokenizer)
+        )
 
     @property
     def has_trained_head(self) -> bool:
@@ -104,7 +106,7 @@ class WordAligner:
 
     def align(
         self,
-        pairs: Sequence[Pair],
+        pairs: Sequence[SentencePair],
         heads: Sequence[AlignmentHead],
         first_line: int = 1,
         *,
@@ -123,12 +125,12 @@ class WordAligner:
         """
         return [
             [link_by_argmax(weights) for weights in matrices]
-            for matrices in self.attention(pairs, heads, first_line, truncate=truncate)
+            for matrices in self.attention_weights(pairs, heads, first_line, truncate=truncate)
         ]
 
-    def attention(
+    def attention_weights(
         self,
-        pairs: Sequence[Pair],
+        pairs: Sequence[SentencePair],
         heads: Sequence[AlignmentHead],
         first_line: int = 1,
         *,
@@ -162,7 +164,7 @@ class WordAligner:
             target_words = self._target_words.word_indices(targets[row], pairs[row].target)
             source_words = self._source_words.word_indices(sources[row], pairs[row].source)
             found[row] = [
-                attention_between_words(_target_rows(layers[each.layer - 1], each), target_words, source_words)
+                attention_between_words(_select_target_rows(layers[each.layer - 1], each), target_words, source_words)
                 for each in heads
             ]
         return found
@@ -178,7 +180,7 @@ class WordAligner:
                     )
 
 
-def _target_rows(weights: Weights, head: AlignmentHead) -> Weights:
+def _select_target_rows(weights: Weights, head: AlignmentHead) -> Weights:
     """The attention (T, S) of the rows that ask for each piece of the target, of weights (H, T + 1, S)."""
     chosen: Weights = weights.mean(0) if head.head is None else weights[head.head - 1]
     return chosen[1:] if head.shifted else chosen[:-1]
@@ -197,7 +199,12 @@ def link_by_argmax(weights: Weights) -> Links:
 
 
 def align_chunks(
-    aligner: WordAligner, pairs: Iterator[Pair], head: AlignmentHead, chunk_pairs: int, *, truncate: bool = False
+    aligner: WordAligner,
+    pairs: Iterator[SentencePair],
+    head: AlignmentHead,
+    chunk_pairs: int,
+    *,
+    truncate: bool = False,
 ) -> Iterator[Links]:
     """Yield the links of each pair, in order, reading some pairs at a time.
 

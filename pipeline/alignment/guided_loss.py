@@ -27,7 +27,7 @@ from tfm.pipeline.tasks.task import LossSums
 
 
 @dataclass(frozen=True)
-class AlignmentGuide:
+class GuidedAlignmentLoss:
     """The supervision of one head by the links of training pairs.
 
     links: of each row of the training split. layer: from 1.
@@ -49,11 +49,11 @@ class AlignmentGuide:
         mix = cross_attention_of_layer(model, self.layer)
         equation = to_explicit_attention(mix)
 
-        def record(_: nn.Module, inputs: tuple[Any, ...]) -> None:
+        def record_log_attention(_: nn.Module, inputs: tuple[Any, ...]) -> None:
             query, key, mask = inputs[0], inputs[1], inputs[3]
             passes.append(log_attention(equation, query, key, mask, self.config.head - 1))
 
-        handle = mix.register_forward_pre_hook(record)
+        handle = mix.register_forward_pre_hook(record_log_attention)
         try:
             found = compute()
         finally:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
+from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner
 from tfm.pipeline.alignment.symmetrization import reverse_links
 
 CHUNK_PAIRS = 512
@@ -28,7 +28,7 @@ class HeadAgreement:
     back: AlignmentHead
     agreement: float
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return a line that names both heads and their agreement."""
         forward, back = (
             f"layer {layer}, head {head}, the row that {row}"
@@ -40,7 +40,7 @@ class HeadAgreement:
 def rank_head_agreements(
     forward: WordAligner,
     backward: WordAligner,
-    pairs: Sequence[Pair],
+    pairs: Sequence[SentencePair],
     heads: tuple[Sequence[AlignmentHead], Sequence[AlignmentHead]],
 ) -> list[HeadAgreement]:
     """Return how well each head of one model agrees with each of the other, the best first; of equals the first.
@@ -54,7 +54,9 @@ def rank_head_agreements(
     shared, sizes = np.zeros((len(heads[0]), len(heads[1]))), [np.zeros(len(some)) for some in heads]
     for first in range(0, len(pairs), CHUNK_PAIRS):
         some = pairs[first : first + CHUNK_PAIRS]
-        back = backward.align([Pair(target, source) for source, target in some], heads[1], first + 1, truncate=True)
+        back = backward.align(
+            [SentencePair(target, source) for source, target in some], heads[1], first + 1, truncate=True
+        )
         for links, turned in zip(forward.align(some, heads[0], first + 1, truncate=True), back, strict=True):
             others = [reverse_links(each) for each in turned]
             sizes[0] += [len(each) for each in links]

@@ -13,7 +13,7 @@ from tfm.data.arrays import Ints
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.errors import DataError, format_count
 from tfm.pipeline.alignment.pharaoh import Link, read_gold_links
-from tfm.pipeline.alignment.word_pieces import PieceWords
+from tfm.pipeline.alignment.word_pieces import PieceToWordMapper
 from tfm.tokenizer.tokenizer import Tokenizer
 
 CHUNK_ROWS = 4096
@@ -67,7 +67,7 @@ class RowTexts:
     """
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
-        self._words = PieceWords(source), PieceWords(target)
+        self._words = PieceToWordMapper(source), PieceToWordMapper(target)
 
     def texts(self, split: Split, rows: Iterable[int]) -> list[tuple[str, str]]:
         """Return the texts of some rows, source and target, in which a mark stands for each unknown piece."""

@@ -5,7 +5,7 @@ intersection grown by links of the union beside it.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
+from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner
 from tfm.pipeline.alignment.pharaoh import Link, Links
 
 Symmetrization = Callable[[Links, Links], Links]
@@ -54,7 +54,7 @@ SYMMETRIZATIONS: Mapping[str, Symmetrization] = {
 def align_both_ways(
     aligners: Sequence[WordAligner],
     heads: Sequence[AlignmentHead],
-    pairs: Iterator[Pair],
+    pairs: Iterator[SentencePair],
     symmetrize: Symmetrization,
     chunk_pairs: int,
 ) -> Iterator[Links]:
@@ -69,7 +69,7 @@ def align_both_ways(
     """
     first = 1
     while some := list(islice(pairs, chunk_pairs)):
-        turned = [Pair(target, source) for source, target in some]
+        turned = [SentencePair(target, source) for source, target in some]
         there = aligners[0].align(some, heads[:1], first, truncate=True)
         back = aligners[1].align(turned, heads[1:], first, truncate=True)
         yield from (symmetrize(links, reverse_links(other)) for (links,), (other,) in zip(there, back, strict=True))

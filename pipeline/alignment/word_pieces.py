@@ -18,14 +18,14 @@ UNKNOWN_MARK = "\N{REPLACEMENT CHARACTER}"
 Weights = NDArray[np.float64]
 
 
-class PieceWords:
+class PieceToWordMapper:
     """The words, which are what stands between spaces, of the pieces of a tokenizer's texts."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._languages = {*tokenizer.languages.values()}
         self._surfaces: dict[int, str] = {}
-        self._unknown = f" {UNKNOWN_MARK}" if tokenizer.begins_word()[UNK_ID] else UNKNOWN_MARK
+        self._unknown = f" {UNKNOWN_MARK}" if tokenizer.word_start_mask()[UNK_ID] else UNKNOWN_MARK
 
     def decode_marking_unknown(self, ids: Sequence[int]) -> str:
         """Return the text of ids as decoding gives it, but with a mark in place of each unknown piece."""
@@ -52,7 +52,7 @@ class PieceWords:
                 first = word if first == NO_WORD else first
             places.append(NO_WORD if number in self._languages else max(first, word if is_inside else first))
         count = len(text.split())
-        return places if word + 1 == count else self._words_by_decoding(ids, count)
+        return places if word + 1 == count else self._word_indices_by_decoding(ids, count)
 
     def _surface(self, token_id: int) -> str:
         found = self._surfaces.get(token_id)
@@ -63,7 +63,7 @@ class PieceWords:
             self._surfaces[token_id] = found
         return found
 
-    def _words_by_decoding(self, ids: Sequence[int], count: int) -> list[int]:
+    def _word_indices_by_decoding(self, ids: Sequence[int], count: int) -> list[int]:
         """The same for a tokenizer that joins pieces in other ways, by decoding each beginning of the text."""
         decoded = (self._tokenizer.decode(ids[: place + 1]) for place in range(len(ids)))
         return [min(len(each.split()), count) - 1 for each in decoded]

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
+from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner
 from tfm.pipeline.attention_page.attended import AttendedToken, AttentionAxes, AttentionTrace, LayerAttention
 
 
-def trace_words(aligner: WordAligner, pair: Pair, head: AlignmentHead) -> AttentionTrace:
+def trace_words(aligner: WordAligner, pair: SentencePair, head: AlignmentHead) -> AttentionTrace:
     """Return the attention from each word of the target to each of the source: Bahdanau et al. 2015, figure 3.
 
     Args:
@@ -14,7 +14,7 @@ def trace_words(aligner: WordAligner, pair: Pair, head: AlignmentHead) -> Attent
         pair: the texts.
         head: the attention that aligns.
     """
-    ((weights,),) = aligner.attention([pair], [head])
+    ((weights,),) = aligner.attention_weights([pair], [head])
     queries, keys = (tuple(AttendedToken(word, False) for word in text.split()) for text in (pair.target, pair.source))
     axes = AttentionAxes(queries, keys, ("",) * len(queries))
     whole = np.zeros((1, len(queries), len(keys)), np.float32)

@@ -16,22 +16,22 @@ Side = Literal["source", "target"]
 SIDES = get_args(Side)
 
 
-def text_list(texts: str | Iterable[str], what: str) -> list[str]:
+def to_text_list(texts: str | Iterable[str], argument_name: str) -> list[str]:
     """Return the texts as a list; one given alone is a list of one.
 
     Args:
         texts: the texts, or one.
-        what: the name of the argument, for messages.
+        argument_name: the name of the argument, for messages.
 
     Raises:
         TypeError: the argument is no list of texts, or an item of it is no text; the item is named by its number.
     """
     if isinstance(texts, bytes | Mapping | Set) or not isinstance(texts, Iterable):
-        raise TypeError(f"{what} is {type(texts).__name__}: give a str, or a list of str{_path_advice(texts)}")
+        raise TypeError(f"{argument_name} is {type(texts).__name__}: give a str, or a list of str{_path_advice(texts)}")
     found = [texts] if isinstance(texts, str) else list(texts)
     for number, text in enumerate(found):
         if not isinstance(text, str):
-            raise TypeError(f"{what}[{number}] is {type(text).__name__}: give a str{_path_advice(text)}")
+            raise TypeError(f"{argument_name}[{number}] is {type(text).__name__}: give a str{_path_advice(text)}")
     return found
 
 
@@ -42,44 +42,44 @@ def _path_advice(argument: object) -> str:
     return ", such as Path.read_text() of a text file, or str() of the name of an image file"
 
 
-def single_text(text: object, what: str) -> str:
+def check_single_text(text: object, argument_name: str) -> str:
     """One text. Raises TypeError for anything else."""
     if not isinstance(text, str):
-        raise TypeError(f"{what} is {type(text).__name__}: give one str{_path_advice(text)}")
+        raise TypeError(f"{argument_name} is {type(text).__name__}: give one str{_path_advice(text)}")
     return text
 
 
-def check_folder(folder: object, what: str) -> Path:
+def check_folder(folder: object, argument_name: str) -> Path:
     """The path of a folder. Raises what `check_path` does, and RecipeError where the name is empty."""
-    path = check_path(folder, what)
+    path = check_path(folder, argument_name)
     if not os.fspath(cast("Any", folder)):
-        raise RecipeError(f'{what} is empty: give the name of a folder; the working folder is "."')
+        raise RecipeError(f'{argument_name} is empty: give the name of a folder; the working folder is "."')
     return path
 
 
-def check_file(file: object, what: str) -> Path:
+def check_file(file: object, argument_name: str) -> Path:
     """The path of a file. Raises what `check_path` does, and RecipeError where it names no file."""
-    path = check_path(file, what)
+    path = check_path(file, argument_name)
     if not path.name:
-        raise RecipeError(f"{what} {str(path)!r} names no file: give the name of one")
+        raise RecipeError(f"{argument_name} {str(path)!r} names no file: give the name of one")
     return path
 
 
-def check_path(path: object, what: str) -> Path:
+def check_path(path: object, argument_name: str) -> Path:
     """A path that a file system can be asked for.
 
     Args:
         path: the argument.
-        what: its name, for messages.
+        argument_name: its name, for messages.
 
     Raises:
         TypeError: the argument is no path.
         RecipeError: no file or folder can have the name: it is too long, or has a character that no name has.
     """
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        raise TypeError(f"{what} is {type(path).__name__}: give a str or a Path")
+        raise TypeError(f"{argument_name} is {type(path).__name__}: give a str or a Path")
     if (problem := name_problem(str(os.fspath(path)))) is not None:
-        raise RecipeError(f"{what} {os.fspath(path)[:60]!r} {problem}")
+        raise RecipeError(f"{argument_name} {os.fspath(path)[:60]!r} {problem}")
     return Path(path)
 
 
@@ -96,26 +96,26 @@ def check_reporter(reporter: object) -> Reporter | None:
 def check_languages(to: object, source_language: object) -> tuple[str | None, str | None]:
     """The codes of two languages, or None. Raises TypeError for anything else."""
     first, second = (
-        None if each is None else single_text(each, what)
+        None if each is None else check_single_text(each, what)
         for each, what in ((to, "to"), (source_language, "source_language"))
     )
     return first, second
 
 
-def require_texts(texts: object, what: str, purpose: str) -> list[str]:
+def require_texts(texts: object, argument_name: str, purpose: str) -> list[str]:
     """Return a list of texts.
 
     Args:
         texts: the texts.
-        what: the name of the argument, for messages.
+        argument_name: the name of the argument, for messages.
         purpose: the rest of a message: for what each text is.
 
     Raises:
         TypeError: one text is given, which would be a list of its letters.
     """
     if isinstance(texts, str | bytes | Mapping | Set) or not isinstance(texts, Iterable):
-        raise TypeError(f"{what} is {type(texts).__name__}: give a list of str, {purpose}")
-    return text_list(texts, what)
+        raise TypeError(f"{argument_name} is {type(texts).__name__}: give a list of str, {purpose}")
+    return to_text_list(texts, argument_name)
 
 
 def flatten_phrases(forced: Iterable[Sequence[str]]) -> list[str]:
@@ -131,13 +131,13 @@ def flatten_phrases(forced: Iterable[Sequence[str]]) -> list[str]:
     return ["\t".join(phrases) for phrases in found]
 
 
-def check_whole_number(value: object, name: str, least: int) -> int:
+def check_whole_number(value: object, name: str, minimum: int) -> int:
     """Return an int of any kind, numpy's too, as an int.
 
     Args:
         value: the argument.
         name: its name, for messages.
-        least: the least number that is allowed.
+        minimum: the least number that is allowed.
 
     Raises:
         TypeError: the argument is no whole number.
@@ -149,19 +149,19 @@ def check_whole_number(value: object, name: str, least: int) -> int:
         found = None
     if found is None:
         raise TypeError(f"{name} is {type(value).__name__}: give a whole number")
-    if found < least:
-        raise RecipeError(f"{name} ({found}) must be at least {least}")
+    if found < minimum:
+        raise RecipeError(f"{name} ({found}) must be at least {minimum}")
     return found
 
 
-def check_optional_bool(value: object, what: str) -> bool | None:
+def check_optional_bool(value: object, argument_name: str) -> bool | None:
     """True, False, numpy's too, or None. Raises TypeError for anything else: the text "False" would be true."""
     if value is not None and not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{what} is {type(value).__name__}: give True or False")
+        raise TypeError(f"{argument_name} is {type(value).__name__}: give True or False")
     return None if value is None else bool(value)
 
 
-def check_single_setting(value: object, what: str) -> object:
+def check_single_setting(value: object, argument_name: str) -> object:
     """A number, a text, None, or a list of these; of numpy's numbers and arrays and of tuples Python's own.
 
     Raises TypeError for anything else.
@@ -169,25 +169,25 @@ def check_single_setting(value: object, what: str) -> object:
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [check_single_setting(each, what) for each in value]
+        return [check_single_setting(each, argument_name) for each in value]
     if value is not None and not isinstance(value, int | float | str):
-        raise TypeError(f"{what} is {type(value).__name__}: give a number, a str, or a list of str")
+        raise TypeError(f"{argument_name} is {type(value).__name__}: give a number, a str, or a list of str")
     return value
 
 
-def check_choice(name: object, names: Sequence[str], what: str) -> str:
+def check_choice(name: object, names: Sequence[str], argument_name: str) -> str:
     """Return a name if it is one of some.
 
     Args:
         name: the argument.
         names: the names that are allowed.
-        what: the name of the argument, for messages.
+        argument_name: the name of the argument, for messages.
 
     Raises:
         RecipeError: the name is another.
     """
     if name not in names:
-        raise RecipeError(f"{what} = {name!r} is not allowed; it may be {' or '.join(map(repr, names))}")
+        raise RecipeError(f"{argument_name} = {name!r} is not allowed; it may be {' or '.join(map(repr, names))}")
     return str(name)
 
 

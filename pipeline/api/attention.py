@@ -14,7 +14,7 @@ from tfm.pipeline.api import arguments
 from tfm.pipeline.artifacts.files import convert_os_errors, write_text_atomically
 from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttentionKind, AttentionTrace
 from tfm.pipeline.attention_page.image_reading import trace_image_file
-from tfm.pipeline.attention_page.page import render_page
+from tfm.pipeline.attention_page.page import render_attention_page
 from tfm.pipeline.attention_page.picture import choose_view
 from tfm.pipeline.attention_page.reading import source_tokenizer_of, trace_text
 from tfm.pipeline.config import DecodingConfig
@@ -67,7 +67,7 @@ class Attention:
 
     def html(self) -> str:
         """The page of `tfm attend`: one self-contained HTML document."""
-        return render_page(self.title, self.reading, choose_view(self.reading), None)
+        return render_attention_page(self.title, self.reading, choose_view(self.reading), None)
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write the page into a file. Raises CannotWrite where that cannot be."""
@@ -109,9 +109,9 @@ def record_attention(
         config: the settings by which its own is searched for.
         reporter: shows warnings.
     """
-    arguments.single_text(source, "source")
+    arguments.check_single_text(source, "source")
     if target is not None:
-        arguments.single_text(target, "target")
+        arguments.check_single_text(target, "target")
     with exclude_other_threads():
         if loaded.images is not None:
             found = trace_image_file(loaded, check_image_file(source), target, config)

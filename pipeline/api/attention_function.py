@@ -74,7 +74,7 @@ def attention(
         RecipeError: there is no score of that name without weights.
         TypeError: query, key or value is no array of numbers.
     """
-    given, keys, values = _numbers(query, "query"), _numbers(key, "key"), _numbers(value, "value")
+    given, keys, values = _to_float_array(query, "query"), _to_float_array(key, "key"), _to_float_array(value, "value")
     queries = np.atleast_2d(given)
     if keys.ndim != 2 or queries.ndim != 2 or queries.shape[1] != keys.shape[1] or len(keys) != len(values):
         shapes = f"query {given.shape}, key {keys.shape}, value {values.shape}"
@@ -92,12 +92,12 @@ def attention(
     return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)
 
 
-def _numbers(given: ArrayLike, what: str) -> Floats:
+def _to_float_array(values: ArrayLike, argument_name: str) -> Floats:
     """The argument as an array. Raises TypeError for what is no numbers, or rows of several lengths."""
     try:
-        return np.asarray(given, np.float64)
+        return np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"attention: {what} is no array of numbers: {error}") from error
+        raise TypeError(f"attention: {argument_name} is no array of numbers: {error}") from error
 
 
 def _attention_logits(queries: Floats, keys: Floats, score: str | AttentionScoreFunction) -> Floats:

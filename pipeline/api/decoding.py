@@ -41,7 +41,7 @@ def decode_texts(
     forced = None if forced_in_each is None else arguments.flatten_phrases(forced_in_each)
     if prefixes is not None:
         prefixes = arguments.require_texts(prefixes, "prefixes", "one for each text")
-    lines, images = arguments.text_list(texts, "texts"), loaded.images
+    lines, images = arguments.to_text_list(texts, "texts"), loaded.images
     with exclude_other_threads(), reporter.bar("reading", len(lines), "texts" if images is None else "images") as bar:
         if images is None:
             found = translate_lines(

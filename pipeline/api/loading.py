@@ -8,7 +8,7 @@ from tfm.pipeline.api.messages import name_parameters_in_errors
 from tfm.pipeline.api.model import Model
 from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -25,6 +25,6 @@ def load(folder: str | os.PathLike[str], *, device: Device = "auto", reporter: R
         DataError: there is no model.
         TypeError: an argument is of another kind.
     """
-    place, name = arguments.check_folder(folder, "folder"), arguments.single_text(device, "device")
+    place, name = arguments.check_folder(folder, "folder"), arguments.check_single_text(device, "device")
     shown = arguments.check_reporter(reporter) or LoggingReporter()
-    return Model(load_model(model_folder(place), name), shown)
+    return Model(load_model(resolve_model_folder(place), name), shown)

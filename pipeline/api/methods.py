@@ -8,7 +8,7 @@ from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
 
 TASKS_WITH_METHOD: Mapping[str, Callable[[TaskSpec], bool]] = {
     "translate": lambda task: task.translates,
-    "generate": lambda task: task.generates,
+    "generate": lambda task: task.continues_text,
     "score": lambda task: task.writes,
     "classify": lambda task: task.labels == "label",
     "tag": lambda task: task.labels == "tags",

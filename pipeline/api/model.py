@@ -25,7 +25,7 @@ from tfm.pipeline.attention_page.reading import source_tokenizer_of
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference import hidden_states
-from tfm.pipeline.inference.filling import UNITS, Candidate, Unit, fill_masks
+from tfm.pipeline.inference.filling import FILL_UNITS, Candidate, FillUnit, fill_masks
 from tfm.pipeline.inference.generation.generator import GeneratedText
 from tfm.pipeline.inference.neighbours import Neighbour, WordVectors
 from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
@@ -165,7 +165,7 @@ class Model:
         return [found[0].text.split() for found in decode_texts(self._loaded, texts, DecodingConfig(), self._reporter)]
 
     @name_parameters_in_errors
-    def fill(self, text: str, top: int = 5, *, unit: Unit = "piece") -> list[list[Candidate]]:
+    def fill(self, text: str, top: int = 5, *, unit: FillUnit = "piece") -> list[list[Candidate]]:
         """Find the likeliest texts in place of each `[MASK]` of a text, by a masked language model.
 
         Args:
@@ -181,9 +181,9 @@ class Model:
             DataError: the text has no mask, or is too long.
         """
         check_has_method(self._loaded, "fill")
-        count, asked = arguments.check_whole_number(top, "top", 1), arguments.check_choice(unit, UNITS, "unit")
+        count, asked = arguments.check_whole_number(top, "top", 1), arguments.check_choice(unit, FILL_UNITS, "unit")
         with exclude_other_threads():
-            return fill_masks(self._loaded, arguments.single_text(text, "text"), count, asked)  # type: ignore[arg-type]
+            return fill_masks(self._loaded, arguments.check_single_text(text, "text"), count, asked)  # type: ignore[arg-type]
 
     @name_parameters_in_errors
     def generate(
@@ -209,7 +209,10 @@ class Model:
         """
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
-            return writer.prompt_text(arguments.single_text(prompt, "prompt")) + writer.texts(prompt)[0].text
+            return (
+                writer.decode_encoded_prompt(arguments.check_single_text(prompt, "prompt"))
+                + writer.generate_texts(prompt)[0].text
+            )
 
     @name_parameters_in_errors
     def generations(
@@ -233,7 +236,7 @@ class Model:
         """
         with exclude_other_threads():
             writer = make_text_generator(self._loaded, beam, through_ends, decoding, self._reporter)
-            return writer.texts(arguments.single_text(prompt, "prompt"))
+            return writer.generate_texts(arguments.check_single_text(prompt, "prompt"))
 
     @name_parameters_in_errors
     def score(
@@ -276,12 +279,12 @@ class Model:
         for a word that has no vector.
         """
         known = self._words(arguments.check_side(side))
-        rows = [known[word] for word in arguments.text_list(words, "words")]
+        rows = [known[word] for word in arguments.to_text_list(words, "words")]
         return np.stack(rows) if rows else known.vectors[:0]
 
     @name_parameters_in_errors
     def encode(
-        self, texts: str | Iterable[str], *, layer: int | None = None, unit: hidden_states.Unit = "piece"
+        self, texts: str | Iterable[str], *, layer: int | None = None, unit: hidden_states.HiddenStateUnit = "piece"
     ) -> list[hidden_states.HiddenStates]:
         """Compute the hidden states of texts: of a Transformer's encoder, or of the layers of one without.
 
@@ -299,9 +302,9 @@ class Model:
         """
         check_has_method(self._loaded, "encode")
         number = None if layer is None else arguments.check_whole_number(layer, "layer", 0)
-        arguments.check_choice(unit, hidden_states.UNITS, "unit")
+        arguments.check_choice(unit, hidden_states.HIDDEN_STATE_UNITS, "unit")
         with exclude_other_threads():
-            lines = arguments.text_list(texts, "texts")
+            lines = arguments.to_text_list(texts, "texts")
             found = hidden_states.encode_texts(self._loaded, lines, layer=number, unit=unit)
             warn_of_unknown_sources(source_tokenizer_of(self._loaded), lines, self._reporter)
             return found
@@ -320,7 +323,7 @@ class Model:
         """
         known = self._words(arguments.check_side(side))
         count = arguments.check_whole_number(count, "count", 1)
-        return known.nearest(known[arguments.single_text(word, "word")], count, beside=(word,))
+        return known.nearest(known[arguments.check_single_text(word, "word")], count, beside=(word,))
 
     @name_parameters_in_errors
     def neighbour_probability(self, center: str, outside: str) -> NeighbourProbability:
@@ -334,7 +337,7 @@ class Model:
             DataError: the model has one vector of each word.
             RecipeError: a word has no vector.
         """
-        words = arguments.single_text(center, "center"), arguments.single_text(outside, "outside")
+        words = arguments.check_single_text(center, "center"), arguments.check_single_text(outside, "outside")
         with exclude_other_threads():
             return neighbour_probability(self._loaded, *words)
 
@@ -365,5 +368,5 @@ class Model:
         return record_attention(loaded, source, target, decoding_config(beam, {}), self._reporter)
 
 
-def _unpickle_model(address: ModelKey, folder: Path, reporter: Reporter) -> Model:
-    return Model(find_or_reload_model(address, folder), reporter)
+def _unpickle_model(model_key: ModelKey, folder: Path, reporter: Reporter) -> Model:
+    return Model(find_or_reload_model(model_key, folder), reporter)

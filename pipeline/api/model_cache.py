@@ -30,18 +30,18 @@ def register_model(loaded: LoadedModel) -> ModelKey | None:
     return address
 
 
-def find_or_reload_model(address: ModelKey, shown: Path) -> LoadedModel:
+def find_or_reload_model(model_key: ModelKey, shown_folder: Path) -> LoadedModel:
     """Return the model at an address, read if this process does not have it; shown: its folder in messages.
 
     Raises DataError where another model is there by now, or none.
     """
-    found = _loaded_models.get(address) or _reload_model(address)
-    return found if found.folder == shown else replace(found, folder=shown)
+    found = _loaded_models.get(model_key) or _reload_model(model_key)
+    return found if found.folder == shown_folder else replace(found, folder=shown_folder)
 
 
 @lru_cache(maxsize=MAX_CACHED_MODELS)
-def _reload_model(address: ModelKey) -> LoadedModel:
-    path, fingerprint, device = address
+def _reload_model(model_key: ModelKey) -> LoadedModel:
+    path, fingerprint, device = model_key
     try:
         return load_model(Path(path), device, known=Input.from_value(fingerprint))
     except DataError as error:

@@ -69,15 +69,15 @@ def score_texts(
         DataError: the numbers of texts differ, or none has a probability.
         RecipeError: targets or a stride do not fit the model's task.
     """
-    lines = arguments.text_list(sources, "sources")
+    lines = arguments.to_text_list(sources, "sources")
     stride = None if stride is None else arguments.check_whole_number(stride, "stride", 1)
-    if TASK_SPECS[loaded.config.task].generates:
+    if TASK_SPECS[loaded.config.task].continues_text:
         if targets is not None:
             raise RecipeError("score: a language model reads one text at a time: give no targets")
         return _score_running_text(loaded, lines, reporter, stride)
     if targets is None or stride is not None:
         raise RecipeError("score: a translation is scored after its source: give sources and targets, no stride")
-    others = arguments.text_list(targets, "targets")
+    others = arguments.to_text_list(targets, "targets")
     if len(lines) != len(others):
         raise DataError(f"score: {len(lines)} sources and {len(others)} targets: give one target for each source")
     with exclude_other_threads():

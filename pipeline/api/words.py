@@ -26,7 +26,7 @@ def concordance(texts: str | Iterable[str], word: str, window: int = DEFAULT_WIN
     Returns:
         Each place where the word stands, in the order of the texts.
     """
-    lines, found = arguments.text_list(texts, "texts"), arguments.single_text(word, "word")
+    lines, found = arguments.to_text_list(texts, "texts"), arguments.check_single_text(word, "word")
     return list(words.find_occurrences(lines, found, arguments.check_whole_number(window, "window", 1)))
 
 
@@ -51,7 +51,7 @@ def count_vectors(
     Raises:
         DataError: there are no words.
     """
-    lines, reach = arguments.text_list(texts, "texts"), arguments.check_whole_number(window, "window", 1)
+    lines, reach = arguments.to_text_list(texts, "texts"), arguments.check_whole_number(window, "window", 1)
     return (
         words.one_hot_vectors(lines)
         if arguments.check_optional_bool(one_hot, "one_hot")

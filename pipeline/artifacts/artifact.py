@@ -52,8 +52,8 @@ from tfm.pipeline.errors import CannotWrite, DataError, redact_command_line
 from tfm.pipeline.runtime.progress import Reporter
 
 __all__ = [
-    "Draft", "Input", "Manifest", "Plan", "check_output_place", "inspect_artifact", "install", "is_fresh",
-    "lock_folder", "open_artifact", "publish", "read_artifact", "stale_reason",
+    "Draft", "Input", "Manifest", "Plan", "check_output_is_writable", "inspect_artifact", "install_artifact",
+    "is_fresh", "lock_folder", "open_artifact", "publish", "read_artifact", "stale_reason",
 ]  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def publish(plan: Plan, *, command: Sequence[str], seconds_before: float = 0.0) 
 
 
 @contextmanager
-def install(folder: Path, stage: str) -> Iterator[Path]:
+def install_artifact(folder: Path, stage: str) -> Iterator[Path]:
     """Put an artifact that was made elsewhere in its place: the body fills a folder, manifest and all, which is
     verified and replaces an artifact of the same stage as by `publish`.
 
@@ -201,7 +201,7 @@ def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
             remove_leftovers(place)
 
 
-def check_output_place(plan: Plan) -> None:
+def check_output_is_writable(plan: Plan) -> None:
     """Raise the errors of `publish` about the place, before there is anything to publish."""
     with _lock_and_make_draft_folder(plan) as (_, version):
         version.rmdir()
@@ -275,7 +275,7 @@ def _list_files(folder: Path) -> set[str]:
     return names
 
 
-def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: float) -> None:
+def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], start_time: float) -> None:
     """Bring the draft to disk, its manifest last."""
     found, folders = walk_tree(draft.folder)
     files = {name: FileEntry(status.st_size, sha256_and_sync(draft.folder / name)) for name, status in found.items()}
@@ -294,7 +294,7 @@ def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], began: flo
         "git_commit": provenance.git_commit(),
         "hardware": provenance.describe_hardware(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "duration_seconds": round(time.monotonic() - began, 3),
+        "duration_seconds": round(time.monotonic() - start_time, 3),
     }
     with open(draft.folder / MANIFEST_FILE, "xb") as file:
         file.write(serialize_document(document))

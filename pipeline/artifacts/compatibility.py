@@ -18,7 +18,7 @@ DIGEST_DIGITS = 12  # digits of a sha256
 
 def trained_task(model: Manifest) -> str:
     """The task that a model, which was verified, was trained for."""
-    content = read_json(model.folder / "config.json", shown=model.path / "config.json")
+    content = read_json(model.folder / "config.json", displayed_path=model.path / "config.json")
     return str(content.get("task", DEFAULT_TASK))
 
 

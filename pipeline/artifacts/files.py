@@ -158,7 +158,7 @@ def sha256_of(path: Path) -> str:
         raise DataError("not a regular file, so it cannot be an input", file=path)
     key = _stat_key(before)
     large = before.st_size >= hash_cache.MIN_CACHED_BYTES
-    known = _hash_cache.get(key) or (hash_cache.cached_hash(_escape_key(key)) if large else None)
+    known = _hash_cache.get(key) or (hash_cache.cached_hash(_format_cache_key(key)) if large else None)
     if known is not None:
         _hash_cache[key] = known
         return known
@@ -169,7 +169,7 @@ def sha256_of(path: Path) -> str:
     if unchanged and now - max(before.st_mtime_ns, before.st_ctime_ns) > MIN_CACHEABLE_AGE_NS:
         _hash_cache[key] = digest
         if large:
-            hash_cache.store_hash(_escape_key(key), digest)
+            hash_cache.store_hash(_format_cache_key(key), digest)
     return digest
 
 
@@ -192,10 +192,10 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def walk_tree(folder: Path, shown: Path | None = None) -> tuple[dict[str, os.stat_result], list[Path]]:
+def walk_tree(folder: Path, shown_folder: Path | None = None) -> tuple[dict[str, os.stat_result], list[Path]]:
     """Every file under a folder by its path relative to it, with `/`; and every folder, deepest first.
 
-    Raises DataError, which calls the folder `shown`, at a link or anything else that is neither file nor folder.
+    Raises DataError, which calls the folder `shown_folder`, at a link or anything else that is neither file nor folder.
     """
     files: dict[str, os.stat_result] = {}
     folders = [folder]
@@ -209,7 +209,9 @@ def walk_tree(folder: Path, shown: Path | None = None) -> tuple[dict[str, os.sta
                     files[Path(entry.path).relative_to(folder).as_posix()] = status
                 else:
                     name = Path(entry.path).relative_to(folder).as_posix()
-                    raise DataError(f"{name!r} is a link or special file; an artifact has none", file=shown or folder)
+                    raise DataError(
+                        f"{name!r} is a link or special file; an artifact has none", file=shown_folder or folder
+                    )
     return dict(sorted(files.items())), folders[::-1]
 
 
@@ -217,5 +219,5 @@ def _stat_key(status: os.stat_result) -> tuple[int, int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
-def _escape_key(key: tuple[int, int, int, int, int]) -> str:
+def _format_cache_key(key: tuple[int, int, int, int, int]) -> str:
     return ":".join(map(str, key))

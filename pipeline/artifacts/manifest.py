@@ -143,7 +143,7 @@ def read_manifest(path: Path, folder: Path) -> Manifest:
     Raises DataError where there is none, where it was changed, and where tfm did not write it so.
     """
     try:
-        data = read_bounded_file(folder / MANIFEST_FILE, shown=path / MANIFEST_FILE)
+        data = read_bounded_file(folder / MANIFEST_FILE, displayed_path=path / MANIFEST_FILE)
     except (FileNotFoundError, NotADirectoryError):
         what = "is not an artifact of tfm (it has no manifest.json)" if folder.exists() else "there is nothing here"
         raise DataError(what, file=path) from None

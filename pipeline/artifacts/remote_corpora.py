@@ -1,8 +1,8 @@
 """Corpora behind URLs, downloaded before a stage reads them, so that the user sees how far it is."""
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.paths.remote_files import is_url, local_copy
-from tfm.data.corpora.sources import remote_or_local_places
+from tfm.data.corpora.paths.remote_files import fetch_local_copy, is_url
+from tfm.data.corpora.sources import corpus_paths_or_urls
 from tfm.data.credentials import redact_credentials
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -18,6 +18,6 @@ def download_corpora(data: DataConfig, reporter: Reporter) -> None:
         DataError: a file is not there, or cannot be downloaded.
     """
     corpora = (*data.train, *data.valid, *data.tests.values())
-    for url in dict.fromkeys(place for corpus in corpora for place in remote_or_local_places(corpus) if is_url(place)):
+    for url in dict.fromkeys(place for corpus in corpora for place in corpus_paths_or_urls(corpus) if is_url(place)):
         with reporter.bar(f"downloading {redact_credentials(url)}", None, "bytes") as bar:
-            local_copy(url, online=data.online, on_bytes=lambda count, total: bar.advance(count))
+            fetch_local_copy(url, online=data.online, on_bytes=lambda count, total: bar.advance(count))

@@ -47,15 +47,15 @@ def _replace_in_two_steps(version: Path, path: Path) -> None:
         raise
 
 
-def _undo_first_step(aside: Path, path: Path, error: BaseException) -> None:
+def _undo_first_step(backup: Path, path: Path, error: BaseException) -> None:
     """Undo the first of two steps; if that fails too, name the place of the artifact."""
     if os.path.lexists(path):
         return
     try:
-        os.rename(aside, path)
+        os.rename(backup, path)
     except OSError as failed:
         code = failed.errno or errno.EIO
-        raise OSError(code, f"{failed.strerror}; what was there is now {aside}: move it back", str(path)) from error
+        raise OSError(code, f"{failed.strerror}; what was there is now {backup}: move it back", str(path)) from error
 
 
 def restore_backup(path: Path) -> None:

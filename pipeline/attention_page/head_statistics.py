@@ -35,7 +35,7 @@ from tfm.pipeline.attention_page.reading import (
     source_tokenizer_of,
     trace_attention,
 )
-from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_words, read_sentences
+from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_word_indices, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -45,7 +45,7 @@ from tfm.tokenizer.special import BOS, EOS
 CHUNK_SENTENCES = 512
 RELATIVE_POSITIONS = {"previous": -1, "same": 0, "next": 1}
 TARGET_TAG = "target"
-Shares: TypeAlias = NDArray[np.float64]
+AttentionShares: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -112,18 +112,20 @@ class HeadReport:
         who = ("attention", "layer", "head")
         title = f"What heads do in {format_count(self.sentences, 'sentence')}: percent of attention, entropy in bits"
         columns = (*who, *RELATIVE_POSITIONS, "separators", "entropy", "% of max")
-        tables = [ReportTable(title, columns, [(*_head_cells(each), *_measure_row(each)) for each in self.measures])]
+        tables = [
+            ReportTable(title, columns, [(*_head_identity_cells(each), *_measure_row(each)) for each in self.measures])
+        ]
         tagged = [each for each in self.measures if each.tags is not None]
         if tagged:
             tags = _sort_tags(each.tags or {} for each in tagged)
             rows = [
-                (*_head_cells(each), *(_format_percent((each.tags or {}).get(tag, 0)) for tag in tags))
+                (*_head_identity_cells(each), *(_format_percent((each.tags or {}).get(tag, 0)) for tag in tags))
                 for each in tagged
             ]
             tables.append(ReportTable("Percent of attention by tag", (*who, *tags), rows))
         if frequent := head_syntax.relation_rows(self.relations):
             title = "Dependencies: how often the word most attended to is the right one, and the best fixed offset"
-            tables.append(ReportTable(title, head_syntax.COLUMNS, frequent))
+            tables.append(ReportTable(title, head_syntax.RELATION_COLUMNS, frequent))
         return tables
 
     def as_json(self) -> dict[str, Any]:
@@ -140,7 +142,7 @@ def measure_heads(
     files: Sequence[Path],
     config: DecodingConfig,
     reporter: Reporter,
-    watch: Callable[[Iterator[TaggedSentence]], Iterator[TaggedSentence]] = iter,
+    wrap_sentences: Callable[[Iterator[TaggedSentence]], Iterator[TaggedSentence]] = iter,
 ) -> HeadReport:
     """Measure the heads of a model in the sentences of some files; a model that translates says its own translations.
 
@@ -151,7 +153,7 @@ def measure_heads(
         files: plain text, or CoNLL-U with parts of speech and dependencies.
         config: settings of its own translations.
         reporter: shows progress, and warnings.
-        watch: gives the sentences on as they are read, such as to count them.
+        wrap_sentences: gives the sentences on as they are read, such as to count them.
 
     Raises:
         RecipeError: the model has no attention.
@@ -164,12 +166,12 @@ def measure_heads(
     sums: defaultdict[tuple[AttentionKind, int | None], HeadStatisticSums] = defaultdict(HeadStatisticSums)
     syntax = SyntaxAccuracyCounts()
     left_out: Counter[str] = Counter()
-    num_sentences, sentences = 0, watch(read_sentences(files))
+    num_sentences, sentences = 0, wrap_sentences(read_sentences(files))
     with reporter.bar("reading", None, "sentences") as bar:
         for found, sentence, words in _trace_sentences(loaded, sentences, config, left_out):
             _add_trace(found, None if words is None else [sentence.tags[word] for word in words], sums)
             if words is not None and any(each is not None for each in sentence.governors):
-                _add_syntax(found, sentence, words, syntax)
+                _count_syntax_hits(found, sentence, words, syntax)
             num_sentences += 1
             bar.advance()
     if left_out:
@@ -184,17 +186,17 @@ def measure_heads(
 
 
 def _trace_sentences(
-    loaded: LoadedModel, sentences: Iterator[TaggedSentence], config: DecodingConfig, left_out: Counter[str]
+    loaded: LoadedModel, sentences: Iterator[TaggedSentence], config: DecodingConfig, skip_counts: Counter[str]
 ) -> Iterator[tuple[AttentionTrace, TaggedSentence, list[int] | None]]:
     """Each sentence as the model reads it, with the word of each of its pieces; counts those that it cannot read."""
     limit, tokenizer = loaded.model.max_length - 1, source_tokenizer_of(loaded)
     while chunk := list(islice(sentences, CHUNK_SENTENCES)):
         readable = []
-        for sentence, (ids, words) in zip(chunk, encode_with_words(tokenizer, chunk), strict=True):
+        for sentence, (ids, words) in zip(chunk, encode_with_word_indices(tokenizer, chunk), strict=True):
             if not ids:
-                left_out["without pieces"] += 1
+                skip_counts["without pieces"] += 1
             elif len(ids) > limit:
-                left_out[f"longer than the {limit} pieces that the model reads"] += 1
+                skip_counts[f"longer than the {limit} pieces that the model reads"] += 1
             else:
                 readable.append((sentence, ids, words))
         sources = [ids for _, ids, _ in readable]
@@ -217,7 +219,7 @@ def _add_trace(
             sums[each.kind, None].add(uniform_attention(weights), axes, of_keys)
 
 
-def _add_syntax(
+def _count_syntax_hits(
     trace: AttentionTrace, sentence: TaggedSentence, words: Sequence[int], syntax: SyntaxAccuracyCounts
 ) -> None:
     """Add the number of times that the heads of a sentence find its dependencies."""
@@ -232,10 +234,10 @@ def _add_syntax(
             syntax.count_head_hits(sentence, each.kind, each.layer, attention)
 
 
-def uniform_attention(weights: Shares) -> Shares:
+def uniform_attention(weights: AttentionShares) -> AttentionShares:
     """Weights (1, T, S) of attention that is spread evenly over the keys to which a query may attend."""
     allowed = (weights > 0).any(0, keepdims=True)
-    spread: Shares = allowed / allowed.sum(-1, keepdims=True)
+    spread: AttentionShares = allowed / allowed.sum(-1, keepdims=True)
     return spread
 
 
@@ -255,10 +257,10 @@ class HeadStatisticSums:
 
     def __init__(self) -> None:
         self.queries = 0
-        self._sums: defaultdict[str, Shares | float] = defaultdict(float)
-        self._tags: defaultdict[str, Shares | float] = defaultdict(float)
+        self._sums: defaultdict[str, AttentionShares | float] = defaultdict(float)
+        self._tags: defaultdict[str, AttentionShares | float] = defaultdict(float)
 
-    def add(self, weights: Shares, axes: AttentionAxes, tags: Sequence[str] | None) -> None:
+    def add(self, weights: AttentionShares, axes: AttentionAxes, tags: Sequence[str] | None) -> None:
         """Add the queries of a sentence.
 
         Args:
@@ -293,7 +295,7 @@ class HeadStatisticSums:
             )
 
 
-def _head_cells(measures: HeadMeasures) -> tuple[object, ...]:
+def _head_identity_cells(measures: HeadMeasures) -> tuple[object, ...]:
     return measures.kind if measures.layer else f"{measures.kind}, evenly", measures.layer or "–", measures.head or "–"
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tfm.pipeline.attention_page.attended import AttendedToken, AttentionAxes, AttentionKind
 from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence
 
-Shares: TypeAlias = NDArray[np.float64]
+AttentionShares: TypeAlias = NDArray[np.float64]
 ArcEnd = Literal["governor", "dependent"]
 MIN_RELATION_COUNT = 20  # words that ask, for a relation to stand in the table: of fewer a share says little
 MASKED_SCORE = -1.0  # less than any share of attention
@@ -54,7 +54,9 @@ class RelationAccuracy:
     heads: dict[str, float]
 
 
-def word_attention(weights: Shares, axes: AttentionAxes, words: Sequence[int], num_words: int) -> Shares:
+def word_attention(
+    weights: AttentionShares, axes: AttentionAxes, words: Sequence[int], num_words: int
+) -> AttentionShares:
     """Compute attention between words (H, W, W) from weights between pieces; MASKED_SCORE to a word itself.
 
     A word without pieces asks nothing and is never attended to most.
@@ -67,13 +69,13 @@ def word_attention(weights: Shares, axes: AttentionAxes, words: Sequence[int], n
     """
     to_word, from_word = _word_membership(axes.keys, words, num_words), _word_membership(axes.queries, words, num_words)
     means = from_word / np.maximum(from_word.sum(0), 1)
-    found: Shares = np.einsum("hts,tq,sk->hqk", weights, means, to_word, optimize=True)
+    found: AttentionShares = np.einsum("hts,tq,sk->hqk", weights, means, to_word, optimize=True)
     found[:, np.eye(num_words, dtype=bool)] = MASKED_SCORE
     found[:, :, to_word.sum(0) == 0] = MASKED_SCORE
     return found
 
 
-def _word_membership(tokens: Sequence[AttendedToken], words: Sequence[int], num_words: int) -> Shares:
+def _word_membership(tokens: Sequence[AttendedToken], words: Sequence[int], num_words: int) -> AttentionShares:
     """(tokens, W): 1 where a token is a piece of a word."""
     found = np.zeros((len(tokens), num_words))
     for row, token in enumerate(tokens):
@@ -112,7 +114,9 @@ class SyntaxAccuracyCounts:
             self._asked[key] += 1
             self._offsets[key].update(each - word for each in right)
 
-    def count_head_hits(self, sentence: TaggedSentence, kind: AttentionKind, layer: int, attention: Shares) -> None:
+    def count_head_hits(
+        self, sentence: TaggedSentence, kind: AttentionKind, layer: int, attention: AttentionShares
+    ) -> None:
         """Count the right answers of a layer's heads in a sentence.
 
         Args:
@@ -152,11 +156,21 @@ class SyntaxAccuracyCounts:
             )
 
 
-Row: TypeAlias = tuple[object, ...]
-COLUMNS = ("relation", "predicts", "words", "attention", "layer", "head", "accuracy %", "offset", "offset accuracy %")
+RelationRow: TypeAlias = tuple[object, ...]
+RELATION_COLUMNS = (
+    "relation",
+    "predicts",
+    "words",
+    "attention",
+    "layer",
+    "head",
+    "accuracy %",
+    "offset",
+    "offset accuracy %",
+)
 
 
-def relation_rows(relations: Iterable[RelationAccuracy]) -> list[Row]:
+def relation_rows(relations: Iterable[RelationAccuracy]) -> list[RelationRow]:
     """A row for each frequent relation, in the direction in which a head finds it more often."""
     best: dict[str, RelationAccuracy] = {}
     for each in relations:
@@ -165,7 +179,7 @@ def relation_rows(relations: Iterable[RelationAccuracy]) -> list[Row]:
     return [_relation_row(each) for each in best.values()]
 
 
-def _relation_row(accuracy: RelationAccuracy) -> Row:
+def _relation_row(accuracy: RelationAccuracy) -> RelationRow:
     offset = f"{accuracy.offset:+d}"
     shares = f"{100 * accuracy.share:.1f}", f"{100 * accuracy.offset_share:.1f}"
     return (

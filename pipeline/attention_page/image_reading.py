@@ -64,7 +64,7 @@ def trace_image_file(loaded: LoadedModel, file: Path, target: str | None, config
 
 def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: list[int] | None) -> AttentionTrace:
     """One pass of the network over the image, and the weights of its attentions."""
-    image = _token_image(loaded, images)
+    image = _make_attended_image(loaded, images)
     cells = tuple(
         AttendedToken(f"row {row}, column {column}", False)
         for row in range(1, image.rows + 1)
@@ -89,7 +89,7 @@ def _trace_image(loaded: LoadedModel, file: Path, images: RowImages, target: lis
     return AttentionTrace(str(file), said, {each.kind: axes[each.kind] for each in found}, found, image)
 
 
-def _token_image(loaded: LoadedModel, images: RowImages) -> AttendedImage:
+def _make_attended_image(loaded: LoadedModel, images: RowImages) -> AttendedImage:
     """The image as the network has it: rows and columns of tokens."""
     shape = image_shape(images.preparation)
     assert shape is not None

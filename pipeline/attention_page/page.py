@@ -11,7 +11,7 @@ from tfm.pipeline.attention_page.reading import SPACE_SYMBOL
 from tfm.pipeline.attention_page.script import ATTENTION_PAGE_SCRIPT
 from tfm.pipeline.page_frame import escape_html, frame_page, script_json
 
-PAGE_STYLE = """\
+ATTENTION_PAGE_STYLE = """\
 :root { --ink-of-weights: 23, 92, 150; --cell: 1.7rem; --key: var(--cell); }
 @media (prefers-color-scheme: dark) { :root { --ink-of-weights: 120, 187, 235; } }
 body { max-width: 70rem; }
@@ -87,7 +87,9 @@ the place with the most is shown as it is.</p>
 """
 
 
-def render_page(title: str, trace: AttentionTrace | None, view: AttentionView | None, report: HeadReport | None) -> str:
+def render_attention_page(
+    title: str, trace: AttentionTrace | None, view: AttentionView | None, report: HeadReport | None
+) -> str:
     """Write the page: the attention in a sentence or an image, and the statistics of heads in a corpus.
 
     All text is escaped; weights are rounded to thousandths.
@@ -106,7 +108,7 @@ def render_page(title: str, trace: AttentionTrace | None, view: AttentionView | 
     if trace is not None:
         parts.append(f'<script type="application/json" id="data">{script_json(_page_data(trace, view))}</script>')
     return frame_page(
-        title, "\n".join(parts), style=PAGE_STYLE, script=None if trace is None else ATTENTION_PAGE_SCRIPT
+        title, "\n".join(parts), style=ATTENTION_PAGE_STYLE, script=None if trace is None else ATTENTION_PAGE_SCRIPT
     )
 
 
@@ -159,13 +161,17 @@ def _image_data(image: AttendedImage) -> dict[str, object]:
 
 def _table_html(table: ReportTable) -> str:
     """Numbers to the right, the rest to the left."""
-    head = "".join(f"<th{_side_class(i)}>{escape_html(column)}</th>" for i, column in enumerate(table.columns))
+    head = "".join(
+        f"<th{_number_class_attribute(i)}>{escape_html(column)}</th>" for i, column in enumerate(table.columns)
+    )
     rows = "".join(
-        "<tr>" + "".join(f"<td{_side_class(i)}>{escape_html(str(cell))}</td>" for i, cell in enumerate(row)) + "</tr>\n"
+        "<tr>"
+        + "".join(f"<td{_number_class_attribute(i)}>{escape_html(str(cell))}</td>" for i, cell in enumerate(row))
+        + "</tr>\n"
         for row in table.rows
     )
     return f'<h2>{escape_html(table.title)}</h2>\n<div class="scroll"><table><tr>{head}</tr>\n{rows}</table></div>'
 
 
-def _side_class(column: int) -> str:
+def _number_class_attribute(column: int) -> str:
     return ' class="number"' if column else ""

@@ -180,16 +180,16 @@ def order_by_kind_and_layer(
     return tuple(found)
 
 
-def _forward_pair(
+def _forward_encoder_decoder(
     loaded: LoadedModel, source: Sequence[int], target: Sequence[int] | None
 ) -> dict[AttentionKind, AttentionAxes]:
     """Read with an encoder-decoder: a row of its decoder reads a token of the target and predicts the next one."""
     assert target is not None
-    _run_pair(loaded, source, target)
+    _run_teacher_forced(loaded, source, target)
     read, lead = _source_tokens(loaded, [*source, EOS_ID]), [BOS_ID]
     if isinstance(loaded.model, LanguagePrefixModel):
         numbers = torch.arange(len(read))
-        told = loaded.model.split_inputs(numbers, Layout.from_lengths(torch.tensor([len(read)])))
+        told = loaded.model.split_off_language_prefix(numbers, Layout.from_lengths(torch.tensor([len(read)])))
         read, lead = tuple(read[each] for each in told.source), [[*source, EOS_ID][each] for each in told.prefix[0]]
     return {
         "encoder": AttentionAxes(read, read, _label_tokens_with_word("", read)),
@@ -231,7 +231,7 @@ def _forward_concatenated(
 ) -> dict[AttentionKind, AttentionAxes]:
     """A decoder-only model: one text, or a source and after it the target."""
     if target is not None:
-        _run_pair(loaded, source, target)
+        _run_teacher_forced(loaded, source, target)
         read, said = _source_tokens(loaded, [*source, EOS_ID]), _target_tokens(loaded, [*target, EOS_ID])
         tokens = (*read, *_target_tokens(loaded, [BOS_ID, *target]))
         return {
@@ -256,7 +256,7 @@ def _forward_single_sequence(
     return {"encoder": AttentionAxes(tokens, tokens, _label_tokens_with_word("", tokens))}
 
 
-def _run_pair(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
+def _run_teacher_forced(loaded: LoadedModel, source: Sequence[int], target: Sequence[int]) -> None:
     """Run the network on the target by teacher forcing."""
     batch = pair_batch_from_ids([source], [target]).to(device_of(loaded))
     layouts = [Layout.from_lengths(each, batch.source.device) for each in (batch.source_lengths, batch.target_lengths)]
@@ -307,15 +307,17 @@ def _label_tokens_with_word(word: str, tokens: Sequence[AttendedToken]) -> tuple
     return tuple(f"{word} {each.text}" if word else "" for each in tokens)
 
 
-def _kind_in_pair(name: str) -> AttentionKind:
+def _kind_in_encoder_decoder(name: str) -> AttentionKind:
     if "cross" in name:
         return "cross"
     return "encoder" if name.startswith("encoder") else "decoder"
 
 
 FORWARD_SPECS: dict[Architecture, ForwardSpec] = {
-    "transformer": ForwardSpec(_forward_pair, _kind_in_pair),
-    "recurrent": ForwardSpec(_forward_pair, lambda name: "encoder" if name.startswith("encoder") else "cross"),
+    "transformer": ForwardSpec(_forward_encoder_decoder, _kind_in_encoder_decoder),
+    "recurrent": ForwardSpec(
+        _forward_encoder_decoder, lambda name: "encoder" if name.startswith("encoder") else "cross"
+    ),
     "decoder_only": ForwardSpec(_forward_concatenated, lambda name: "decoder"),
     "encoder_only": ForwardSpec(_forward_single_sequence, lambda name: "encoder"),
 }

@@ -9,7 +9,7 @@ from tfm.data.errors import DataError
 from tfm.data.formats.conllu import read_conllu
 from tfm.data.lines import open_lines
 from tfm.data.synthetic import registry
-from tfm.tokenizer.labels import WORD_SPACE
+from tfm.tokenizer.labels import SPACE_WITHIN_WORD
 from tfm.tokenizer.tokenizer import Tokenizer
 
 UNSPECIFIED_HEAD = "_"  # a cell of CoNLL-U that says nothing
@@ -59,7 +59,7 @@ def read_sentences(files: Sequence[Path]) -> Iterator[TaggedSentence]:
                 texts, of, before, how = zip(*words, strict=True)
                 yield TaggedSentence(" ".join(texts), of, before, how)
         elif tagged:
-            for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel"), WORD_SPACE):
+            for columns in read_conllu(file, ("form", "upos", "id", "head", "deprel"), SPACE_WITHIN_WORD):
                 text, tags, ids, heads, relations = (column.split(" ") for column in columns)
                 governors = _parse_governors(ids, heads, columns[0], file)
                 yield TaggedSentence(" ".join(text), tuple(tags), governors, tuple(relations))
@@ -78,7 +78,7 @@ def _parse_governors(ids: Sequence[str], heads: Sequence[str], text: str, file: 
     return tuple(places[head] for head in heads)
 
 
-def encode_with_words(
+def encode_with_word_indices(
     tokenizer: Tokenizer, sentences: Sequence[TaggedSentence]
 ) -> Iterator[tuple[list[int], list[int] | None]]:
     """The ids of each sentence and, of a tagged one, the word, from 0, that each piece is of.

@@ -10,7 +10,7 @@ from tfm.data.corpora.portions import Corpus
 from tfm.data.errors import DataError
 from tfm.pipeline.cleaning.corpora import iterate_chunks
 from tfm.pipeline.cleaning.decisions import Decisions, apply_rules
-from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, Measurer, PairChunk, measure_chunks
+from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, ChunkMeasurer, PairChunk, measure_chunks
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
@@ -58,7 +58,7 @@ class Cleaner:
         widths["corpus"] = 1  # where no rule measures, it counts the pairs
         work = MeasurementFolder(self.folder, [self.plan, self.everything], widths)
         try:
-            measurer = Measurer(self.rules, everything=self.everything)
+            measurer = ChunkMeasurer(self.rules, everything=self.everything)
             saved = work.rows
             with self.reporter.bar("measuring", num_pairs, "pairs", done=work.rows) as bar:
                 chunks = iterate_chunks(self.corpora, online=self.online, skip=work.rows)
@@ -78,12 +78,12 @@ class Cleaner:
     def apply_rules(self, work: MeasurementFolder) -> Decisions:
         """Return the fate of each pair that was measured."""
 
-        def score(rule: CleaningRule, wanted: Bools) -> Floats:
+        def score(rule: CleaningRule, is_needed: Bools) -> Floats:
             from tfm.pipeline.cleaning.late_scores import score_remaining_pairs  # loads torch
 
             return score_remaining_pairs(
                 rule,
-                wanted,
+                is_needed,
                 lambda skip: self.read_changed_pairs(work, skip),
                 self.folder,
                 self.plan,
@@ -91,7 +91,7 @@ class Cleaner:
                 reporter=self.reporter,
             )
 
-        return apply_rules(self.rules, work, score, everything=self.everything)
+        return apply_rules(self.rules, work, score, score_dropped_pairs=self.everything)
 
     def read_changed_pairs(self, work: MeasurementFolder, skip: int = 0) -> Iterator[PairChunk]:
         """The pairs again, as rules changed them, without the first ones.
@@ -99,7 +99,7 @@ class Cleaner:
         Raises:
             DataError: there are not as many as before.
         """
-        changes = work.changes()
+        changes = work.read_changes()
         row, change = skip, next((each for each in changes if each[0] >= skip), None)
         for chunk in iterate_chunks(self.corpora, online=self.online, skip=skip):
             end = row + len(chunk)

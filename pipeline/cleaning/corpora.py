@@ -41,9 +41,9 @@ def has_two_sides(corpus: Corpus) -> bool:
     return corpus.has_source and not corpus.is_one_text
 
 
-def clean_text_files(number: int) -> tuple[str, str]:
+def clean_text_file_names(corpus_number: int) -> tuple[str, str]:
     """The names of the files of a corpus in a folder of clean text: of sources, and of targets."""
-    return f"train.{number}.source.txt", f"train.{number}.target.txt"
+    return f"train.{corpus_number}.source.txt", f"train.{corpus_number}.target.txt"
 
 
 def cleaned_splits(splits: Splits, clean: Path | None) -> Splits:
@@ -109,7 +109,7 @@ def _format_line(text: str, *, is_first: bool) -> str:
 
 
 def _cleaned_corpus(corpus: Corpus, clean: Path, number: int) -> CorpusConfig:
-    source, target = (str(clean / name) for name in clean_text_files(number))
+    source, target = (str(clean / name) for name in clean_text_file_names(number))
     if corpus.is_one_text:
         source = target
     languages = corpus.languages or (None, None)

@@ -54,7 +54,11 @@ class Decisions:
 
 
 def apply_rules(
-    rules: Sequence[CleaningRule], work: MeasurementFolder, score_late: LazyPairScorer, *, everything: bool = False
+    rules: Sequence[CleaningRule],
+    work: MeasurementFolder,
+    score_late: LazyPairScorer,
+    *,
+    score_dropped_pairs: bool = False,
 ) -> Decisions:
     """Apply all rules to what was measured.
 
@@ -62,23 +66,23 @@ def apply_rules(
         rules: in order.
         work: scores and keys of all pairs.
         score_late: scores pairs by a model or a command, for the rules that need one.
-        everything: whether late rules score also pairs that another rule dropped.
+        score_dropped_pairs: whether late rules score also pairs that another rule dropped.
     """
     made = Decisions(np.zeros(work.rows, np.int16))
     for number, rule in enumerate(rules, 1):
         alive = made.dropped_by == 0
         if rule.kind == "transform":
-            changed = int(np.count_nonzero(work.scores(rule.name) == 1.0))
+            changed = int(np.count_nonzero(work.read_scores(rule.name) == 1.0))
             made.results.append(RuleResult(rule.name, work.rows, 0, 0, changed, ()))
             continue
         if rule.kind == "dedup_keys":
             failed, result = _apply_keys(rule, work, alive, made)
         else:
             if rule.kind == "model_score":
-                scores = score_late(rule, alive | everything)[:, None]
+                scores = score_late(rule, alive | score_dropped_pairs)[:, None]
                 made.scores[rule.name] = scores[:, 0]
             else:
-                scores = np.stack([work.scores(name) for name in rule.score_names], 1)
+                scores = np.stack([work.read_scores(name) for name in rule.score_names], 1)
             failed, result = _apply_scores(rule, scores, alive)
         made.dropped_by[failed & alive] = number
         made.results.append(result)
@@ -94,7 +98,7 @@ def is_first_occurrence(keys: Iterable[Keys], count: int) -> Bools:
     return first
 
 
-def count_equal(keys: Iterable[Keys], count: int) -> NDArray[np.int64]:
+def count_pairs_with_equal_key(keys: Iterable[Keys], count: int) -> NDArray[np.int64]:
     """(m,) how many pairs have a pair's key, of the kind of which there are most; see `is_first_occurrence`."""
     most = np.zeros(count, np.int64)
     for each in keys:
@@ -125,7 +129,7 @@ def percentile_limit(scores: Floats, limit: Limit) -> Limit:
 def _apply_scores(rule: CleaningRule, scores: Floats, alive: Bools) -> tuple[Bools, RuleResult]:
     """The pairs (n,) that fail a rule by their scores (n, columns)."""
     limits = tuple(percentile_limit(column[alive], limit) for column, limit in zip(scores.T, rule.limits, strict=True))
-    failed = rule.is_failed(scores, limits)
+    failed = rule.find_failed_pairs(scores, limits)
     measured = int((~np.isnan(scores[:, 0])).sum())
     return failed, RuleResult(rule.name, measured, int(failed.sum()), int((failed & alive).sum()), None, limits)
 
@@ -137,8 +141,10 @@ def _apply_keys(
     found = []
     for rows in (np.ones(work.rows, np.bool_), alive):
         scores = np.full(work.rows, np.nan)
-        keys, count = (work.keys(rule.name, number)[rows] for number in range(rule.num_keys)), int(rows.sum())
-        scores[rows] = count_equal(keys, count) if rule.name == "boilerplate" else ~is_first_occurrence(keys, count)
+        keys, count = (work.read_keys(rule.name, number)[rows] for number in range(rule.num_keys)), int(rows.sum())
+        scores[rows] = (
+            count_pairs_with_equal_key(keys, count) if rule.name == "boilerplate" else ~is_first_occurrence(keys, count)
+        )
         found.append(scores)
     decisions.scores[rule.name] = found[1]
     (_, alone), (failed, result) = (_apply_scores(rule, scores[:, None], alive) for scores in found)

@@ -23,7 +23,7 @@ same."""
 PairReader = Callable[[int], Iterator[PairChunk]]
 """Number of pairs to skip -> chunks, with the texts as rules changed them."""
 Pair = tuple[str | None, str]
-Block = tuple[Bools, list[Pair]]
+PairBlock = tuple[Bools, list[Pair]]
 """Which pairs of a block (b,) are wanted; and those, as source, if there is one, and target."""
 
 
@@ -69,12 +69,12 @@ def score_remaining_pairs(
                 for chosen, pairs in blocks:
                     save(_spread_scores(chosen, scorer.score([(source or "", target) for source, target in pairs])))
         work.save_progress()
-        return work.scores("scores")
+        return work.read_scores("scores")
     finally:
         work.close()
 
 
-def _iterate_blocks(is_needed: Bools, read: PairReader, done: int) -> Iterator[Block]:
+def _iterate_blocks(is_needed: Bools, read: PairReader, done: int) -> Iterator[PairBlock]:
     """The pairs behind the first `done`, which are a multiple of ROWS_PER_SAVE, in blocks of so many."""
     block: list[Pair] = []
     row = begin = done
@@ -97,23 +97,23 @@ def _spread_scores(is_needed: Bools, scores: Iterable[float]) -> Floats:
     return filled
 
 
-def _score_externally(scorer: ExternalScorer, blocks: Iterator[Block], save: Callable[[Floats], None]) -> None:
+def _score_externally(scorer: ExternalScorer, blocks: Iterator[PairBlock], save: Callable[[Floats], None]) -> None:
     """Save the numbers of a command that is started once, and reads pairs while it prints numbers for others."""
     waiting: deque[Bools] = deque()
     found: list[float] = []
 
-    def pairs() -> Iterator[Pair]:
+    def iterate_pairs() -> Iterator[Pair]:
         for wanted, some in blocks:
             waiting.append(wanted)
             yield from some
 
-    def take(numbers: Sequence[float]) -> None:
+    def save_complete_blocks(numbers: Sequence[float]) -> None:
         found.extend(numbers)
         while waiting and len(found) >= (size := int(waiting[0].sum())):
             save(_spread_scores(waiting.popleft(), found[:size]))
             del found[:size]
 
     try:
-        run_command_on_pairs(scorer, pairs(), take)
+        run_command_on_pairs(scorer, iterate_pairs(), save_complete_blocks)
     except ExternalMetricError as failure:
         raise DataError(f"clean.external: {scorer.name} {failure}") from None

@@ -41,7 +41,7 @@ class PairChunk:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ChunkMeasurement:
     """Scores and keys of the pairs of a chunk.
 
     Args:
@@ -53,7 +53,7 @@ class Measurement:
     changes: dict[int, tuple[str, str]] = field(default_factory=dict)
 
 
-class Measurer:
+class ChunkMeasurer:
     """Measures chunks by some rules.
 
     Args:
@@ -65,7 +65,7 @@ class Measurer:
         self.rules = [rule for rule in rules if rule.kind != "model_score"]
         self.everything = everything
 
-    def __call__(self, chunk: PairChunk) -> Measurement:
+    def __call__(self, chunk: PairChunk) -> ChunkMeasurement:
         columns: dict[str, NDArray[np.float64] | NDArray[np.uint64]] = {}
         sides = [chunk.sources, chunk.targets]
         for rule in self.rules:
@@ -94,8 +94,8 @@ class Measurer:
                 scores = rule.measure(pairs)
             columns.update(zip(rule.score_names, scores.T, strict=True))
             if all(limit.percentile is None for limit in rule.limits):
-                passed &= ~rule.is_failed(scores, rule.limits)
-        return Measurement(columns, _list_changes(chunk, sides))
+                passed &= ~rule.find_failed_pairs(scores, rule.limits)
+        return ChunkMeasurement(columns, _list_changes(chunk, sides))
 
 
 def _list_changes(chunk: PairChunk, sides: Sequence[Sequence[str]]) -> dict[int, tuple[str, str]]:
@@ -110,8 +110,8 @@ def _list_changes(chunk: PairChunk, sides: Sequence[Sequence[str]]) -> dict[int,
 
 
 def measure_chunks(
-    measurer: Callable[[PairChunk], Measurement], chunks: Iterable[PairChunk], workers: int | None = None
-) -> Iterator[tuple[PairChunk, Measurement]]:
+    measurer: Callable[[PairChunk], ChunkMeasurement], chunks: Iterable[PairChunk], workers: int | None = None
+) -> Iterator[tuple[PairChunk, ChunkMeasurement]]:
     """Yield each chunk with its measurement, in order.
 
     Args:
@@ -132,7 +132,7 @@ def measure_chunks(
         idle = [stack.enter_context(fork_worker(lambda chunk, _: measurer(chunk))) for _ in range(workers)]
         busy: deque[tuple[Any, PairChunk]] = deque()
 
-        def receive() -> tuple[PairChunk, Measurement]:
+        def receive_measured_chunk() -> tuple[PairChunk, ChunkMeasurement]:
             line, chunk = busy.popleft()
             (done,) = receive_from_worker(line, WORKER_KILLED_MESSAGE)
             idle.append(line)
@@ -140,8 +140,8 @@ def measure_chunks(
 
         for chunk in chain(first, found):
             if not idle:
-                yield receive()
+                yield receive_measured_chunk()
             send_to_worker(line := idle.pop(), chunk, WORKER_KILLED_MESSAGE)
             busy.append((line, chunk))
         while busy:
-            yield receive()
+            yield receive_measured_chunk()

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tfm.data.arrays import splitmix64
-from tfm.pipeline.cleaning.corpora import clean_text_files, format_lines
+from tfm.pipeline.cleaning.corpora import clean_text_file_names, format_lines
 from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import PairChunk
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
 
-ENCODER = json.JSONEncoder(ensure_ascii=False)
+JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 RuleIndices = NDArray[np.int16]
 NUM_EXAMPLES = 10
 MAX_EXAMPLE_CHARACTERS = 400
@@ -61,24 +61,24 @@ class ScoreTable:
     def read(self, name: str, start: int, count: int) -> Floats:
         """(count,) the scores of a column, of pairs from one on."""
         late = self._late.get(name)
-        return self._work.scores(name, start, count) if late is None else late[start : start + count]
+        return self._work.read_scores(name, start, count) if late is None else late[start : start + count]
 
     def select_row_scores(self, number: int, row: int) -> dict[str, float | None]:
         """The scores of a pair by one rule."""
         return {name: _round_score(float(self.read(name, row, 1)[0])) for name in self.rules[number].score_names}
 
-    def select_dropped_scores(self, fates: RuleIndices, start: int) -> dict[int, dict[str, float | None]]:
+    def select_dropped_scores(self, rule_indices: RuleIndices, start: int) -> dict[int, dict[str, float | None]]:
         """The scores of dropped pairs by the rule that dropped each, by number.
 
         Args:
-            fates: (n,) of some pairs: 0, or the number of a rule from 1.
+            rule_indices: (n,) of some pairs: 0, or the number of a rule from 1.
             start: number of the first of them.
         """
         found: dict[int, dict[str, float | None]] = {}
-        for number in np.unique(fates[fates > 0]).tolist():
-            rows = np.flatnonzero(fates == number)
+        for number in np.unique(rule_indices[rule_indices > 0]).tolist():
+            rows = np.flatnonzero(rule_indices == number)
             names = self.rules[number - 1].score_names
-            scores = zip(*(self.read(name, start, len(fates))[rows].tolist() for name in names), strict=True)
+            scores = zip(*(self.read(name, start, len(rule_indices))[rows].tolist() for name in names), strict=True)
             for row, some in zip(rows.tolist(), scores, strict=True):
                 found[row] = dict(zip(names, map(_round_score, some), strict=True))
         return dict(sorted(found.items()))
@@ -88,7 +88,7 @@ def _round_score(score: float) -> float | None:
     return round(score, 6) if math.isfinite(score) else None
 
 
-def example_rows(table: ScoreTable, decisions: Decisions) -> dict[int, list[int]]:
+def choose_example_rows(table: ScoreTable, decisions: Decisions) -> dict[int, list[int]]:
     """Numbers of pairs -> the rules of which they are examples: ten a rule, drawn by the number of the pair."""
     found = defaultdict(list)
     for number, rule in enumerate(table.rules):
@@ -114,7 +114,7 @@ def write_clean_text(
         folder: to write into; None: nothing is written.
     """
     made = CleanTextSummary([0] * num_corpora, [0] * num_corpora)
-    examples, row = example_rows(table, decisions), 0
+    examples, row = choose_example_rows(table, decisions), 0
     with ExitStack() as files:
         writer = None if folder is None else _CleanTextWriter(folder, num_corpora, table, files)
         for chunk in chunks:
@@ -143,7 +143,7 @@ class _CleanTextWriter:
         def open_text(name: str) -> IO[str]:
             return files.enter_context(open(folder / name, "x", encoding="utf-8", errors="replace", newline=""))
 
-        self._texts = [[open_text(name) for name in clean_text_files(number)] for number in range(num_corpora)]
+        self._texts = [[open_text(name) for name in clean_text_file_names(number)] for number in range(num_corpora)]
         self._dropped = open_text(DROPPED_FILE)
         self._table = table
         self._names = [rule.name for rule in table.rules]
@@ -170,7 +170,7 @@ class _CleanTextWriter:
                 "source": chunk.sources[each] if chunk.has_source else None,
                 "target": chunk.targets[each],
             }
-            self._dropped.write(ENCODER.encode(entry) + "\n")
+            self._dropped.write(JSON_ENCODER.encode(entry) + "\n")
         reasons = pa.DictionaryArray.from_arrays(
             pa.array(rule_indices - 1, pa.int16(), mask=rule_indices == 0), self._names or [""]
         )

@@ -43,9 +43,9 @@ class TextBatch:
         begins[1:] &= ~inside[:-1]
         first = self._text_starts[self.lengths > 0]
         begins[first] = inside[first]
-        return self.count(begins)
+        return self.count_flagged(begins)
 
-    def count(self, flags: Bools) -> Ints:
+    def count_flagged(self, flags: Bools) -> Ints:
         """(n,) characters of each text that have a flag (c,)."""
         sums = np.zeros(len(flags) + 1, np.int64)
         np.cumsum(flags, out=sums[1:])
@@ -85,7 +85,7 @@ class TextPairBatch:
         return TextPairBatch(*chosen, has_source=self.has_source)
 
 
-def lengths_of(texts: TextBatch, unit: str) -> Ints:
+def text_lengths(texts: TextBatch, unit: str) -> Ints:
     """(n,) the lengths of texts, in words or characters."""
     return texts.num_words if unit == "word" else texts.lengths
 

@@ -81,12 +81,12 @@ class MeasurementFolder:
         text = json.dumps(known)
         write_text_atomically(self.folder / PROGRESS_FILE, text)
 
-    def scores(self, name: str, start: int = 0, count: int | None = None) -> NDArray[np.float64]:
+    def read_scores(self, name: str, start: int = 0, count: int | None = None) -> NDArray[np.float64]:
         """(n,) the scores of a column; of `count` pairs from one on, where that is given."""
         count = self.rows - start if count is None else count
         return np.fromfile(self._column_file(name), np.float64, count, offset=start * NUMBER_BYTES)
 
-    def keys(self, name: str, number: int) -> NDArray[np.uint64]:
+    def read_keys(self, name: str, number: int) -> NDArray[np.uint64]:
         """(n,) one of the keys of each pair."""
         width, found = self._widths[name], np.empty(self.rows, np.uint64)
         with open(self._column_file(name), "rb") as file:
@@ -95,7 +95,7 @@ class MeasurementFolder:
                 found[first : first + KEYS_PER_BLOCK] = some.reshape(-1, width)[:, number]
         return found
 
-    def changes(self) -> Iterator[tuple[int, str, str]]:
+    def read_changes(self) -> Iterator[tuple[int, str, str]]:
         """The pairs that were changed: number, source, target; in order. Raises DataError where a line is none."""
         file, last = self.folder / CHANGES_FILE, -1
         with open(file, encoding="ascii") as lines:

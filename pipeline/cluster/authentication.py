@@ -15,9 +15,9 @@ TOKEN_PATH_ENV_VAR = "RAY_AUTH_TOKEN_PATH"
 TOKEN_MODE = "token"
 TOKEN_BYTES = 32
 MAX_STDERR_BYTES = 1 << 20
-REFUSAL = re.compile("Unauthenticated|InvalidAuthToken")
+TOKEN_ERROR_PATTERN = re.compile("Unauthenticated|InvalidAuthToken")
 """The words of a cluster that refuses a connection for its token."""
-TOKEN_TEXT = "what `ray get-auth-token` prints where the cluster was started"
+TOKEN_DESCRIPTION = "what `ray get-auth-token` prints where the cluster was started"
 
 
 def default_token_file() -> Path:
@@ -25,11 +25,11 @@ def default_token_file() -> Path:
     return Path(os.path.expanduser("~/.ray/auth_token"))
 
 
-def provide_token() -> None:
+def set_token_for_new_cluster() -> None:
     """Give a cluster that this process starts a token of its own, where there is none: Ray would write one into the
     home folder, which may not be writable, and every cluster that is started later would ask for that.
     """
-    if _token_source() is None and _asks_for_token(is_new_cluster=True):
+    if _token_source() is None and _requires_token(is_new_cluster=True):
         os.environ[TOKEN_ENV_VAR] = secrets.token_hex(TOKEN_BYTES)
 
 
@@ -39,32 +39,34 @@ def missing_token_problem(*, is_new_cluster: bool) -> str | None:
     Args:
         is_new_cluster: whether a cluster is started on this machine, which has a token in any case.
     """
-    if not _asks_for_token(is_new_cluster=is_new_cluster) or os.environ.get(TOKEN_ENV_VAR):
+    if not _requires_token(is_new_cluster=is_new_cluster) or os.environ.get(TOKEN_ENV_VAR):
         return None
     if path := os.environ.get(TOKEN_PATH_ENV_VAR):
-        remedy = "unset it" if is_new_cluster else f"put {TOKEN_TEXT} there"
-        return None if _has_text(Path(path)) else f"{TOKEN_PATH_ENV_VAR}: {path:.200} holds no token; {remedy}"
-    if is_new_cluster or _has_text(default_token_file()):
+        remedy = "unset it" if is_new_cluster else f"put {TOKEN_DESCRIPTION} there"
+        return None if _is_nonempty_file(Path(path)) else f"{TOKEN_PATH_ENV_VAR}: {path:.200} holds no token; {remedy}"
+    if is_new_cluster or _is_nonempty_file(default_token_file()):
         return None
-    return f"{MODE_ENV_VAR}={TOKEN_MODE}, and there is no token; put {TOKEN_TEXT} into {default_token_file()}"
+    return f"{MODE_ENV_VAR}={TOKEN_MODE}, and there is no token; put {TOKEN_DESCRIPTION} into {default_token_file()}"
 
 
-def refused_token_problem(said: str) -> str | None:
+def refused_token_problem(stderr_text: str) -> str | None:
     """Return why a cluster refused the connection, where that was for the token; else None.
 
     Args:
-        said: what Ray wrote to stderr meanwhile.
+        stderr_text: what Ray wrote to stderr meanwhile.
     """
-    if REFUSAL.search(said) is None:
+    if TOKEN_ERROR_PATTERN.search(stderr_text) is None:
         return None
     source = _token_source()
     if os.environ.get(MODE_ENV_VAR, "").lower() == TOKEN_MODE:
-        return f"the cluster refuses the token of {source}; put {TOKEN_TEXT} there"
-    more = f"put {TOKEN_TEXT} into {default_token_file()}" if source is None else f"that of {source} is then sent"
+        return f"the cluster refuses the token of {source}; put {TOKEN_DESCRIPTION} there"
+    more = (
+        f"put {TOKEN_DESCRIPTION} into {default_token_file()}" if source is None else f"that of {source} is then sent"
+    )
     return f"the cluster asks for a token; set {MODE_ENV_VAR}={TOKEN_MODE}, and {more}"
 
 
-def _asks_for_token(*, is_new_cluster: bool) -> bool:
+def _requires_token(*, is_new_cluster: bool) -> bool:
     """Whether Ray uses a token: one that it starts does, since Ray 2.59, unless it is told otherwise."""
     mode = os.environ.get(MODE_ENV_VAR)
     return is_new_cluster if mode is None else mode.lower() == TOKEN_MODE
@@ -76,10 +78,10 @@ def _token_source() -> str | None:
         return TOKEN_ENV_VAR
     if path := os.environ.get(TOKEN_PATH_ENV_VAR):
         return f"{TOKEN_PATH_ENV_VAR} ({path:.200})"
-    return str(default_token_file()) if _has_text(default_token_file()) else None
+    return str(default_token_file()) if _is_nonempty_file(default_token_file()) else None
 
 
-def _has_text(file: Path) -> bool:
+def _is_nonempty_file(file: Path) -> bool:
     try:
         with open(file, "rb") as stream:
             return bool(stream.read(1))

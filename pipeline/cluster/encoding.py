@@ -18,7 +18,7 @@ import pyarrow as pa
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.corpora.language_codes import select_source_tokenizer
 from tfm.data.corpora.references import Row
-from tfm.data.dataset.examples import CHUNK_ROWS, Chunk, EncodedSide, encode_portion, portion_columns
+from tfm.data.dataset.examples import CHUNK_ROWS, EncodedSide, ExampleChunk, encode_chunk, split_row_columns
 from tfm.data.dataset.split import TokenIdColumn
 from tfm.data.dataset.store import list_array, words_cover_source
 from tfm.data.formats.arrow_stream import read_arrow_stream
@@ -32,7 +32,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 
 PORTIONS_PER_CHUNK = 10
 
-Columns = tuple[list[str], list[str]]
+SourceTargetColumns = tuple[list[str], list[str]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ClusterEncoder:
         *,
         counts_words: bool,
         multi_reference: bool,
-    ) -> Iterator[Chunk]:
+    ) -> Iterator[ExampleChunk]:
         """Encode pairs, as `encode_rows` does.
 
         Args:
@@ -75,7 +75,7 @@ class ClusterEncoder:
         """
         first = 0
         for portions, result in self.cluster.map_in_order(
-            encode_columns, self._chunks(rows, languages, tag, multi_reference=multi_reference)
+            encode_columns, self._make_chunks(rows, languages, tag, multi_reference=multi_reference)
         ):
             try:
                 batches = read_columns(
@@ -84,18 +84,18 @@ class ClusterEncoder:
             except ValueError as error:
                 raise damaged_chunk_error(error, self.cluster.store) from error
             for portion, (source, target) in zip(portions, batches, strict=True):
-                sources, targets, extra = portion_columns(portion, multi_reference=multi_reference)
+                sources, targets, extra = split_row_columns(portion, multi_reference=multi_reference)
                 sides = EncodedSide(sources, *source), EncodedSide(targets, *target[:2])
-                yield Chunk(np.arange(first, first + len(portion)), *sides, extra)
+                yield ExampleChunk(np.arange(first, first + len(portion)), *sides, extra)
                 first += len(portion)
 
-    def _chunks(
+    def _make_chunks(
         self, rows: Iterable[Row], languages: tuple[str, ...], tag: str | None, *, multi_reference: bool
     ) -> Iterator[tuple[list[list[Row]], session.ComputeChunk]]:
         portions = chunk_rows(rows, CHUNK_ROWS)
         folder = str(Path(self.tokenizer.path or "").absolute())
         while taken := list(islice(portions, PORTIONS_PER_CHUNK)):
-            columns = [portion_columns(each, multi_reference=multi_reference)[:2] for each in taken]
+            columns = [split_row_columns(each, multi_reference=multi_reference)[:2] for each in taken]
             key = hash_text_columns(
                 [*languages, *([] if tag is None else [tag])], *(texts for each in columns for texts in each)
             )
@@ -106,7 +106,7 @@ class ClusterEncoder:
 
 
 def encode_columns(
-    folder: str, fingerprint: str, languages: tuple[str, ...], tag: str | None, portions: Sequence[Columns]
+    folder: str, fingerprint: str, languages: tuple[str, ...], tag: str | None, portions: Sequence[SourceTargetColumns]
 ) -> bytes:
     """Encode some portions of pairs, on a node.
 
@@ -125,7 +125,7 @@ def encode_columns(
     counts_words = target.label_kind == "tags"
     with pa.ipc.new_stream(sink, _encoded_rows_schema(counts_words=counts_words)) as stream:
         for columns in portions:
-            chunk = encode_portion(list(zip(*columns, strict=True)), 0, source, target, multi_reference=False)
+            chunk = encode_chunk(list(zip(*columns, strict=True)), 0, source, target, multi_reference=False)
             arrays = [list_array(side.ids, side.lengths) for side in (chunk.source, chunk.target)]
             arrays += [] if chunk.source.words is None else [list_array(*chunk.source.words)]
             stream.write_batch(pa.record_batch(arrays, schema=_encoded_rows_schema(counts_words=counts_words)))
@@ -148,19 +148,19 @@ def read_columns(
         raise ValueError(str(error)) from error
     if [len(each) for each in batches] != list(sizes):
         raise ValueError("it has another number of rows")
-    return [_checked_columns(batch, vocab_sizes) for batch in batches]
+    return [_validate_columns(batch, vocab_sizes) for batch in batches]
 
 
-def _checked_columns(batch: pa.RecordBatch, vocab_sizes: tuple[int, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    def flat(number: int) -> tuple[Any, Any]:
-        column = batch.column(number)
+def _validate_columns(batch: pa.RecordBatch, vocab_sizes: tuple[int, int]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def flatten_column(column_index: int) -> tuple[Any, Any]:
+        column = batch.column(column_index)
         return column.flatten().to_numpy(), np.diff(column.offsets.to_numpy()).astype(np.int64)
 
-    source, target = flat(0), flat(1)
+    source, target = flatten_column(0), flatten_column(1)
     for name, (ids, _), vocab_size in zip(("source", "target"), (source, target), vocab_sizes, strict=True):
         if len(ids) and not (ids.min() >= 0 and ids.max() < vocab_size):
             raise ValueError(f"a {name} has token ids that the tokenizer does not have")
-    words = (flat(2),) if batch.num_columns > 2 else ()
+    words = (flatten_column(2),) if batch.num_columns > 2 else ()
     if words and not words_cover_source(TokenIdColumn.from_flat(*words[0]), source[1]):
         raise ValueError("there are words without pieces, or pieces without words")
     return (*source, *words), target

@@ -57,7 +57,10 @@ class LocalSession:
             yield from self._map_by_processes(compute, enumerate(chunks), stack)
 
     def _map_by_processes(
-        self, compute: Callable[..., bytes], coming: Iterator[tuple[int, tuple[ItemT, ComputeChunk]]], stack: ExitStack
+        self,
+        compute: Callable[..., bytes],
+        numbered_chunks: Iterator[tuple[int, tuple[ItemT, ComputeChunk]]],
+        stack: ExitStack,
     ) -> Iterator[tuple[ItemT, bytes]]:
         idle: list[WorkerConnection] = []
         busy: dict[WorkerConnection, int] = {}
@@ -66,7 +69,7 @@ class LocalSession:
         following, is_ended = 0, False
         while True:
             while not is_ended and len(busy) < self.workers and len(asked) < MAX_PENDING_CHUNKS_PER_CPU * self.workers:
-                if (taken := next(coming, None)) is None:
+                if (taken := next(numbered_chunks, None)) is None:
                     is_ended = True
                     break
                 number, asked[number] = taken

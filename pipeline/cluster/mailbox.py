@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfm.pipeline.errors import Stopped
+from tfm.pipeline.errors import StoppedError
 from tfm.pipeline.runtime.progress import Bar, NullReporter, Reporter
 from tfm.pipeline.runtime.stop_signal import request_stop
 
@@ -97,7 +97,7 @@ def forward_events(mailbox: Any, sender: str) -> Iterator[EventReporter]:
     import ray
 
     if ray.get(mailbox.put.remote(sender, [])) is not None:
-        raise Stopped("stopped before it began; the same command goes on")
+        raise StoppedError("stopped before it began; the same command goes on")
     reporter, over = EventReporter(), threading.Event()
 
     def post() -> None:
@@ -139,14 +139,14 @@ class MailboxReplay:
             elif name == "table":
                 self.reporter.table(*arguments)
             elif not self.labelled:
-                self._move_bar(name, arguments)
+                self._update_bar(name, arguments)
 
     def close(self) -> None:
         """Close the bar, where one is open."""
         self._bar = None
         self._open.close()
 
-    def _move_bar(self, name: str, arguments: tuple[Any, ...]) -> None:
+    def _update_bar(self, name: str, arguments: tuple[Any, ...]) -> None:
         if name == "bar":
             self.close()  # that of a process which was lost
             self._bar = self._open.enter_context(self.reporter.bar(*arguments))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, Mailbox, MailboxReplay, forward_events
 from tfm.pipeline.cluster.session import MAX_RETRIES, ClusterSession
-from tfm.pipeline.errors import RecipeError, Stopped, TfmError, format_count
+from tfm.pipeline.errors import RecipeError, StoppedError, TfmError, format_count
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 
@@ -79,7 +79,7 @@ def open_mailbox(cluster: ClusterSession) -> Iterator[Any]:
 def run_jobs(
     cluster: ClusterSession,
     jobs: Mapping[str, JobFunction],
-    needed: ProcessResources,
+    process_resources: ProcessResources,
     *,
     reporter: Reporter,
     keep_going: bool = False,
@@ -90,7 +90,7 @@ def run_jobs(
     Args:
         cluster: the cluster.
         jobs: by name.
-        needed: what each takes.
+        process_resources: what each takes.
         reporter: receives the lines of all, which begin with the name of the piece.
         keep_going: whether the others go on after an error; else they are asked to stop.
         on_poll: called with the names of the pieces that are not done, now and then.
@@ -101,9 +101,9 @@ def run_jobs(
     Raises:
         Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all pieces have stopped.
     """
-    task = cluster.ray.remote(num_cpus=needed.num_cpus, num_gpus=needed.num_gpus, max_retries=MAX_RETRIES, max_calls=1)(
-        _run_job
-    )
+    task = cluster.ray.remote(
+        num_cpus=process_resources.num_cpus, num_gpus=process_resources.num_gpus, max_retries=MAX_RETRIES, max_calls=1
+    )(_run_job)
     replay, failed = MailboxReplay(reporter, labelled=True), dict[str, Exception]()
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop:
         place = str(Path.cwd())
@@ -120,7 +120,7 @@ def run_jobs(
             on_poll(list(running.values()))
         replay.replay_events(cluster.result(mailbox.take.remote()))
     if stop:
-        raise Stopped("stopped; the same command goes on")
+        raise StoppedError("stopped; the same command goes on")
     return failed
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, MailboxReplay, forward_events
 from tfm.pipeline.cluster.processes import JobFunction, ProcessResources, choose_resources, max_processes, open_mailbox
 from tfm.pipeline.cluster.session import ClusterSession
-from tfm.pipeline.errors import Stopped
+from tfm.pipeline.errors import StoppedError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 
@@ -61,11 +61,11 @@ def train_on_ranks(
                 cluster.result(mailbox.ask_to_stop.remote(stop.signal))
         replay.close()
     if stop:
-        raise Stopped("stopped; the same command resumes it")
+        raise StoppedError("stopped; the same command resumes it")
     if errors:
         raise min(errors, key=lambda each: each[0])[1]
     if fit.error is not None:
-        raise Stopped(
+        raise StoppedError(
             f"the training lost a process or a node more than {restarts} times (training.restarts); the same command "
             f"resumes it ({' '.join(str(fit.error).split()):.200})"
         ) from fit.error
@@ -97,18 +97,20 @@ def _temporary_storage() -> Iterator[str]:
 
 
 def _make_trainer(
-    mailbox: Any, work: JobFunction, num_ranks: int, needed: ProcessResources, restarts: int, storage: str
+    mailbox: Any, work: JobFunction, num_ranks: int, process_resources: ProcessResources, restarts: int, storage: str
 ) -> Any:
     from ray import train
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    resources: dict[str, float] = {"CPU": needed.num_cpus} | ({"GPU": needed.num_gpus} if needed.num_gpus else {})
+    resources: dict[str, float] = {"CPU": process_resources.num_cpus} | (
+        {"GPU": process_resources.num_gpus} if process_resources.num_gpus else {}
+    )
     return TorchTrainer(
         _run_rank,
         train_loop_config={"mailbox": mailbox, "work": work, "folder": str(Path.cwd())},
-        torch_config=TorchConfig(backend="nccl" if needed.num_gpus else "gloo"),
+        torch_config=TorchConfig(backend="nccl" if process_resources.num_gpus else "gloo"),
         scaling_config=train.ScalingConfig(
-            num_workers=num_ranks, use_gpu=bool(needed.num_gpus), resources_per_worker=resources
+            num_workers=num_ranks, use_gpu=bool(process_resources.num_gpus), resources_per_worker=resources
         ),
         run_config=train.RunConfig(
             name="training",
@@ -128,7 +130,7 @@ def _run_rank(config: dict[str, Any]) -> None:
         try:
             config["work"](reporter=reporter)
         except Exception as error:
-            is_lost_peer = isinstance(error, Stopped) and reporter.stop is None
+            is_lost_peer = isinstance(error, StoppedError) and reporter.stop is None
             if is_lost_peer:
                 raise
             reporter.record_event(ERROR_EVENT, error)

@@ -17,12 +17,12 @@ from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.cluster.authentication import (
     capture_stderr,
     missing_token_problem,
-    provide_token,
     refused_token_problem,
+    set_token_for_new_cluster,
 )
 from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
 from tfm.pipeline.distribution import install_command
-from tfm.pipeline.errors import RecipeError, Stopped, TfmError
+from tfm.pipeline.errors import RecipeError, StoppedError, TfmError
 
 NEW_CLUSTER_ADDRESS = "auto"
 MAX_PENDING_CHUNKS_PER_CPU = 4
@@ -118,7 +118,7 @@ class ClusterSession:
         except self.ray.exceptions.RayError as error:
             lost = f"the cluster was lost ({type(error).__name__}), or it lost a process {MAX_RETRIES} times"
             remedy = "the same command goes on; if memory ran out, give each processor of a node more of it"
-            raise Stopped(f"{lost}: {remedy}") from error
+            raise StoppedError(f"{lost}: {remedy}") from error
         return found
 
 
@@ -147,7 +147,7 @@ def connect_to_cluster(address: str, plan: Plan | None = None) -> Iterator[Clust
     if problem := missing_token_problem(is_new_cluster=address == NEW_CLUSTER_ADDRESS):
         raise RecipeError(f"--cluster {address}: {problem}")
     if address == NEW_CLUSTER_ADDRESS:
-        provide_token()
+        set_token_for_new_cluster()
     with redirect_stdout(sys.stderr):  # Ray prints there that a process was lost, amid what this command prints
         _init_ray(ray, address)
         try:

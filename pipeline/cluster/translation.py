@@ -83,7 +83,7 @@ class ClusterTranslator:
         cuts, limit = SourceProblems(), 0
         beside = [None if each is None else iter(each) for each in (prefixes, forced)]
         for count, result in self.cluster.map_in_order(
-            translate_chunk, self._chunks(lines, languages, beside), num_gpus=float(self.device == "cuda")
+            translate_chunk, self._make_chunks(lines, languages, beside), num_gpus=float(self.device == "cuda")
         ):
             try:
                 translations, problems, limit = parse_chunk_result(result, count)
@@ -95,15 +95,15 @@ class ClusterTranslator:
         check_no_unused_lines(*beside)
         cuts.warn(reporter, limit)
 
-    def _chunks(
-        self, lines: Iterable[str], languages: Languages, beside: Sequence[Iterator[str] | None]
+    def _make_chunks(
+        self, lines: Iterable[str], languages: Languages, constraint_lines: Sequence[Iterator[str] | None]
     ) -> Iterator[tuple[int, ComputeChunk]]:
         folders = tuple(str(Path(each.path or "").absolute()) for each in self.models)
         made = tuple(each.fingerprint for each in self.models)
         config = self.config.model_dump_json(exclude_unset=True)
         for rows in chunk_rows(zip(lines), self.chunk_lines):
             texts = [line for (line,) in rows]
-            starts, words = (None if each is None else list(islice(each, len(texts))) for each in beside)
+            starts, words = (None if each is None else list(islice(each, len(texts))) for each in constraint_lines)
             about = [repr(languages), config, str(self.threads), str(starts is None), str(words is None)]
             key = hash_text_columns(texts, starts or [], words or [], about)
             arguments = folders, made, self.device, self.threads, languages, config, texts, starts, words
@@ -111,7 +111,7 @@ class ClusterTranslator:
 
 
 @contextmanager
-def cluster_translator(
+def open_cluster_translator(
     address: str, plan: Plan | None, models: Sequence[Input], config: DecodingConfig, device: Device
 ) -> Iterator[ClusterTranslator]:
     """Connect to a cluster that translates for the time of the block.
@@ -163,10 +163,10 @@ def translate_chunk(
     Returns:
         JSON: the translations of each line, the counts of `SourceProblems`, and the most pieces that the model reads.
     """
-    from tfm.pipeline.decoding.workers import decode_like_threads
+    from tfm.pipeline.decoding.workers import imitate_num_threads
 
     loaded, cuts = load_models(folders, fingerprints, device), SourceProblems()
-    with decode_like_threads(threads):
+    with imitate_num_threads(threads):
         found = translate_lines(
             select_languages(loaded, languages),
             lines,

@@ -30,7 +30,7 @@ def draw_curves(runs: Sequence[RunSummary], file: Path) -> None:
         write_bytes_atomically(file, content)
 
 
-def render_curves(runs: Sequence[RunSummary], kind: str) -> bytes:
+def render_curves(runs: Sequence[RunSummary], image_format: str) -> bytes:
     """The plot as an SVG or PNG: the same runs give the same bytes."""
     # matplotlib takes most of a second to import: only a drawing pays for it
     import matplotlib
@@ -54,6 +54,6 @@ def render_curves(runs: Sequence[RunSummary], kind: str) -> bytes:
         by_step.set_title("validation loss a prediction (nats)", loc="left")
         figure.legend(loc="outside right upper", frameon=False)
         buffer = io.BytesIO()
-        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, metadata=metadata, dpi=150)
+        metadata = {"Date": None, "Creator": None} if image_format == "svg" else {"Software": None}
+        figure.savefig(buffer, format=image_format, metadata=metadata, dpi=150)
     return buffer.getvalue()

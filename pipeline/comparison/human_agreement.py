@@ -6,7 +6,7 @@ from tfm.pipeline.scoring.metrics.external.scores import ELLIPSIS
 from tfm.pipeline.significance.human_agreement_table import Agreement, agreement_with_people
 
 COMET22_NAME = "wmt22-comet-da"
-SIGNATURES_IN_TABLE: Mapping[str, Mapping[str, Sequence[str]]] = {
+AGREEMENT_TABLE_SIGNATURES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "bleu": {
         "nrefs": ("1",),
         "case": ("mixed",),
@@ -27,7 +27,7 @@ NOISE_SIGNATURE_PARTS = ("noise", "noise-seed")
 """Parts of a signature that name texts with typing errors, of which the table knows nothing."""
 
 
-def human_agreement(metric: str, signature: str, difference: float) -> Agreement | None:
+def look_up_human_agreement(metric: str, signature: str, difference: float) -> Agreement | None:
     """Look up `agreement_with_people` of a metric of the test set.
 
     COMET is known by its model, in its name or its command: docs/external/comet_scores.py takes that model by default,
@@ -45,7 +45,7 @@ def human_agreement(metric: str, signature: str, difference: float) -> Agreement
         return None
     command = next((part for part in signature.split("|") if part.startswith("command:")), "")
     if not command:
-        return agreement_with_people(metric, difference) if _is_table_metric(metric, signature) else None
+        return agreement_with_people(metric, difference) if _has_agreement_table_settings(metric, signature) else None
     if any(part.partition(":")[0] in NOISE_SIGNATURE_PARTS for part in signature.split("|")):
         return None
     usual = "comet_scores.py" in command and "--model" not in command and not command.endswith(ELLIPSIS)
@@ -54,9 +54,9 @@ def human_agreement(metric: str, signature: str, difference: float) -> Agreement
     return None
 
 
-def _is_table_metric(metric: str, signature: str) -> bool:
+def _has_agreement_table_settings(metric: str, signature: str) -> bool:
     """Whether a metric was computed as for the table: by sacrebleu's settings, of the text as it is."""
-    wanted = SIGNATURES_IN_TABLE.get(metric)
+    wanted = AGREEMENT_TABLE_SIGNATURES.get(metric)
     parts = [part.partition(":") for part in signature.split("|") if part.partition(":")[0] not in TEXT_SIGNATURE_PARTS]
     if wanted is None:
         return False

@@ -34,7 +34,7 @@ MISMATCHED_VALUE_REASON = (
 )
 NO_BASELINE_SCORE_REASON = "not tested: the baseline has no such score"
 BITS_PER_CHARACTER = "bits_per_character"
-TOLERANCE = 1e-6
+SCORE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class MetricStatistics:
     missing: Sequence[MetricNote]
 
     @property
-    def num_with_statistics(self) -> int:
+    def num_systems_with_statistics(self) -> int:
         return len(self.beside_baseline) + len(self.alone)
 
 
@@ -104,7 +104,7 @@ def _statistics_by_system(
 
     Statistics that do not give the score in scores/ again are left out: they are of something else.
     """
-    reasons = {run.name: _missing_reason(metric, systems[run.name], systems[runs[0].name]) for run in runs}
+    reasons = {run.name: _missing_statistics_reason(metric, systems[run.name], systems[runs[0].name]) for run in runs}
     missing = [MetricNote(name, metric, why) for name, why in reasons.items() if why is not None]
     known = [run for run in runs if reasons[run.name] is None]
     if not runs or reasons[runs[0].name] is not None:
@@ -118,7 +118,7 @@ def _statistics_by_system(
     counted = {}
     for run, statistics in zip(known, found, strict=True):
         score, value = run.figures[f"test.{metric}"].score, statistics.value
-        if _is_equal(value, score):
+        if _is_close(value, score):
             counted[run.name] = statistics
         else:
             why = (
@@ -130,11 +130,11 @@ def _statistics_by_system(
     return (counted if runs[0].name in counted else {}), missing
 
 
-def _is_equal(value: float, score: float) -> bool:
-    return value == score or math.isclose(value, score, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+def _is_close(value: float, score: float) -> bool:
+    return value == score or math.isclose(value, score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE)
 
 
-def _missing_reason(metric: str, system: System, baseline: System) -> str | None:
+def _missing_statistics_reason(metric: str, system: System, baseline: System) -> str | None:
     """The reason why a system has no statistics of a metric beside the baseline; None where it has."""
     if metric in METRIC_FUNCTIONS:
         if system.texts is None:

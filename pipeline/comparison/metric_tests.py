@@ -9,7 +9,7 @@ from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS_REASON, System, read_system
 from tfm.pipeline.comparison.test_set_usage import TestSetUsage, list_test_set_usages
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
-from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, format_p_value, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, format_p_value, holm_correction
 from tfm.pipeline.significance.intervals import IDENTICAL_DRAWS_REASON
 from tfm.pipeline.significance.paired_tests import PairedDifference, SystemResult, compare_systems
 from tfm.pipeline.significance.resampling import RESAMPLES, TRIALS, resampling_seed
@@ -141,7 +141,7 @@ def run_significance_tests(
             remarks += [*without, *_contradiction_notes(metric, by_row[metric]), *_tie_notes(metric, by_row[metric])]
             without_interval += _no_interval_notes(metric, by_row[metric])
             num_segments = num_segments or len(next(iter(counted.beside_baseline.values()), ()))
-            bar.advance(len(runs) - each_run * counted.num_with_statistics, metric)
+            bar.advance(len(runs) - each_run * counted.num_systems_with_statistics, metric)
     notes = [
         f"{name}: {note}" for name, each in systems.items() for note in each.notes if note != NO_TRANSLATIONS_REASON
     ]
@@ -151,14 +151,14 @@ def run_significance_tests(
     return SignificanceResults(test, num_segments, by_run, by_row, systems, looks, *said)
 
 
-def settings_of_tests() -> dict[str, int | float | None]:
+def significance_test_settings() -> dict[str, int | float | None]:
     """Return the settings on which a p-value depends beside the scores; seed None: other draws each time."""
     return {"resamples": RESAMPLES, "trials": TRIALS, "seed": resampling_seed(), "level": SIGNIFICANCE_LEVEL}
 
 
-def _estimate_runs(counted: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
+def _estimate_runs(metric_statistics: MetricStatistics, on_done: Callable[[], None]) -> dict[str, ScoreEstimate]:
     """The score of each run, and its test over segments against the first of the baseline where they compare."""
-    groups = [counted.beside_baseline, *({name: each} for name, each in counted.alone.items())]
+    groups = [metric_statistics.beside_baseline, *({name: each} for name, each in metric_statistics.alone.items())]
     found = {}
     for group in groups:
         systems = [
@@ -170,13 +170,13 @@ def _estimate_runs(counted: MetricStatistics, on_done: Callable[[], None]) -> di
 
 
 def _estimate_rows(
-    comparison: Comparison, metric: str, counted: MetricStatistics, by_run: Mapping[str, ScoreEstimate]
+    comparison: Comparison, metric: str, metric_statistics: MetricStatistics, by_run: Mapping[str, ScoreEstimate]
 ) -> tuple[dict[str, ScoreEstimate], list[MetricNote]]:
     """The score of each row, and its test against the baseline where all its runs compare.
 
     A single run is tested as such, but against a baseline of several seeds not at all.
     """
-    known, base = counted.beside_baseline, comparison.baseline
+    known, base = metric_statistics.beside_baseline, comparison.baseline
     measured = {row.name: by_run[row.runs[0].name] for row in comparison.rows if row.runs[0].name in by_run}
     measured = {row.name: measured[row.name] for row in comparison.rows if row.name in measured and len(row.runs) == 1}
     if len(base.runs) > 1:  # what was tested is the difference from one of its seeds
@@ -206,19 +206,19 @@ def _estimate_rows(
     return _correct_p_values({row.name: measured[row.name] for row in comparison.rows if row.name in measured}), remarks
 
 
-def _correct_p_values(measured: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
+def _correct_p_values(estimates: Mapping[str, ScoreEstimate]) -> dict[str, ScoreEstimate]:
     """The rows with Holm's correction over their own tests: those of single seeds, in no row, are none of them."""
-    tested = {name: each.versus for name, each in measured.items() if each.versus is not None}
-    p_values = dict(zip(tested, holm([each.p for each in tested.values()]), strict=True))
+    tested = {name: each.versus for name, each in estimates.items() if each.versus is not None}
+    p_values = dict(zip(tested, holm_correction([each.p for each in tested.values()]), strict=True))
     versus = {name: replace(each, p_holm=p_values[name]) for name, each in tested.items()}
-    return {name: replace(each, versus=versus.get(name)) for name, each in measured.items()}
+    return {name: replace(each, versus=versus.get(name)) for name, each in estimates.items()}
 
 
-def _no_interval_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
+def _no_interval_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """The reasons why scores, and differences, have no interval."""
-    found = [(name, each.no_interval_reason, "no interval") for name, each in measured.items()]
+    found = [(name, each.no_interval_reason, "no interval") for name, each in estimates.items()]
     found = [each for each in found if each[1] != SEVERAL_SEEDS_REASON]  # ± is their deviation, and no interval
-    for name, each in measured.items():
+    for name, each in estimates.items():
         if each.versus is not None and each.versus.no_interval_reason not in (
             each.no_interval_reason,
             IDENTICAL_DRAWS_REASON,
@@ -227,14 +227,14 @@ def _no_interval_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> li
     return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in found if reason is not None]
 
 
-def _contradiction_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
+def _contradiction_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """Rows whose difference is significant though it may as well be 0, by the interval.
 
     Randomization tests whether it matters which system wrote a segment. Between systems that differ in kind (one writes
     a third of the other) it may matter though their scores are equally good.
     """
     tests = {
-        name: each.versus for name, each in measured.items() if each.versus is not None and each.versus.is_significant
+        name: each.versus for name, each in estimates.items() if each.versus is not None and each.versus.is_significant
     }
     ends = {name: (test.low, test.high) for name, test in tests.items()}
     return [
@@ -244,11 +244,11 @@ def _contradiction_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> 
     ]
 
 
-def _tie_notes(metric: str, measured: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
+def _tie_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """Rows whose p by sacrebleu is below the level and that which decides is not: few segments differ, or few of them
     matter.
     """
-    tests = {name: each.versus for name, each in measured.items() if isinstance(each.versus, PairedDifference)}
+    tests = {name: each.versus for name, each in estimates.items() if isinstance(each.versus, PairedDifference)}
     return [
         MetricNote(name, metric, TIES_COUNT_MESSAGE.format(format_p_value(test.p)))
         for name, test in tests.items()

@@ -88,7 +88,7 @@ def parse_outputs(words: Sequence[str]) -> list[SystemOutput]:
 
 def are_outputs(paths: Sequence[Path]) -> bool:
     """Whether some paths are outputs and no runs: one is NAME=PATH, or a folder of `tfm evaluate --out`."""
-    return any(_has_system_name(path) or _is_evaluation(path) for path in paths)
+    return any(_has_system_name(path) or _is_evaluation_folder(path) for path in paths)
 
 
 def compare_outputs(
@@ -178,7 +178,7 @@ def _has_system_name(path: Path) -> bool:
     return bool(name and equals) and not path.exists() and os.path.exists(rest)
 
 
-def _is_evaluation(path: Path) -> bool:
+def _is_evaluation_folder(path: Path) -> bool:
     """Whether a folder has scores and no model: `tfm evaluate --out` wrote it."""
     return (path / "scores.json").is_file() and (path / "manifest.json").is_file()
 
@@ -193,7 +193,7 @@ def _score_files(
     """Each output scored against the references; a folder's hypotheses are those that it holds."""
     given = {} if source is None else {"source": source}
     given |= {f"reference {number}": file for number, file in enumerate(references, 1)}
-    files = {each.name: _hypotheses_of(each) for each in outputs}
+    files = {each.name: _hypotheses_file(each) for each in outputs}
     lines = read_aligned_files({**{f"output {name}": file for name, file in files.items()}, **given})
     columns = [lines[name] for name in given if name.startswith("reference ")]
     texts = "|".join(
@@ -230,7 +230,7 @@ def _check_system_name(name: str) -> str:
     return name.removesuffix(" 1").replace(" ", "_")
 
 
-def _hypotheses_of(output: SystemOutput) -> Path:
+def _hypotheses_file(output: SystemOutput) -> Path:
     """The file of an output's hypotheses, of a folder of scores verified."""
     if not output.is_folder:
         return output.path
@@ -267,7 +267,7 @@ def _read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
 def _read_scores(manifest: Manifest) -> Any:
     shown = manifest.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
-        evaluations = evaluations_from_json(read_json(manifest.folder / "scores.json", shown=shown))
+        evaluations = evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=shown))
     return manifest, (*read_test_scores(manifest), evaluations, read_texts_of_scores(manifest))
 
 

@@ -63,7 +63,7 @@ def comparison_page(
     comparison: Comparison,
     tested: SignificanceResults,
     metrics: Sequence[str],
-    figures: Sequence[Column],
+    main_columns: Sequence[Column],
     reporter: Reporter,
 ) -> str:
     """Return the page of a comparison that was tested by some metrics.
@@ -72,11 +72,11 @@ def comparison_page(
         comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics of the main test set.
-        figures: the main table.
+        main_columns: the main table.
         reporter: shows progress.
     """
-    tables = {"Figures": figures}
-    if interval := score_columns(comparison, tested, metrics):
+    tables = {"Figures": main_columns}
+    if interval := score_interval_columns(comparison, tested, metrics):
         tables[f"Scores on {tested.test}: {format_count(tested.num_segments, 'segment')}"] = interval
     if tests := difference_columns(comparison, tested, metrics):
         tables[f"Is the difference from {comparison.baseline.name} real?"] = tests
@@ -84,7 +84,7 @@ def comparison_page(
     said = {row.name: [tested.systems[run.name] for run in row.runs if run.name in tested.systems] for row in rows}
     where = find_differences(said, comparison.baseline.runs[0], reporter)
     sentences = [
-        *legend_sentences(comparison, tested, metrics, figures),
+        *legend_sentences(comparison, tested, metrics, main_columns),
         *agreement_legend(comparison, tested, metrics),
     ]
     notes = [*map(str, tested.looked_at), *comparison.notes, *tested.notes]
@@ -121,7 +121,7 @@ def render_page(
     return frame_page(title, "\n".join(part for part in parts if part), style=PAGE_STYLE)
 
 
-def score_columns(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
+def score_interval_columns(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:
     """Return the columns of a table with a row for each score of the main test set that is known by segment, by metric.
 
     Args:
@@ -150,4 +150,4 @@ def score_columns(comparison: Comparison, tested: SignificanceResults, metrics: 
 def _columns_html(name: str, columns: Sequence[Column]) -> str:
     heads = [heading_cell(each.heading, each.numeric) for each in columns]
     cells = ([table_cell(str(one), each.numeric, one.best) for one in each.cells] for each in columns)
-    return scrollable_table(name, heads, list(zip(*cells, strict=True)), names=True)
+    return scrollable_table(name, heads, list(zip(*cells, strict=True)), has_row_names=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.data.errors import format_names
-from tfm.pipeline.comparison.seeds import ComparisonRow, group_by_seed, same_seed_reasons
-from tfm.pipeline.comparison.signatures import comparable_parts, describe_difference
+from tfm.pipeline.comparison.seeds import ComparisonRow, duplicate_seed_reasons, group_by_seed
+from tfm.pipeline.comparison.signatures import comparable_parts, describe_signature_difference
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.run_summary import VALID_PREFIX, RunSummary, read_run, run_name
+from tfm.pipeline.reports.run_summary import VALIDATION_TEST_NAME, RunSummary, read_run, run_name
 from tfm.pipeline.scoring.ledger import LEDGER_FILE as LEDGER
 from tfm.pipeline.scoring.metrics.score import lower_is_better
 from tfm.pipeline.tasks.abilities import TASK_SPECS
@@ -49,20 +49,20 @@ class Comparison:
         return [run for row in self.rows for run in row.runs]
 
     @property
-    def main_figures(self) -> list[str]:
+    def main_test_metrics(self) -> list[str]:
         """The metrics of test sets that stand in a table."""
         known = [TASK_SPECS[task] for task in dict.fromkeys(run.task for run in self.runs) if task in TASK_SPECS]
         return list(dict.fromkeys(f"test.{name}" for abilities in known for name in abilities.figures))
 
     def is_comparable(self, run: RunSummary, name: str) -> bool:
         """Whether a figure of the run can be compared with that of the baseline."""
-        return _result_key(name, run) == _result_key(name, self.beside[name])
+        return _comparable_signature(name, run) == _comparable_signature(name, self.beside[name])
 
     def is_row_comparable(self, row: ComparisonRow, name: str) -> bool:
         """Whether a figure of all runs of a row, those that have it, can be compared with that of the baseline."""
         return all(self.is_comparable(run, name) for run in row.runs if name in run.figures)
 
-    def row_differences(self, row: ComparisonRow) -> dict[str, object]:
+    def config_differences(self, row: ComparisonRow) -> dict[str, object]:
         """The config of a row where it differs from the baseline; for several seeds without the seed."""
         several = len(row.runs) > 1 or len(self.baseline.runs) > 1
         return {key: value for key, value in self.differs[row.runs[0].name].items() if key != "seed" or not several}
@@ -70,10 +70,10 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """Notes on figures that are left out, or do not compare, in words."""
-        by_test = self.test != VALID_PREFIX and (self.order or "").startswith("test.")
+        by_test = self.test != VALIDATION_TEST_NAME and (self.order or "").startswith("test.")
         found = [SORTED_BY_TEST_MESSAGE.format(self.order)] if by_test else []
         found += [f"{run.name}: {note}" for run in self.runs for note in run.notes]
-        found += same_seed_reasons(self.runs)
+        found += duplicate_seed_reasons(self.runs)
         for row in self.rows:
             without: dict[str, list[str]] = {}
             for name in dict.fromkeys(name for run in row.runs for name in run.figures):
@@ -87,7 +87,9 @@ class Comparison:
             for name in run.figures:
                 if not self.is_comparable(run, name):
                     other = self.beside[name]
-                    why = describe_difference(_result_key(name, run), _result_key(name, other))
+                    why = describe_signature_difference(
+                        _comparable_signature(name, run), _comparable_signature(name, other)
+                    )
                     reasons.setdefault((other.name, why), []).append(name)
             found += [f"{run.name}: {', '.join(n)}: not comparable with {o}: {why}" for (o, why), n in reasons.items()]
         return found
@@ -99,7 +101,7 @@ def compare_runs(
     *,
     baseline: Path | None = None,
     test: str | None = None,
-    rows_of: Callable[[Sequence[RunSummary]], list[ComparisonRow]] = group_by_seed,
+    group_runs: Callable[[Sequence[RunSummary]], list[ComparisonRow]] = group_by_seed,
 ) -> Comparison:
     """Compare the models in some folders, of runs or of models, each verified.
 
@@ -108,8 +110,8 @@ def compare_runs(
         sort: a figure by which rows are ordered, the best first, those without it last; loss for valid.loss, rouge1,
             which validation has not, for test.rouge1; None: as given.
         baseline: the folder of a run, which may be one of `folders`; None: the first of them.
-        test: a test set, or VALID_PREFIX; None: the main one.
-        rows_of: groups the runs that share a row.
+        test: a test set, or VALIDATION_TEST_NAME; None: the main one.
+        group_runs: groups the runs that share a row.
 
     Raises:
         DataError: a folder, which is named, holds no model.
@@ -137,7 +139,7 @@ def compare_runs(
     for run in runs:
         # a key that one of them lacks is another version's, or of a stage that has not run
         differs[run.name] = {key: each for key, each in run.config.items() if base.config.get(key, each) != each}
-    rows, order = rows_of(runs), None
+    rows, order = group_runs(runs), None
     of_base = next(row for row in rows if base in row.runs)
     if sort is not None:
         order = match_metric_name(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
@@ -182,5 +184,5 @@ def sort_rows(rows: Sequence[ComparisonRow], name: str) -> list[ComparisonRow]:
     return sorted(rows, key=sort_key)
 
 
-def _result_key(name: str, run: RunSummary) -> tuple[str, ...]:
+def _comparable_signature(name: str, run: RunSummary) -> tuple[str, ...]:
     return comparable_parts(name.partition(".")[2], run.figures[name].signature)

@@ -18,7 +18,7 @@ from tfm.pipeline.scoring.segment_scores import SEGMENTS_FILE
 
 SCORES_FILE = "scores.json"
 SCORE_MISMATCH_REMEDY = "remove the folder and run `tfm evaluate` again"
-TOLERANCE = 1e-6
+SCORE_TOLERANCE = 1e-6
 
 
 def check_scores_match_texts(
@@ -68,7 +68,7 @@ def check_scores_match_texts(
         given = scored.scores.get(name)
         if given is None or given.signature != score.signature:
             continue
-        if not math.isclose(given.score, score.score, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        if not math.isclose(given.score, score.score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE):
             difference = f"says {name} {given.score:.4f}, but the texts in the folder have {score.score:.4f}"
             problem = f"{difference}: {SCORE_MISMATCH_REMEDY}"
             raise DataError(problem, file=manifest.path / SCORES_FILE)

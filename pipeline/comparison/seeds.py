@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
-from tfm.pipeline.comparison.signatures import comparable_parts, describe_difference
+from tfm.pipeline.comparison.signatures import comparable_parts, describe_signature_difference
 from tfm.pipeline.reports.run_summary import RunSummary
 
 SCORE_PREFIXES = ("valid", "test")
@@ -42,7 +42,7 @@ class ComparisonRow:
         for run, signature in known[1:]:
             mine, first = (comparable_parts(name, each) for each in (signature, known[0][1]))
             if mine != first:
-                return f"no mean, as {run.name} has {describe_difference(mine, first)} of {known[0][0].name}"
+                return f"no mean, as {run.name} has {describe_signature_difference(mine, first)} of {known[0][0].name}"
         return None
 
     def mean(self, figure: str) -> float | None:
@@ -82,7 +82,7 @@ def group_by_seed(runs: Sequence[RunSummary]) -> list[ComparisonRow]:
     ]
 
 
-def same_seed_reasons(runs: Sequence[RunSummary]) -> list[str]:
+def duplicate_seed_reasons(runs: Sequence[RunSummary]) -> list[str]:
     """Return the reasons why runs that differ in their seed share no row: some have the same seed."""
     alike: dict[str, list[RunSummary]] = {}
     for run in runs:

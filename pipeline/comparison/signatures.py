@@ -23,10 +23,10 @@ def comparable_parts(figure: str, signature: str) -> tuple[str, ...]:
     return tuple(by_key.values())
 
 
-def describe_difference(mine: Sequence[str], theirs: Sequence[str]) -> str:
+def describe_signature_difference(first_parts: Sequence[str], second_parts: Sequence[str]) -> str:
     """Return the parts in which two signatures differ, in words."""
-    return f"{_list_differences(mine, theirs)} instead of {_list_differences(theirs, mine)}"
+    return f"{_list_differences(first_parts, second_parts)} instead of {_list_differences(second_parts, first_parts)}"
 
 
-def _list_differences(some: Sequence[str], others: Sequence[str]) -> str:
-    return ", ".join(part for part in some if part not in others) or "nothing"
+def _list_differences(parts: Sequence[str], other_parts: Sequence[str]) -> str:
+    return ", ".join(part for part in parts if part not in other_parts) or "nothing"

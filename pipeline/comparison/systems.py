@@ -18,7 +18,7 @@ from tfm.pipeline.artifacts.artifact import Input, Manifest, open_artifact, read
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation_records import IMAGE_CONTENTS_KEY, IMAGES_UNIT, reference_file_name
-from tfm.pipeline.reports.run_summary import scores_suffix
+from tfm.pipeline.reports.run_summary import scores_folder_suffix
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
 from tfm.pipeline.scoring.evaluation.scores_json import raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -95,7 +95,7 @@ def read_system(run: Path, name: str, test: str | None = None) -> System:
     """
     model = open_artifact(run / "model", "train").as_input()
     notes: list[str] = []
-    scores, translations = (run / f"{name}{scores_suffix(test)}" for name in ("scores", "translations"))
+    scores, translations = (run / f"{name}{scores_folder_suffix(test)}" for name in ("scores", "translations"))
     scored, translated = (
         _open_matching_artifact(model, scores, "evaluate"),
         _open_matching_artifact(model, translations, "translate"),
@@ -189,7 +189,7 @@ def read_test_scores(manifest: Manifest) -> tuple[dict[str, str | None], dict[st
     """Read scores/: the fingerprint of each test set's texts, the main one first, and the noted figures of segments."""
     shown = manifest.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
-        content = read_json(manifest.folder / "scores.json", shown=shown)
+        content = read_json(manifest.folder / "scores.json", displayed_path=shown)
         entries = {str(content["split"]): content, **content["others"]}
         texts = {name: entry.get("texts") for name, entry in entries.items()}  # formerly they were not there
         known = {name: each if isinstance(each, str) else None for name, each in texts.items()}

@@ -14,7 +14,11 @@ import torch
 
 from tfm.data.errors import DataError
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
-from tfm.model.fused.text_generation import CompiledTexts, TokenChoice, make_compiled_texts
+from tfm.model.fused.text_generation import (
+    CompiledGenerationBatch,
+    TokenSamplingSettings,
+    make_compiled_generation_batch,
+)
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.numpy_streaming import truncate_context
 from tfm.pipeline.decoding.search.hypothesis import NON_FINITE_MESSAGE, NextPieces
@@ -28,7 +32,7 @@ MIN_TEXTS_PER_THREAD = 4
 """The loop works on so many texts side by side."""
 
 
-def compiled_stream(
+def generate_compiled_stream(
     model: object,
     prompt: Sequence[int],
     config: DecodingConfig,
@@ -49,35 +53,35 @@ def compiled_stream(
     """
     if _start_compiled_texts(model, [[BOS_ID]], 1) is None:
         return None
-    choice = _token_choice_of(config)
+    choice = _make_token_choice(config)
     limits = (0, longest + 1) if continue_past_line_end else (min(config.min_length, longest), longest)
 
-    def begin_texts(pieces: Any) -> CompiledTexts:
+    def start_texts(pieces: Any) -> CompiledGenerationBatch:
         found = _start_compiled_texts(model, truncate_context(pieces, context), context)
         assert found is not None
         return found
 
-    return _stream_pieces(begin_texts, prompt, config, choice, limits, context, continue_past_line_end)
+    return _stream_pieces(start_texts, prompt, config, choice, limits, context, continue_past_line_end)
 
 
-def _start_compiled_texts(model: object, pieces: Any, room: int) -> CompiledTexts | None:
+def _start_compiled_texts(model: object, pieces: Any, num_new_pieces: int) -> CompiledGenerationBatch | None:
     """Return texts that begin with pieces (N, T); None where the loop does not apply, or numba is not installed."""
     with use_compiled_kernels(True):
-        return make_compiled_texts(model, pieces, room, SPECIAL_IDS)
+        return make_compiled_generation_batch(model, pieces, num_new_pieces, SPECIAL_IDS)
 
 
-def _token_choice_of(config: DecodingConfig) -> TokenChoice:
+def _make_token_choice(config: DecodingConfig) -> TokenSamplingSettings:
     """How pieces are chosen."""
     if config.strategy == "search" or config.temperature == 0:
-        return TokenChoice(top_k=1)
-    return TokenChoice(config.temperature, config.top_k, config.top_p)
+        return TokenSamplingSettings(top_k=1)
+    return TokenSamplingSettings(config.temperature, config.top_k, config.top_p)
 
 
 def _stream_pieces(
-    begin: Callable[[Any], CompiledTexts],
+    start_texts: Callable[[Any], CompiledGenerationBatch],
     prompt: Sequence[int],
     config: DecodingConfig,
-    choice: TokenChoice,
+    choice: TokenSamplingSettings,
     limits: tuple[int, int],
     context: int,
     continue_past_line_end: bool,
@@ -85,7 +89,7 @@ def _stream_pieces(
     """Yield the pieces of all texts, which threads share.
 
     Args:
-        begin: makes the texts that begin with pieces (N, T).
+        start_texts: makes the texts that begin with pieces (N, T).
         prompt: ids of the prompt.
         config: the [decoding] part of a recipe.
         choice: how pieces are chosen.
@@ -100,18 +104,20 @@ def _stream_pieces(
     num_threads = max(1, min(torch.get_num_threads(), num_texts // MIN_TEXTS_PER_THREAD))
     with ExitStack() as held:
         run = map if num_threads == 1 else held.enter_context(ThreadPoolExecutor(num_threads)).map
-        shares: list[CompiledTexts] = []
+        shares: list[CompiledGenerationBatch] = []
         length = cut = 0  # the number of new pieces of each text, and that before it was truncated
         while length < total and len(texts):
             if not shares or shares[0].num_read == context:
-                shares = [begin(each) for each in np.array_split(pieces, min(num_threads, len(pieces)))]
+                shares = [start_texts(each) for each in np.array_split(pieces, min(num_threads, len(pieces)))]
                 cut = length
             steps = min(MAX_STEPS_PER_CALL, total - length, context - shares[0].num_read)
             numbers = uniform_numbers(keys[texts].repeat(steps), np.tile(length + np.arange(steps), len(texts)))
             ends = np.cumsum([len(share) for share in shares])[:-1]
             splits = np.split(numbers.reshape(-1, steps), ends)
 
-            append = partial(CompiledTexts.extend_texts, choice=choice, shortest=shortest - cut, longest=longest - cut)
+            append = partial(
+                CompiledGenerationBatch.extend_texts, sampling=choice, shortest=shortest - cut, longest=longest - cut
+            )
             new, values = (np.concatenate(each) for each in zip(*run(append, shares, splits), strict=True))
             yield from _pieces_by_step(texts, new, values, continue_past_line_end)
             pieces, length = np.concatenate([pieces, new], 1), length + steps

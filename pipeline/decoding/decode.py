@@ -20,12 +20,12 @@ from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
 from tfm.pipeline.decoding.search.beam import beam_search
 from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.greedy import single_hypothesis_search
-from tfm.pipeline.decoding.search.hypothesis import EMPTY_HYPOTHESIS, Hypothesis, best_first
+from tfm.pipeline.decoding.search.hypothesis import EMPTY_HYPOTHESIS, Hypothesis, select_n_best
 from tfm.pipeline.decoding.search.numpy_sampling import sampling_key
 from tfm.pipeline.decoding.search.sampling import TokenSampler
 from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper
-from tfm.pipeline.decoding.workers import num_workers, search_all
+from tfm.pipeline.decoding.workers import num_workers, search_all_shards
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.devices import decoding_precision
 from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error
@@ -96,7 +96,7 @@ def decode(
             starts,
             bans=bans,
             forced=None if phrases.forced is None else [phrases.forced[row] for row in rows],
-            continuing=phrases.continuing,
+            word_continuations=phrases.continuing,
         )
         single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
         steps = stepper if single_greedy else fuse_if_supported(stepper)
@@ -115,8 +115,8 @@ def decode(
         use_compiled_kernels(worth_compiling and torch.device(device).type == "cpu"),
     ):
         for layer in linear_layers(stepper) if workers else []:
-            layer.prepare()
-        for number, hypotheses in search_all(search, num_shares, workers, tell):
+            layer.pack_weight_if_supported()
+        for number, hypotheses in search_all_shards(search, num_shares, workers, tell):
             for row, each in zip(shares[number], hypotheses, strict=True):
                 found[row] = each
     if len(order) < len(sources):
@@ -147,55 +147,55 @@ class _DecodeShard:
         return source, self.stepper.source_layout(source, lengths)
 
 
-def _search_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
+def _search_shard(shard: _DecodeShard) -> list[list[Hypothesis]]:
     """The most probable hypotheses that a beam finds."""
-    config, most = share.config, share.config.batch_sentences
-    if config.beam == 1 and share.rules.forced is None:
-        if most == 1 and isinstance(share.sources, TextSources):
-            texts = share.sources.source_ids(share.rows)
-            if (found := fused_greedy_search(share.stepper, texts, share.rules, share.on_done)) is not None:
+    config, most = shard.config, shard.config.batch_sentences
+    if config.beam == 1 and shard.rules.forced is None:
+        if most == 1 and isinstance(shard.sources, TextSources):
+            texts = shard.sources.source_ids(shard.rows)
+            if (found := fused_greedy_search(shard.stepper, texts, shard.rules, shard.on_done)) is not None:
                 return found
         return single_hypothesis_search(
-            share.stepper, *share.load_source(), share.rules, most=most, on_done=share.on_done
+            shard.stepper, *shard.load_source(), shard.rules, batch_size=most, on_done=shard.on_done
         )
     return beam_search(
-        share.stepper,
-        *share.load_source(),
-        share.rules,
+        shard.stepper,
+        *shard.load_source(),
+        shard.rules,
         beam=config.beam,
         n_best=config.n_best,
         batch_size=most,
-        on_done=share.on_done,
+        on_done=shard.on_done,
     )
 
 
-def _sample_shard(share: _DecodeShard) -> list[list[Hypothesis]]:
+def _sample_shard(shard: _DecodeShard) -> list[list[Hypothesis]]:
     """Sampled hypotheses: `n_best` of each sentence, in parallel."""
-    config, times, done = share.config, share.config.n_best, 0
+    config, times, done = shard.config, shard.config.n_best, 0
     keys = [
         sampling_key(config.seed, key, sample)
-        for key in share.sources.sampling_sources(share.rows)
+        for key in shard.sources.sampling_key_sources(shard.rows)
         for sample in range(times)
     ]
-    rules = share.rules.select(torch.arange(len(share.rows)).repeat_interleave(times))
-    drawn = replace(share, rows=[row for row in share.rows for _ in range(times)])
+    rules = shard.rules.select(torch.arange(len(shard.rows)).repeat_interleave(times))
+    drawn = replace(shard, rows=[row for row in shard.rows for _ in range(times)])
 
-    def on_done(more: int) -> None:
+    def on_done(num_done: int) -> None:
         nonlocal done
-        before, done = done, done + more
+        before, done = done, done + num_done
         if done // times > before // times:
-            share.on_done(done // times - before // times)
+            shard.on_done(done // times - before // times)
 
     found = single_hypothesis_search(
-        share.stepper,
+        shard.stepper,
         *drawn.load_source(),
         rules,
         choose=TokenSampler(config, keys),
-        most=config.batch_sentences * times,
+        batch_size=config.batch_sentences * times,
         on_done=on_done,
     )
     each = list(chain.from_iterable(found))
-    return [best_first(each[first : first + times], times) for first in range(0, len(each), times)]
+    return [select_n_best(each[first : first + times], times) for first in range(0, len(each), times)]
 
 
 STRATEGIES: dict[str, Callable[[_DecodeShard], list[list[Hypothesis]]]] = {

@@ -23,16 +23,20 @@ MASKED_TEXTS_PER_BATCH = 64
 """R: readings in one batch."""
 
 
-def pseudo_log_likelihoods(model: Any, texts: Sequence[Sequence[int]], firsts: Sequence[int]) -> NDArray[np.float64]:
+def pseudo_log_likelihoods(
+    model: Any, texts: Sequence[Sequence[int]], start_positions: Sequence[int]
+) -> NDArray[np.float64]:
     """Return for each text the sum of log p of its pieces from a first one on, each given all others, in nats.
 
     Args:
         model: a masked language model, in eval mode.
         texts: ids of each text, without its end token.
-        firsts: of each text, the place of the first piece that counts; those before it are read alone.
+        start_positions: of each text, the place of the first piece that counts; those before it are read alone.
     """
     found = np.zeros(len(texts))
-    hidden = [(number, place) for number, text in enumerate(texts) for place in range(firsts[number], len(text))]
+    hidden = [
+        (number, place) for number, text in enumerate(texts) for place in range(start_positions[number], len(text))
+    ]
     with torch.inference_mode():
         for begin in range(0, len(hidden), MASKED_TEXTS_PER_BATCH):
             some = hidden[begin : begin + MASKED_TEXTS_PER_BATCH]
@@ -41,17 +45,18 @@ def pseudo_log_likelihoods(model: Any, texts: Sequence[Sequence[int]], firsts: S
 
 
 def _masked_log_probs(
-    model: Any, texts: Sequence[Sequence[int]], some: Sequence[tuple[int, int]]
+    model: Any, texts: Sequence[Sequence[int]], masked_positions: Sequence[tuple[int, int]]
 ) -> NDArray[np.float64]:
     """log p (R,) of the pieces at some places (number of the text, place in it), one hidden in each reading."""
     device = next(model.parameters()).device
     readings = [
-        [*texts[number][:place], MASKED_TOKEN_ID, *texts[number][place + 1 :], EOS_ID] for number, place in some
+        [*texts[number][:place], MASKED_TOKEN_ID, *texts[number][place + 1 :], EOS_ID]
+        for number, place in masked_positions
     ]
     lengths = torch.tensor([len(each) for each in readings])
     ids = torch.tensor([piece for each in readings for piece in each], device=device)
-    rows = (lengths.cumsum(0) - lengths + torch.tensor([place for _, place in some])).to(device)
-    wanted = torch.tensor([texts[number][place] for number, place in some], device=device)
+    rows = (lengths.cumsum(0) - lengths + torch.tensor([place for _, place in masked_positions])).to(device)
+    wanted = torch.tensor([texts[number][place] for number, place in masked_positions], device=device)
     states = model(ids, Layout.from_lengths(lengths, device)).index_select(0, rows)
     log_probs = log_softmax(model.output(states).double())
     predicted: NDArray[np.float64] = log_probs.gather(1, wanted.unsqueeze(1)).squeeze(1).cpu().numpy()

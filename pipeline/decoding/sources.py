@@ -31,7 +31,7 @@ class TextSources:
         """Return the lengths of some rows, end token included, for the limits of their hypotheses."""
         return [min(len(self._ids[row]), self._limit) + 1 for row in rows]
 
-    def sampling_sources(self, rows: Sequence[int]) -> list[Sequence[int]]:
+    def sampling_key_sources(self, rows: Sequence[int]) -> list[Sequence[int]]:
         """Return numbers that identify each row, for draws."""
         return [self._ids[row][: self._limit] for row in rows]
 
@@ -56,7 +56,7 @@ class ImageSources:
         """Return the limit of hypotheses' lengths for some rows: nothing but the model limits them."""
         return [self._max_length] * len(rows)
 
-    def sampling_sources(self, rows: Sequence[int]) -> list[Sequence[int]]:
+    def sampling_key_sources(self, rows: Sequence[int]) -> list[Sequence[int]]:
         """Return numbers that identify each image, for draws: a hash of its pixels."""
         pixels = self._images.take(np.array(rows, np.int64))
         return [list(hashlib.blake2b(each.tobytes(), digest_size=16).digest()) for each in pixels]

@@ -13,7 +13,7 @@ from tfm.data.errors import DataError
 from tfm.model.layers.log_probs import LogProbFn
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.compiled_streaming import compiled_stream
+from tfm.pipeline.decoding.compiled_streaming import generate_compiled_stream
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import NEG_INF
@@ -92,7 +92,7 @@ def generate_stream(
         device: device of the model.
     """
     if bans is None and device.type == "cpu":
-        compiled = compiled_stream(
+        compiled = generate_compiled_stream(
             model, prompt, config, longest=longest, context=context, continue_past_line_end=continue_past_line_end
         )
         if compiled is not None:

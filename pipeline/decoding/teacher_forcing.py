@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from tfm.data.batching.batches import PairBatch, make_window_batch, pair_batch_from_ids, pair_batch_from_images
-from tfm.data.batching.buckets import ordered_batches
+from tfm.data.batching.buckets import length_sorted_batches
 from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
-from tfm.pipeline.decoding.search.greedy import exact_dtype
+from tfm.pipeline.decoding.search.greedy import log_prob_sum_dtype
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
@@ -71,7 +71,7 @@ def target_log_probs(
                 f"target {number} has {len(target)} pieces and the model reads at most {limit}: "
                 "it has no probability; remove it or train with a larger model.max_length"
             )
-    pairs = _pair_batches(sources, targets, limit)
+    pairs = _make_pair_batch_function(sources, targets, limit)
     if isinstance(sources, RowImages):
         source_lengths = np.ones(len(sources), np.int64)
     else:
@@ -79,12 +79,12 @@ def target_log_probs(
     target_lengths = np.array([len(ids) + 1 for ids in targets], dtype=np.int64)
     sums = np.zeros(len(sources))
     with torch.inference_mode():
-        for rows in ordered_batches(source_lengths, target_lengths, budget=MAX_BATCH_TOKENS):
+        for rows in length_sorted_batches(source_lengths, target_lengths, budget=MAX_BATCH_TOKENS):
             sums[rows] = _target_log_prob_sums(model, pairs(rows).to(device)).cpu().numpy()
     return sums
 
 
-def _pair_batches(
+def _make_pair_batch_function(
     sources: Sequence[Sequence[int]] | RowImages, targets: Sequence[Sequence[int]], limit: int
 ) -> Callable[[npt.NDArray[np.int64]], PairBatch]:
     """Return the function that makes the batch of some rows; texts are cut to `limit` pieces."""
@@ -113,7 +113,7 @@ def stepped_log_probs(
     for place in range(longest):
         predict, state = stepper.step(tokens, state)
         tokens = wanted[:, place]
-        columns.append(predict(slice(None)).to(exact_dtype(tokens.device)).gather(1, tokens.unsqueeze(1)))
+        columns.append(predict(slice(None)).to(log_prob_sum_dtype(tokens.device)).gather(1, tokens.unsqueeze(1)))
     found = torch.cat(columns, 1).tolist() if columns else [[] for _ in targets]
     return [row[: len(target)] for row, target in zip(found, targets, strict=True)]
 
@@ -137,7 +137,7 @@ def forced_log_probs_by_steps(
     Returns:
         (n,), in nats.
     """
-    batch = _pair_batches(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
+    batch = _make_pair_batch_function(sources, targets, stepper.max_length - 1)(np.arange(len(targets))).to(device)
     with torch.inference_mode():
         state = stepper.start(batch.source, stepper.source_layout(batch.source, batch.source_lengths))
     begins = torch.full((len(targets),), BOS_ID, device=device)
@@ -170,7 +170,7 @@ def forced_text_log_probs(
     whole = np.array([piece for text in texts for piece in text], np.int32)
     begins, sums = np.cumsum(lengths) - lengths, np.zeros(len(texts))
     with torch.inference_mode():
-        for rows in ordered_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
+        for rows in length_sorted_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
             batch = make_window_batch(whole, begins[rows], lengths[rows]).to(device)
             hidden = model.hidden_states(batch.tokens_in, Layout.from_lengths(batch.lengths, batch.tokens_in.device))
             tokens = _log_probs_in_chunks(model.output, hidden, batch.tokens_out)

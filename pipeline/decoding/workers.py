@@ -48,24 +48,24 @@ def num_workers(device: torch.device | str, num_sentences: int) -> int:
 
 
 @contextmanager
-def decode_like_threads(number: int) -> Iterator[None]:
+def imitate_num_threads(num_threads: int) -> Iterator[None]:
     """Decode in this process alone, for the time of the block, with the results that forked processes would give.
 
     How sentences are shared out decides the shapes of products, and so the last digits of scores.
 
     Args:
-        number: of threads of the process to imitate, one of a machine with a fork.
+        num_threads: of threads of the process to imitate, one of a machine with a fork.
     """
-    before, token = torch.get_num_threads(), _threads_to_imitate.set(number)
+    before, token = torch.get_num_threads(), _threads_to_imitate.set(num_threads)
     try:
-        torch.set_num_threads(number)
+        torch.set_num_threads(num_threads)
         yield
     finally:
         torch.set_num_threads(before)
         _threads_to_imitate.reset(token)
 
 
-def search_all(
+def search_all_shards(
     search: ShardSearch[T], count: int, workers: int, on_done: Callable[[int], None]
 ) -> Iterator[tuple[int, T]]:
     """Yield each number below `count` with the result of its search, in any order; an error of a search is raised

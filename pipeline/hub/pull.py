@@ -4,11 +4,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tfm.pipeline.artifacts.artifact import install
+from tfm.pipeline.artifacts.artifact import install_artifact
 from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, read_manifest
 from tfm.pipeline.errors import CannotWrite
-from tfm.pipeline.hub.repository import MODEL_FOLDER, check_address, convert_hub_errors
+from tfm.pipeline.hub.repository import MODEL_FOLDER, check_repository_and_revision, convert_hub_errors
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -29,11 +29,11 @@ def pull(name: str, out: Path, *, revision: str | None, reporter: Reporter) -> M
         DataError: the hub has no such model, or what came is not what its manifest says.
         RecipeError: the name is none of a repository.
     """
-    check_address(name, revision)
+    check_repository_and_revision(name, revision)
     with convert_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     with (
-        install(out / MODEL_FOLDER, "train") as draft,
+        install_artifact(out / MODEL_FOLDER, "train") as draft,
         tempfile.TemporaryDirectory(dir=draft.parent, prefix=".pull-") as place,
     ):
         fetched = Path(place)

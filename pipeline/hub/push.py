@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, Manifest, read_artifact
-from tfm.pipeline.hub.repository import MODEL_FOLDER, check_address, convert_hub_errors
+from tfm.pipeline.hub.repository import MODEL_FOLDER, check_repository_and_revision, convert_hub_errors
 from tfm.pipeline.model_io.huggingface.card import ModelCard, artifact_card_text
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.reports.find_scores import find_model_scores
 
 CARD_FILE = "README.md"
@@ -41,26 +41,26 @@ def push(
     """
     from huggingface_hub import HfApi
 
-    check_address(name, revision)
-    folder = model_folder(run)
+    check_repository_and_revision(name, revision)
+    folder = resolve_model_folder(run)
     card = ModelCard(languages, license, name.rpartition("/")[2], find_model_scores(folder))
     api = HfApi()
 
-    def send(made: Manifest) -> Any:
-        operations = _upload_operations(made, artifact_card_text(card, made, name))
+    def upload(manifest: Manifest) -> Any:
+        operations = _upload_operations(manifest, artifact_card_text(card, manifest, name))
         with convert_hub_errors(name, revision):
             repository = api.create_repo(name, private=private or None, exist_ok=True).repo_id
             if revision is not None:
                 api.create_branch(repository, branch=revision, exist_ok=True)
-            stale = _stale_files(api.list_repo_files(repository, revision=revision), operations)
+            stale = _stale_file_deletions(api.list_repo_files(repository, revision=revision), operations)
             return api.create_commit(
                 repository,
                 [*operations.values(), *stale],
-                commit_message=f"Model {made.fingerprint[:16]}",
+                commit_message=f"Model {manifest.fingerprint[:16]}",
                 revision=revision,
             )
 
-    sent = read_artifact(folder, send, "train")
+    sent = read_artifact(folder, upload, "train")
     return PushedCommit(str(sent.commit_url), str(sent.oid))
 
 
@@ -76,8 +76,12 @@ def _upload_operations(manifest: Manifest, card: str) -> dict[str, Any]:
     }
 
 
-def _stale_files(present: list[str], sent: Mapping[str, Any]) -> list[Any]:
+def _stale_file_deletions(repository_files: list[str], uploads: Mapping[str, Any]) -> list[Any]:
     """The removal of files of an earlier model that this one does not have."""
     from huggingface_hub import CommitOperationDelete
 
-    return [CommitOperationDelete(path) for path in present if path.startswith(f"{MODEL_FOLDER}/") and path not in sent]
+    return [
+        CommitOperationDelete(path)
+        for path in repository_files
+        if path.startswith(f"{MODEL_FOLDER}/") and path not in uploads
+    ]

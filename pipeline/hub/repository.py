@@ -17,7 +17,7 @@ REPOSITORY = re.compile(r"(?:[A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9][\w.-]{0,95}",
 REVISION = re.compile(r"[A-Za-z0-9][\w./-]{0,199}", re.ASCII)
 
 
-def check_address(name: str, revision: str | None) -> None:
+def check_repository_and_revision(name: str, revision: str | None) -> None:
     """Raise RecipeError for a name or revision that no repository has.
 
     Args:

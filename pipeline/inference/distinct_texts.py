@@ -30,7 +30,7 @@ def requires_distinct_texts(config: DecodingConfig) -> bool:
     return config.strategy == "search" and config.n_best > 1
 
 
-def distinct_texts(
+def find_distinct_texts(
     results: Sequence[Sequence[T]],
     config: DecodingConfig,
     search: Callable[[list[int], DecodingConfig], Sequence[Sequence[T]]],

@@ -24,8 +24,8 @@ from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import EOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
-Unit = Literal["piece", "word"]
-UNITS = get_args(Unit)
+FillUnit = Literal["piece", "word"]
+FILL_UNITS = get_args(FillUnit)
 MIN_BEAM = 32
 """The least number of beginnings of a word that are kept after each of its pieces."""
 
@@ -43,7 +43,7 @@ class Candidate:
     probability: float
 
 
-def fill_masks(loaded: LoadedModel, text: str, count: int, unit: Unit) -> list[list[Candidate]]:
+def fill_masks(loaded: LoadedModel, text: str, count: int, unit: FillUnit) -> list[list[Candidate]]:
     """Find the likeliest texts in place of each mask of a text, the likeliest first.
 
     By word, masks with nothing between them are one word of as many pieces, which has a letter or digit; a beam finds
@@ -73,7 +73,7 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: Unit) -> list[l
         if unit == "word":
             return [_words_for_mask_run(loaded, masked, number, count) for number in range(len(masked.runs))]
         places = [place for run in masked.runs for place in run]
-        found = _log_probs(loaded, [masked.ids], places)
+        found = _log_probs_at_positions(loaded, [masked.ids], places)
     spelled = _text_piece_mask(tokenizer).to(found.device)
     best = found.masked_fill(~spelled, -math.inf).topk(min(count, int(spelled.sum())))
     return [
@@ -91,7 +91,7 @@ def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int,
         allowed = _word_piece_mask(tokenizer, begins if turn == 0 else False)
         if not allowed.any():
             return []
-        log_probs = _log_probs(loaded, readings, [place])
+        log_probs = _log_probs_at_positions(loaded, readings, [place])
         totals = log_probs + log_probs.new_tensor([total for _, total in beam]).unsqueeze(1)
         totals = totals.masked_fill(~allowed.to(totals.device), -math.inf).flatten()
         best = totals.topk(min(max(count, MIN_BEAM), len(beam) * int(allowed.sum())))
@@ -103,21 +103,25 @@ def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int,
     return [Candidate(tokenizer.decode(pieces).strip(), math.exp(total)) for pieces, total in beam[:count]]
 
 
-def _replace_pieces(ids: Sequence[int], places: Sequence[int], pieces: Sequence[int]) -> list[int]:
+def _replace_pieces(ids: Sequence[int], positions: Sequence[int], pieces: Sequence[int]) -> list[int]:
     """The ids with these pieces in the first of these places."""
     found = list(ids)
-    for place, piece in zip(places, pieces, strict=False):
+    for place, piece in zip(positions, pieces, strict=False):
         found[place] = piece
     return found
 
 
-def _log_probs(loaded: LoadedModel, readings: Sequence[Sequence[int]], places: Sequence[int]) -> Tensor:
+def _log_probs_at_positions(
+    loaded: LoadedModel, filled_texts: Sequence[Sequence[int]], positions: Sequence[int]
+) -> Tensor:
     """log p (R * places, V) at these places of some readings of one length, reading after reading."""
     model: Any = loaded.model
-    device, length = next(model.parameters()).device, len(readings[0]) + 1
-    ids = torch.tensor([[*each, EOS_ID] for each in readings], device=device).flatten()
-    hidden = model(ids, Layout.from_lengths(torch.full((len(readings),), length), device))
-    rows = torch.tensor([row * length + place for row in range(len(readings)) for place in places], device=device)
+    device, length = next(model.parameters()).device, len(filled_texts[0]) + 1
+    ids = torch.tensor([[*each, EOS_ID] for each in filled_texts], device=device).flatten()
+    hidden = model(ids, Layout.from_lengths(torch.full((len(filled_texts),), length), device))
+    rows = torch.tensor(
+        [row * length + place for row in range(len(filled_texts)) for place in positions], device=device
+    )
     return log_softmax(model.output(hidden.index_select(0, rows)).double())
 
 
@@ -132,7 +136,7 @@ def _text_piece_mask(tokenizer: Tokenizer) -> Tensor:
 def _word_piece_mask(tokenizer: Tokenizer, after_space: bool) -> Tensor:
     """Which ids (V,) are pieces of words. begins: with a space before them, or without."""
     spelled = torch.tensor([any(map(str.isalnum, tokenizer.surface(n))) for n in range(tokenizer.vocab_size)])
-    starts = torch.tensor(tokenizer.begins_word())
+    starts = torch.tensor(tokenizer.word_start_mask())
     return spelled & _text_piece_mask(tokenizer) & (starts if after_space else ~starts)
 
 

@@ -25,8 +25,8 @@ from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.labels import split_words
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
-Unit = Literal["piece", "word", "text"]
-UNITS = get_args(Unit)
+HiddenStateUnit = Literal["piece", "word", "text"]
+HIDDEN_STATE_UNITS = get_args(HiddenStateUnit)
 TEXTS_PER_BATCH = 32
 
 
@@ -45,7 +45,9 @@ class HiddenStates:
     vectors: NDArray[np.float32]
 
 
-def encode_texts(loaded: LoadedModel, texts: Sequence[str], *, layer: int | None, unit: Unit) -> list[HiddenStates]:
+def encode_texts(
+    loaded: LoadedModel, texts: Sequence[str], *, layer: int | None, unit: HiddenStateUnit
+) -> list[HiddenStates]:
     """Compute the hidden states of texts in the encoder of a model, or in the layers of one that has a decoder alone.
 
     Tokens that stand before and after each text are read, and left out of the result.
@@ -98,7 +100,7 @@ def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
     return list(model.encoder), model.encoder_norm
 
 
-def _encode_words(loaded: LoadedModel, text: str, unit: Unit) -> list[list[int]]:
+def _encode_words(loaded: LoadedModel, text: str, unit: HiddenStateUnit) -> list[list[int]]:
     """The ids of each word, or of the whole text as one."""
     reads = TASK_SPECS[loaded.config.task].reads
     tokenizer = loaded.target_tokenizer if reads == "target" else loaded.source_tokenizer
@@ -132,25 +134,27 @@ def _capture_hidden_states(layers: Sequence[nn.Module], norm: nn.Module, layer: 
         handle.remove()
 
 
-def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], kept: list[Tensor]) -> list[Tensor]:
+def _compute_hidden_states(loaded: LoadedModel, texts: Sequence[Sequence[int]], captured: list[Tensor]) -> list[Tensor]:
     """The rows (n, D) of the pieces of some texts, from one reading of all."""
     model: Any = loaded.model
     device = next(model.parameters()).device
     causal = loaded.config.only_stack == "decoder"
-    begins = causal and TASK_SPECS[loaded.config.task].generates  # a source of one that translates ends, and begins not
+    begins = (
+        causal and TASK_SPECS[loaded.config.task].continues_text
+    )  # a source of one that translates ends, and begins not
     shown = [[BOS_ID, *each] if begins else [*each, EOS_ID] for each in texts]
     lengths = torch.tensor([len(each) for each in shown])
     ids = torch.tensor(list(chain(*shown)), device=device)
     layout = Layout.from_lengths(lengths, device)
-    kept.clear()
+    captured.clear()
     (model.hidden_states if causal else model.encode)(ids, layout)
     lead = int(begins or loaded.config.begin_token)
     ends = (lengths + (lead and not begins)).tolist()
-    return [rows[lead : lead + len(each)] for rows, each in zip(torch.split(kept[-1], ends), texts, strict=True)]
+    return [rows[lead : lead + len(each)] for rows, each in zip(torch.split(captured[-1], ends), texts, strict=True)]
 
 
 def _pool_rows(
-    loaded: LoadedModel, text: str, words: Sequence[Sequence[int]], rows: Tensor, unit: Unit
+    loaded: LoadedModel, text: str, words: Sequence[Sequence[int]], rows: Tensor, unit: HiddenStateUnit
 ) -> HiddenStates:
     """The vectors of a text by unit, from those of its pieces (n, D)."""
     if unit == "piece":
@@ -185,7 +189,7 @@ class SimilarPair:
     cosine: float
 
 
-def similar_pairs(states: Sequence[HiddenStates], unit: Unit, count: int) -> list[SimilarPair]:
+def similar_pairs(states: Sequence[HiddenStates], unit: HiddenStateUnit, count: int) -> list[SimilarPair]:
     """Find the pairs with the largest cosine: of texts; of one word, or piece, in two texts; or within one text.
 
     Args:

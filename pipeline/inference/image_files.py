@@ -24,7 +24,7 @@ def list_image_files(paths: Sequence[Path]) -> list[Path]:
     """
     found: list[Path] = []
     for path in paths:
-        _check_name(str(path))
+        _check_image_name(str(path))
         if not path.is_dir():
             if not path.exists():
                 raise DataError("no such file", file=path)
@@ -41,11 +41,11 @@ def check_image_file(name: str) -> Path:
     """The file of an image by its name. Raises DataError where it is empty, or a name that no file can have."""
     if not name:
         raise DataError("the name of an image is empty: name a file")
-    _check_name(name)
+    _check_image_name(name)
     return Path(name)
 
 
-def _check_name(name: str) -> None:
+def _check_image_name(name: str) -> None:
     if (problem := name_problem(name)) is not None:
         raise DataError(problem, file=f"{name:.60}")
 

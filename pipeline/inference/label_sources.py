@@ -27,7 +27,7 @@ class LabelSource:
         return LabelSource(self.ids[:limit], sizes)
 
 
-def has_tags(task: str) -> bool:
+def is_tagging_task(task: str) -> bool:
     """Whether a task gives a label for each word."""
     return TASK_SPECS[task].labels == "tags"
 

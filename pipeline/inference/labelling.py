@@ -7,17 +7,17 @@ import numpy as np
 import torch
 
 from tfm.data.batching.batches import PairBatch, pair_batch_from_ids, pair_batch_from_images
-from tfm.data.batching.buckets import ordered_batches
-from tfm.data.dataset.unseen_labels import count_unseen_names, unseen_labels_message
+from tfm.data.batching.buckets import length_sorted_batches
+from tfm.data.dataset.unseen_labels import count_unseen_labels_in_texts, unseen_labels_message
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.label_sources import LabelSource, encode_sources, has_tags
+from tfm.pipeline.inference.label_sources import LabelSource, encode_sources, is_tagging_task
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.tasks.registry import make_task
-from tfm.pipeline.tasks.task import Labels, TaskContext
+from tfm.pipeline.tasks.task import PredictedLabels, TaskContext
 from tfm.pipeline.training_config import TrainingConfig
 
 MAX_BATCH_TOKENS = 8192
@@ -42,7 +42,7 @@ def warn_of_unseen_labels(loaded: LoadedModel, references: Sequence[Sequence[str
         reporter: shows the warning.
     """
     if loaded.target_tokenizer.label_kind is not None:
-        found = count_unseen_names([text for each in references for text in each], loaded.target_tokenizer)
+        found = count_unseen_labels_in_texts([text for each in references for text in each], loaded.target_tokenizer)
         if found:
             reporter.warn(unseen_labels_message(found, "the references"))
 
@@ -81,14 +81,14 @@ def label_texts(
         lines,
         loaded.model.max_length - 1,
         source_problems,
-        by_word=has_tags(loaded.config.task),
+        by_word=is_tagging_task(loaded.config.task),
     )
-    found = [[Labels([], 0.0)]] * len(sources)
+    found = [[PredictedLabels([], 0.0)]] * len(sources)
     filled = [row for row, source in enumerate(sources) if source.ids]
     lengths = np.array([len(sources[row].ids) + 1 for row in filled], np.int64)
     loaded.model.eval()
     with torch.inference_mode():
-        for rows in ordered_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
+        for rows in length_sorted_batches(lengths, lengths, budget=MAX_BATCH_TOKENS):
             batch = _pad_sources([sources[filled[row]] for row in rows])
             for row, labels in zip(rows, task.predict(loaded.model, batch.to(device), n_best), strict=True):
                 found[filled[row]] = labels

@@ -111,7 +111,7 @@ def _normalize(vector: Matrix) -> Matrix:
     return unit
 
 
-def read_classes(file: Path, words: WordVectors) -> dict[str, str]:
+def read_word_classes(file: Path, words: WordVectors) -> dict[str, str]:
     """The words of a file, one a line, and the class of each, which may follow it; "" where none does.
 
     Raises DataError, with the line, for a word without a vector and a line with more.
@@ -130,7 +130,7 @@ def read_classes(file: Path, words: WordVectors) -> dict[str, str]:
     return found
 
 
-def frequent_words(words: WordVectors) -> dict[str, str]:
+def frequent_words_without_class(words: WordVectors) -> dict[str, str]:
     """The words that the tokenizer numbered first, without a class: the most frequent ones of kind `word`, and about so
     of those that cut words, whose alphabet comes first.
 
@@ -161,13 +161,13 @@ def principal_components(vectors: Matrix) -> tuple[NDArray[np.float64], NDArray[
     return places, shares
 
 
-def draw_word_plot(words: WordVectors, shown: Mapping[str, str], kind: str) -> bytes:
+def draw_word_plot(words: WordVectors, class_by_word: Mapping[str, str], file_suffix: str) -> bytes:
     """Draw some words as points of a plane. The same words give the same bytes.
 
     Args:
         words: the vectors.
-        shown: the words, with the class of each or "".
-        kind: ".png" or ".svg".
+        class_by_word: the words, with the class of each or "".
+        file_suffix: ".png" or ".svg".
 
     Returns:
         The bytes of a PNG or SVG file.
@@ -176,20 +176,20 @@ def draw_word_plot(words: WordVectors, shown: Mapping[str, str], kind: str) -> b
     import matplotlib
     from matplotlib.figure import Figure
 
-    places, shares = principal_components(words.vectors[[words.rows[word] for word in shown]])
-    classes = list(dict.fromkeys(shown.values()))
-    with matplotlib.rc_context(_PLOT_STYLE | font_rc_params([*shown, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
+    places, shares = principal_components(words.vectors[[words.rows[word] for word in class_by_word]])
+    classes = list(dict.fromkeys(class_by_word.values()))
+    with matplotlib.rc_context(_PLOT_STYLE | font_rc_params([*class_by_word, *classes])), warnings.catch_warnings():  # type: ignore[arg-type]
         # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(9, 7), layout="constrained")
         axes = figure.subplots()
         for number, name in enumerate(classes):
             color = f"C{number % 10}"
-            inside = [row for row, each in enumerate(shown.values()) if each == name]
+            inside = [row for row, each in enumerate(class_by_word.values()) if each == name]
             axes.scatter(places[inside, 0], places[inside, 1], s=9, color=color, label=name or None)
             for row in inside:
                 axes.annotate(
-                    list(shown)[row],
+                    list(class_by_word)[row],
                     (float(places[row, 0]), float(places[row, 1])),
                     xytext=(2, 2),
                     textcoords="offset points",
@@ -201,6 +201,6 @@ def draw_word_plot(words: WordVectors, shown: Mapping[str, str], kind: str) -> b
         if any(classes):
             axes.legend(frameon=False)
         buffer = io.BytesIO()
-        metadata = {"Software": None} if kind == ".png" else {"Date": None, "Creator": None}
-        figure.savefig(buffer, format=kind[1:], dpi=120, metadata=metadata)
+        metadata = {"Software": None} if file_suffix == ".png" else {"Date": None, "Creator": None}
+        figure.savefig(buffer, format=file_suffix[1:], dpi=120, metadata=metadata)
     return buffer.getvalue()

@@ -14,11 +14,11 @@ from tfm.pipeline.inference.translation_records import Translation
 from tfm.tokenizer.special import EOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
-Labels = tuple[list[int], float]
+ScoredLabels = tuple[list[int], float]
 """Ids of labels, and the log-probability of all of them."""
 
 
-def supports_decoding(config: DecodingConfig, *, tags: bool) -> bool:
+def supports_numpy_labelling(config: DecodingConfig, *, tags: bool) -> bool:
     """Return whether these settings are ones of labels: one tagging of each line, or `n_best` labels, unsearched."""
     return config.model_fields_set <= {"n_best"} and (config.n_best == 1 or not tags)
 
@@ -60,7 +60,7 @@ class NumpyLabeller:
                 [(text, log_prob, len(ids)) for text, (ids, log_prob) in zip(texts, found, strict=True)]
             )
 
-    def _predict(self, source: LabelSource, n_best: int) -> list[Labels]:
+    def _predict(self, source: LabelSource, n_best: int) -> list[ScoredLabels]:
         log_probs = self.network(np.array([*source.ids, EOS_ID]))[:, len(SPECIAL_TOKENS) :]
         if self.tags:
             sizes = np.array(source.sizes or (), np.int64)

@@ -23,9 +23,9 @@ from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig, GuidedAlignmentConfig
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_sentence
-from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
-from tfm.pipeline.inference.label_sources import has_tags
-from tfm.pipeline.inference.numpy_labels import NumpyLabeller, supports_decoding
+from tfm.pipeline.inference.distinct_texts import find_distinct_texts, requires_distinct_texts
+from tfm.pipeline.inference.label_sources import is_tagging_task
+from tfm.pipeline.inference.numpy_labels import NumpyLabeller, supports_numpy_labelling
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
@@ -39,7 +39,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
-MAX_LINES = 8
+MAX_NUMPY_LINES = 8
 """Lines that are translated sooner one by one than torch is loaded,"""
 MAX_SOURCE_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
@@ -98,7 +98,7 @@ class NumpyModel:
             return [[Translation(join_to_one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]
 
         found = search([0], config)
-        return (distinct_texts(found, config, search) if requires_distinct_texts(config) else found)[0]
+        return (find_distinct_texts(found, config, search) if requires_distinct_texts(config) else found)[0]
 
 
 def load_small_model(
@@ -121,19 +121,19 @@ def load_small_model(
     if not fits_numpy_inference(folder):
         return None
 
-    def has_numpy_path(known: ModelConfig) -> bool:
-        if is_label_model(known):
-            return supports_decoding(config, tags=has_tags(known.task))
-        return is_supported(known) and is_basic_search(config)
+    def is_supported_by_numpy(model_config: ModelConfig) -> bool:
+        if is_label_model(model_config):
+            return supports_numpy_labelling(config, tags=is_tagging_task(model_config.task))
+        return is_supported(model_config) and is_basic_search(config)
 
     def read_model(manifest: Manifest) -> NumpyModel | NumpyLabeller | None:
         try:
-            parts = read_model_parts(manifest, has_numpy_path)
+            parts = read_model_parts(manifest, is_supported_by_numpy)
             known, source, target = parts.config, parts.source_tokenizer, parts.target_tokenizer
             sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
             if is_label_model(known):
                 labels = build_encoder_only_network(known, parts.weights, **sizes)
-                return NumpyLabeller(labels, source, target, has_tags(known.task))
+                return NumpyLabeller(labels, source, target, is_tagging_task(known.task))
             network, guided = build_network(known, parts.weights, **sizes), read_guided_alignment(manifest)
         except (UnsupportedModelError, ValidationError):
             return None
@@ -144,7 +144,7 @@ def load_small_model(
 
 
 def translate_stream(
-    small: Callable[[], NumpyModel | NumpyLabeller | None],
+    load_small: Callable[[], NumpyModel | NumpyLabeller | None],
     load: "Callable[[], LoadedModel]",
     lines: Iterable[str],
     config: DecodingConfig,
@@ -157,7 +157,7 @@ def translate_stream(
     Problems with a model are reported before a line is waited for.
 
     Args:
-        small: loads the small model; None where there is none.
+        load_small: loads the small model; None where there is none.
         load: loads the model.
         lines: the texts.
         config: settings of decoding.
@@ -169,7 +169,7 @@ def translate_stream(
     """
     lines, cuts = iter(lines), SourceProblems()
     rows = _read_waiting_lines(lines, None) if ready is None else []
-    model = small() if not rows or _is_small_batch(rows) else None
+    model = load_small() if not rows or _is_small_batch(rows) else None
     if model is not None and ready is not None:
         rows = _read_waiting_lines(lines, ready)
     while model is not None and _is_small_batch(rows):
@@ -186,7 +186,7 @@ def translate_stream(
 
 def _is_small_batch(rows: list[str]) -> bool:
     """Whether the small model translates these lines."""
-    return 0 < len(rows) <= MAX_LINES and sum(map(len, rows)) <= MAX_SOURCE_CHARS
+    return 0 < len(rows) <= MAX_NUMPY_LINES and sum(map(len, rows)) <= MAX_SOURCE_CHARS
 
 
 def _pop_rows(rows: deque[str]) -> Iterator[str]:

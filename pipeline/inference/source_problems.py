@@ -52,7 +52,7 @@ class SourceProblems:
         lead = (
             (2 if tokenizer.has_source_language else 1) if tokenizer.has_language_prefix else 0
         )  # tokens of languages, not of the text
-        has_letter = _letter_table(tokenizer)
+        has_letter = _has_letter_by_piece(tokenizer)
         for line, ids in zip(lines, sources, strict=True):
             unknown = ids.count(UNK_ID)
             if not ids and any(map(str.isalnum, line)):
@@ -61,7 +61,7 @@ class SourceProblems:
             self.unknown += unknown
             self.strange += unknown > 0 and unknown >= sum(map(has_letter.__getitem__, ids[lead:]))
 
-    def watch(self, tokenizer: Tokenizer, lines: Iterable[T], text: Callable[[T], str]) -> Iterator[T]:
+    def count_while_iterating(self, tokenizer: Tokenizer, lines: Iterable[T], text: Callable[[T], str]) -> Iterator[T]:
         """Count the unknown pieces of lines as they pass by.
 
         Args:
@@ -114,7 +114,7 @@ def warn_of_unknown_sources(tokenizer: Tokenizer, lines: Sequence[str], reporter
     problems.warn(reporter, 0)
 
 
-class _LetterTable(dict[int, bool]):
+class _HasLetterByPiece(dict[int, bool]):
     """Whether a piece of a tokenizer has a letter or digit, found when it is asked for."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -127,5 +127,5 @@ class _LetterTable(dict[int, bool]):
 
 
 @lru_cache(maxsize=8)
-def _letter_table(tokenizer: Tokenizer) -> _LetterTable:
-    return _LetterTable(tokenizer)
+def _has_letter_by_piece(tokenizer: Tokenizer) -> _HasLetterByPiece:
+    return _HasLetterByPiece(tokenizer)

@@ -9,7 +9,7 @@ from tfm.data.errors import DataError, format_count
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
+from tfm.pipeline.inference.distinct_texts import find_distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.runtime.progress import Reporter
@@ -145,9 +145,9 @@ def _check_label_options(
         raise RecipeError(f"{loaded.folder}: {problem}")
 
 
-def labels_to_translations(best: Sequence[tuple[str, float, int]]) -> list[Translation]:
+def labels_to_translations(scored_labels: Sequence[tuple[str, float, int]]) -> list[Translation]:
     """The labels of a line with their log-probability and number, as translations of it."""
-    return [Translation(join_to_one_line(text), log_prob, log_prob, count) for text, log_prob, count in best]
+    return [Translation(join_to_one_line(text), log_prob, log_prob, count) for text, log_prob, count in scored_labels]
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class _TranslationSearch:
 
         loaded, model, count = self.loaded, self.loaded.model, len(sources)
         targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), sources)
-        beside = None if self.words is None else _split_words(list(islice(self.words, count)), count)
+        beside = None if self.words is None else _split_forced_phrases(list(islice(self.words, count)), count)
         phrases = PhraseConstraints.from_config(loaded.target_tokenizer, self.config, count, forced=beside)
         _check_phrases_fit(phrases, targets, model.max_length - 1)
         device = next(model.parameters()).device
@@ -231,7 +231,7 @@ class _TranslationSearch:
         translations = search(list(range(count)), drawn)
         if requires_distinct_texts(drawn):
             again = search if isinstance(sources, Sequence) else lambda rows, _: [[] for _ in rows]
-            translations = distinct_texts(translations, drawn, again)
+            translations = find_distinct_texts(translations, drawn, again)
         if self.config.strategy == "mbr":
             yield from (choose_by_utility(each, self.config) for each in translations)
             return
@@ -272,7 +272,7 @@ def _encode_prefixes(
     return encoded
 
 
-def _split_words(forced: list[str], num_lines: int) -> list[list[str]]:
+def _split_forced_phrases(forced: list[str], num_lines: int) -> list[list[str]]:
     """The words and phrases of some lines."""
     if len(forced) < num_lines:
         raise DataError("there are fewer lines of forced words than lines: give one for each line, empty for none")

@@ -62,8 +62,8 @@ def write_translations(
     translate: Callable[[Iterable[str]], Iterator[list[Translation]]],
     reporter: Reporter,
     *,
-    what: str = SENTENCES_UNIT,
-    more: Mapping[str, JSON] = {},
+    unit: str = SENTENCES_UNIT,
+    extra_figures: Mapping[str, JSON] = {},
 ) -> None:
     """Write the translations of one text into a draft, and their costs into its figures.
 
@@ -74,8 +74,8 @@ def write_translations(
         sources: the texts.
         translate: gives the translations of texts, in their order.
         reporter: receives a message.
-        what: the name of the things that are translated.
-        more: further figures.
+        unit: the name of the things that are translated.
+        extra_figures: further figures.
     """
     began = time.monotonic()
     num_lines = num_tokens = 0
@@ -92,6 +92,11 @@ def write_translations(
             num_lines, num_tokens = num_lines + 1, num_tokens + translations[0].num_tokens
     seconds = time.monotonic() - began
     rate = num_tokens / seconds
-    draft.figures[name] = {what: num_lines, "seconds": round(seconds, 3), "tokens_per_second": round(rate, 1), **more}
-    count = format_count(num_lines, what.removesuffix("s"))
+    draft.figures[name] = {
+        unit: num_lines,
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(rate, 1),
+        **extra_figures,
+    }
+    count = format_count(num_lines, unit.removesuffix("s"))
     reporter.line(f"{name}: {count} in {seconds:.1f} s, {rate:,.0f} tokens a second")

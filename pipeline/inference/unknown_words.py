@@ -4,8 +4,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfm.pipeline.alignment.extraction import Pair, WordAligner
-from tfm.pipeline.alignment.word_pieces import UNKNOWN_MARK, PieceWords, Weights
+from tfm.pipeline.alignment.extraction import SentencePair, WordAligner
+from tfm.pipeline.alignment.word_pieces import UNKNOWN_MARK, PieceToWordMapper, Weights
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -37,7 +37,7 @@ class UnknownWordReplacer:
             )
         self._aligner = WordAligner(loaded)
         self._head = self._aligner.choose_head()
-        self._words = PieceWords(loaded.target_tokenizer)
+        self._words = PieceToWordMapper(loaded.target_tokenizer)
         self._dictionary = dictionary or {}
 
     def replace_unknown(self, sources: Sequence[str], hypotheses: Sequence[Sequence[int]]) -> dict[int, str]:
@@ -51,13 +51,13 @@ class UnknownWordReplacer:
         found: dict[int, str] = {}
         for first in range(0, len(rows), CHUNK_PAIRS):
             some = rows[first : first + CHUNK_PAIRS]
-            pairs = [Pair(sources[row], self._words.decode_marking_unknown(hypotheses[row])) for row in some]
-            attention = self._aligner.attention(pairs, [self._head], truncate=True)
+            pairs = [SentencePair(sources[row], self._words.decode_marking_unknown(hypotheses[row])) for row in some]
+            attention = self._aligner.attention_weights(pairs, [self._head], truncate=True)
             for row, pair, (weights,) in zip(some, pairs, attention, strict=True):
                 found[row] = self._replace(pair, weights)
         return found
 
-    def _replace(self, pair: Pair, weights: Weights) -> str:
+    def _replace(self, pair: SentencePair, weights: Weights) -> str:
         words, read = pair.target.split(), pair.source.split()
         for place, word in enumerate(words):
             if word != UNKNOWN_MARK:

@@ -7,8 +7,8 @@ from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.judging.answers import Answer, missing_items, parse_answer, quote_value, tie_answers
-from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, check_json_value_count
+from tfm.pipeline.judging.answers import Answer, make_tie_answers, missing_items, parse_answer, quote_value
+from tfm.pipeline.judging.campaign import MAX_CAMPAIGN_BYTES, Campaign, check_json_value_count
 from tfm.pipeline.judging.forms.pearmut import read_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import parse_filled_spreadsheet
 
@@ -36,14 +36,14 @@ def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = F
         more = f" and {len(items) - 1} more" if items[1:] else ""
         raise DataError(f"{name} has not answered item {items[0]}{more}", file=came_from[name])
     judges = [judge for judge in campaign.judges if judge.name in came_from]
-    return answers + [tie for judge in judges for tie in tie_answers(campaign, judge)]
+    return answers + [tie for judge in judges for tie in make_tie_answers(campaign, judge)]
 
 
 def _read_answers(campaign: Campaign, file: Path) -> Iterator[Answer]:
     if not file.exists():
         raise DataError("no such file", file=file)
     try:
-        data = read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=True)
+        data = read_bounded_file(file, max_bytes=MAX_CAMPAIGN_BYTES, follow_symlinks=True)
         check_json_value_count(data)
         text = data.decode("utf-8")
         yield from _choose_reader(text)(campaign, text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from zlib import crc32
 
 from tfm.pipeline.judging.answers import Answer, Rating
-from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignKind, Item
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignItem, CampaignKind
 from tfm.pipeline.judging.statistics.careless import JudgeStats
 from tfm.pipeline.judging.statistics.preferences import Preference, preferences_from_best
 from tfm.pipeline.judging.statistics.ratings import Judgment
@@ -20,12 +20,12 @@ AGREEMENT_TOLERANCE = {"likert": 1, "esa": 10}
 """Two ratings of one text by one judge are alike if they are no further apart, on every scale."""
 
 
-def segment_of(item: Item) -> str:
+def segment_name(item: CampaignItem) -> str:
     """The name of an item's segment."""
     return f"{item.test}:{item.line}"
 
 
-def scale_reader(scale: str) -> RatingValue:
+def make_scale_reader(scale: str) -> RatingValue:
     """The value that a text was given on a scale."""
     return lambda rating: rating.scores[scale]
 
@@ -40,7 +40,7 @@ def make_error_counter(severity: str) -> RatingValue:
     return lambda rating: float(sum(span.severity == severity for span in rating.spans))
 
 
-def mean_scale(rating: Rating) -> float:
+def mean_of_scales(rating: Rating) -> float:
     """The mean of all scales, by which judges are compared with each other."""
     return sum(rating.scores.values()) / len(rating.scores)
 
@@ -48,11 +48,11 @@ def mean_scale(rating: Rating) -> float:
 def list_judgments(answers: Sequence[Answer], value: RatingValue) -> list[Judgment]:
     """One row a rating of a system's text; attention checks and repeated items are none."""
     return [
-        Judgment(answer.judge, segment_of(answer.item), system, value(rating))
+        Judgment(answer.judge, segment_name(answer.item), system, value(rating))
         for answer in answers
         if answer.item.is_counted
         for label, rating in answer.ratings.items()
-        if (system := answer.item.by_label[label].system) is not None
+        if (system := answer.item.texts_by_label[label].system) is not None
     ]
 
 
@@ -63,12 +63,12 @@ def list_preferences(answers: Sequence[Answer], systems: Sequence[str]) -> list[
         for answer in answers
         if answer.item.is_counted
         for preference in preferences_from_best(
-            answer.judge, segment_of(answer.item), *_systems_of_answer(answer, systems)
+            answer.judge, segment_name(answer.item), *_shown_and_preferred_systems(answer, systems)
         )
     ]
 
 
-def _systems_of_answer(answer: Answer, systems: Sequence[str]) -> tuple[list[str], list[str]]:
+def _shown_and_preferred_systems(answer: Answer, systems: Sequence[str]) -> tuple[list[str], list[str]]:
     """The systems shown, in the order of `systems`, and those preferred."""
     shown = {each.system: each.label for each in answer.item.shown}
     ordered = [system for system in systems if system in shown]
@@ -105,8 +105,8 @@ def choice_judgments(kind: CampaignKind, answers: Sequence[Answer], systems: Seq
         return preferences_as_judgments(list_preferences(seen, systems))
     found = []
     for answer in seen:
-        shown, best = _systems_of_answer(answer, systems)
-        segment = segment_of(answer.item)
+        shown, best = _shown_and_preferred_systems(answer, systems)
+        segment = segment_name(answer.item)
         found += [Judgment(answer.judge, segment, system, float(system in best)) for system in shown]
     return found
 
@@ -122,7 +122,11 @@ def judge_stats(campaign: Campaign, answers: Sequence[Answer]) -> list[JudgeStat
                     judge.name,
                     num_items=len(judge.items),
                     num_answered=len(own),
-                    checks=[answer.check_passed for answer in own.values() if answer.check_passed is not None],
+                    checks=[
+                        answer.passed_attention_check
+                        for answer in own.values()
+                        if answer.passed_attention_check is not None
+                    ],
                     repeats=list(_repeat_agreements(campaign.kind, own)),
                     seconds=[answer.seconds for answer in own.values() if answer.seconds is not None],
                     answers=[
@@ -134,23 +138,25 @@ def judge_stats(campaign: Campaign, answers: Sequence[Answer]) -> list[JudgeStat
     return found
 
 
-def _repeat_agreements(kind: CampaignKind, own: Mapping[str, Answer]) -> Iterator[bool]:
+def _repeat_agreements(kind: CampaignKind, answers_of_judge: Mapping[str, Answer]) -> Iterator[bool]:
     """For each text rated twice, or each preference asked twice, whether the two answers are alike."""
-    for answer in own.values():
-        before = own.get(answer.item.repeat_of or "")
+    for answer in answers_of_judge.values():
+        before = answers_of_judge.get(answer.item.repeat_of or "")
         if before is None:
             continue
         if kind in ("pairwise", "best"):
             yield _preferred_labels(answer) == _preferred_labels(before)
             continue
-        now, then = ({a.item.by_label[label].system: r for label, r in a.ratings.items()} for a in (answer, before))
+        now, then = (
+            {a.item.texts_by_label[label].system: r for label, r in a.ratings.items()} for a in (answer, before)
+        )
         for system in now.keys() & then.keys():
             pairs = [(now[system].scores[scale], then[system].scores[scale]) for scale in SCALE_RANGES[kind]]
             yield all(abs(one - other) <= AGREEMENT_TOLERANCE[kind] for one, other in pairs)
 
 
 def _preferred_labels(answer: Answer) -> set[str | None]:
-    return {answer.item.by_label[label].system for label in answer.best}
+    return {answer.item.texts_by_label[label].system for label in answer.best}
 
 
 def _click_sequence(answer: Answer) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, Item, Judge
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignItem, Judge
 
 Severity: TypeAlias = Literal["minor", "major"]
 SEVERITIES: tuple[Severity, ...] = ("minor", "major")
@@ -44,14 +44,14 @@ class Answer:
     """
 
     judge: str
-    item: Item
+    item: CampaignItem
     seconds: float | None = None
     ratings: Mapping[str, Rating] = field(default_factory=dict)
     best: frozenset[str] = frozenset()
     shown: bool = True
 
     @property
-    def check_passed(self) -> bool | None:
+    def passed_attention_check(self) -> bool | None:
         """Whether an attention check was passed; None where the item is none.
 
         A damaged text is to be rated below the middle of the first scale (adequacy, score), and never to be preferred.
@@ -77,7 +77,7 @@ def parse_answer(campaign: Campaign, judge: Judge, item_id: object, content: obj
     "severity"}]}}; pairwise {"preferred": "A"}, or "tie"; best {"best": ["A", "C"]}.
     """
     item = campaign.items_by_id.get(item_id) if isinstance(item_id, str) else None
-    if item is None or item.id not in judge.item_set:
+    if item is None or item.id not in judge.item_ids:
         raise ValueError(f"item {item_id!r:.60}: not an item that {judge.name} was asked")
     try:
         took = None if seconds is None else _check_number(seconds, "seconds", 0, MAX_SECONDS)
@@ -88,10 +88,10 @@ def parse_answer(campaign: Campaign, judge: Judge, item_id: object, content: obj
         raise ValueError(f"item {item.id}: {error}") from None
 
 
-def tie_answers(campaign: Campaign, judge: Judge) -> list[Answer]:
+def make_tie_answers(campaign: Campaign, judge: Judge) -> list[Answer]:
     """The items that a judge was not shown because all texts are the same: ties."""
     items = (campaign.items_by_id[name] for name in judge.ties)
-    return [Answer(judge.name, item, best=frozenset(item.by_label), shown=False) for item in items]
+    return [Answer(judge.name, item, best=frozenset(item.texts_by_label), shown=False) for item in items]
 
 
 def missing_items(campaign: Campaign, answers: Sequence[Answer]) -> dict[str, list[str]]:
@@ -113,14 +113,17 @@ def sort_answers(campaign: Campaign, answers: Sequence[Answer]) -> list[Answer]:
     return sorted(answers, key=lambda each: (judges[each.judge], items[each.item.id]))
 
 
-def _parse_ratings(campaign: Campaign, item: Item, content: object) -> dict[str, Rating]:
-    given = _check_object(content, "answer")
-    check_names(given, item.by_label, "label")
-    return {label: _parse_rating(campaign, given[label], label, item.by_label[label].text) for label in item.by_label}
+def _parse_ratings(campaign: Campaign, item: CampaignItem, content: object) -> dict[str, Rating]:
+    given = _check_json_object(content, "answer")
+    check_names(given, item.texts_by_label, "label")
+    return {
+        label: _parse_rating(campaign, given[label], label, item.texts_by_label[label].text)
+        for label in item.texts_by_label
+    }
 
 
 def _parse_rating(campaign: Campaign, content: object, label: str, text: str) -> Rating:
-    given, scales = dict(_check_object(content, label)), SCALE_RANGES[campaign.kind]
+    given, scales = dict(_check_json_object(content, label)), SCALE_RANGES[campaign.kind]
     spans = given.pop("spans", []) if campaign.kind == "esa" else []
     check_names(given, scales, f"{label}: scale")
     whole = campaign.kind == "likert"
@@ -133,7 +136,7 @@ def _parse_rating(campaign: Campaign, content: object, label: str, text: str) ->
 
 
 def _parse_span(content: object, label: str, length: int) -> ErrorSpan:
-    given = _check_object(content, f"{label}: span")
+    given = _check_json_object(content, f"{label}: span")
     check_names(given, ("start", "end", "severity"), f"{label}: key of a span")
     start = int(_check_number(given["start"], f"{label}: start", 0, length, whole=True))
     end = int(_check_number(given["end"], f"{label}: end", 0, length, whole=True))
@@ -145,24 +148,24 @@ def _parse_span(content: object, label: str, length: int) -> ErrorSpan:
     return ErrorSpan(start, end, severity)
 
 
-def _parse_best(campaign: Campaign, item: Item, content: object) -> frozenset[str]:
+def _parse_best(campaign: Campaign, item: CampaignItem, content: object) -> frozenset[str]:
     """The labels preferred, and those of the same texts."""
-    given = _check_object(content, "answer")
+    given = _check_json_object(content, "answer")
     key = "preferred" if campaign.kind == "pairwise" else "best"
     check_names(given, (key,), "key")
-    labels = given[key] if key == "best" else [*item.by_label] if given[key] == TIE_ANSWER else [given[key]]
+    labels = given[key] if key == "best" else [*item.texts_by_label] if given[key] == TIE_ANSWER else [given[key]]
     if not isinstance(labels, list) or not labels:
         raise ValueError(f"{key}: {quote_value(given[key])} is no list of labels")
     for label in labels:
-        if not isinstance(label, str) or label not in item.by_label:
-            raise ValueError(f"{key}: {quote_value(label)} is not one of {', '.join(item.by_label)}")
-    texts = {item.by_label[label].text for label in labels}
+        if not isinstance(label, str) or label not in item.texts_by_label:
+            raise ValueError(f"{key}: {quote_value(label)} is not one of {', '.join(item.texts_by_label)}")
+    texts = {item.texts_by_label[label].text for label in labels}
     return frozenset(each.label for each in item.shown if each.text in texts)
 
 
-def _check_object(content: object, what: str) -> Mapping[str, Any]:
+def _check_json_object(content: object, description: str) -> Mapping[str, Any]:
     if not isinstance(content, dict):
-        raise ValueError(f"{what}: {quote_value(content)} is no object")
+        raise ValueError(f"{description}: {quote_value(content)} is no object")
     return content
 
 
@@ -171,20 +174,20 @@ def quote_value(value: object) -> str:
     return f"{value!r:.60}"
 
 
-def check_names(named: Mapping[str, object], expected: Mapping[str, object] | Sequence[str], what: str) -> None:
+def check_names(values: Mapping[str, object], expected: Mapping[str, object] | Sequence[str], description: str) -> None:
     """Raise ValueError where `given` lacks one of the names, or has another."""
     for name in expected:
-        if name not in named:
-            raise ValueError(f"{what} {name} is missing")
-    for name in named:
+        if name not in values:
+            raise ValueError(f"{description} {name} is missing")
+    for name in values:
         if name not in expected:
-            raise ValueError(f"{what} {quote_value(name)} is not one of {', '.join(expected)}")
+            raise ValueError(f"{description} {quote_value(name)} is not one of {', '.join(expected)}")
 
 
-def _check_number(value: object, what: str, low: float, high: float, *, whole: bool = False) -> float:
+def _check_number(value: object, description: str, low: float, high: float, *, whole: bool = False) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         shown = f"{value:g}" if isinstance(value, float) else quote_value(value)  # 6, as it was written, not 6.0
-        raise ValueError(f"{what}: {shown} is no number from {low:,} to {high:,}")
+        raise ValueError(f"{description}: {shown} is no number from {low:,} to {high:,}")
     if whole and value != int(value):
-        raise ValueError(f"{what}: {quote_value(value)} is no whole number")
+        raise ValueError(f"{description}: {quote_value(value)} is no whole number")
     return float(value)

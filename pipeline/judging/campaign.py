@@ -18,8 +18,8 @@ from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.artifacts.files import write_bytes_atomically
 from tfm.pipeline.errors import DataError, escape_unprintable
 
-MAX_BYTES = 32 * 2**20
-MAX_VALUES = 4_000_000
+MAX_CAMPAIGN_BYTES = 32 * 2**20
+MAX_JSON_VALUES = 4_000_000
 MAX_JSON_OBJECTS = 250_000
 """In a campaign; pydantic's reader takes 2 KB for one."""
 JSON_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
@@ -60,7 +60,7 @@ class AttentionCheck(_CampaignModel):
     damaged: tuple[ItemId, ...] = Field(min_length=1)
 
 
-class Item(_CampaignModel):
+class CampaignItem(_CampaignModel):
     """The texts for one source, which a judge answers at once. line: from 1, in the test set named `test`.
 
     references: all that the test set has, whether they are shown or not. repeat_of: the item that this one shows again,
@@ -77,7 +77,7 @@ class Item(_CampaignModel):
     repeat_of: ItemId | None = None
 
     @cached_property
-    def by_label(self) -> Mapping[str, ShownText]:
+    def texts_by_label(self) -> Mapping[str, ShownText]:
         """Each text by its label."""
         return {each.label: each for each in self.shown}
 
@@ -95,7 +95,7 @@ class Judge(_CampaignModel):
     ties: tuple[ItemId, ...] = ()
 
     @cached_property
-    def item_set(self) -> frozenset[str]:
+    def item_ids(self) -> frozenset[str]:
         """The items asked, without order."""
         return frozenset(self.items)
 
@@ -113,11 +113,11 @@ class Campaign(_CampaignModel):
     show_reference: bool = False
     num_lines: int | None = Field(None, ge=1, le=10**9)
     systems: tuple[BoundedName, ...] = Field(min_length=1, max_length=MAX_SYSTEMS)
-    items: tuple[Item, ...]
+    items: tuple[CampaignItem, ...]
     judges: tuple[Judge, ...] = Field(min_length=1, max_length=MAX_JUDGES)
 
     @cached_property
-    def items_by_id(self) -> Mapping[str, Item]:
+    def items_by_id(self) -> Mapping[str, CampaignItem]:
         """Each item by its id."""
         return {item.id: item for item in self.items}
 
@@ -135,10 +135,10 @@ class Campaign(_CampaignModel):
         """The judge of this name; None if there is none, or it is no name."""
         return self.judges_by_name.get(name) if isinstance(name, str) else None
 
-    def check_fingerprint(self, given: object) -> None:
+    def check_fingerprint(self, answers_fingerprint: object) -> None:
         """Raise ValueError if a file of answers names another campaign."""
-        if given != self.fingerprint:
-            name = escape_unprintable(f"{given!s:.16}")
+        if answers_fingerprint != self.fingerprint:
+            name = escape_unprintable(f"{answers_fingerprint!s:.16}")
             raise ValueError(f"is of another campaign: it names {name}…, not {self.fingerprint:.16}…")
 
     @model_validator(mode="after")
@@ -152,7 +152,7 @@ class Campaign(_CampaignModel):
             self._check_judge(judge)
         return self
 
-    def _check_item(self, item: Item) -> None:
+    def _check_item(self, item: CampaignItem) -> None:
         _check_unique(f"item {item.id}: label", [each.label for each in item.shown])
         if self.kind == "pairwise" and len(item.shown) != 2:
             raise ValueError(f"item {item.id}: a pair has two texts, not {len(item.shown)}")
@@ -164,7 +164,7 @@ class Campaign(_CampaignModel):
             if each.system is not None and each.system not in self.systems:
                 raise ValueError(f"item {item.id}: no such system: {each.system:.60}")
         for label in item.check.damaged if item.check else ():
-            if label not in item.by_label:
+            if label not in item.texts_by_label:
                 raise ValueError(f"item {item.id}: no such label: {label}")
 
     def _check_judge(self, judge: Judge) -> None:
@@ -183,8 +183,8 @@ def write_campaign(campaign: Campaign, file: Path) -> None:
     """Write campaign.json. Raises DataError if it would be larger than `read_campaign` reads."""
     data = (campaign.model_dump_json(indent=1) + "\n").encode()
     try:
-        if len(data) > MAX_BYTES:
-            raise ValueError(f"has {len(data):,} bytes, and tfm reads {MAX_BYTES:,}")
+        if len(data) > MAX_CAMPAIGN_BYTES:
+            raise ValueError(f"has {len(data):,} bytes, and tfm reads {MAX_CAMPAIGN_BYTES:,}")
         _check_size(data)
     except ValueError as error:
         raise DataError(f"would be too large: {error}; give fewer segments or judges", file=file) from None
@@ -198,7 +198,7 @@ def read_campaign(file: Path) -> Campaign:
     if not file.exists():
         raise DataError("no such file; tfm judge make writes it", file=file)
     try:
-        data = read_bounded_file(file, max_bytes=MAX_BYTES, follow_symlinks=is_file)
+        data = read_bounded_file(file, max_bytes=MAX_CAMPAIGN_BYTES, follow_symlinks=is_file)
         _check_size(data)
         parse_json(data)  # refuses what is no JSON object, or nested without end, in our words
         return Campaign.model_validate_json(data)
@@ -210,8 +210,8 @@ def read_campaign(file: Path) -> Campaign:
 
 def check_json_value_count(data: bytes) -> None:
     """Raise ValueError if a file has more values than fit in memory: in JSON two bytes can cost a hundred."""
-    if sum(map(data.count, (b",", b";", b"\t", b"\n", b"[", b"{"))) > MAX_VALUES:
-        raise ValueError(f"has more than {MAX_VALUES:,} values, which tfm does not read here")
+    if sum(map(data.count, (b",", b";", b"\t", b"\n", b"[", b"{"))) > MAX_JSON_VALUES:
+        raise ValueError(f"has more than {MAX_JSON_VALUES:,} values, which tfm does not read here")
 
 
 def _check_size(data: bytes) -> None:
@@ -222,9 +222,9 @@ def _check_size(data: bytes) -> None:
         raise ValueError(f"has more than {MAX_JSON_OBJECTS:,} objects, which tfm does not read here")
 
 
-def _check_unique(what: str, names: tuple[str, ...] | list[str]) -> None:
+def _check_unique(description: str, names: tuple[str, ...] | list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ValueError(f"{what} {name:.60} occurs twice")
+            raise ValueError(f"{description} {name:.60} occurs twice")
         seen.add(name)

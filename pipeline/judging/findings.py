@@ -16,9 +16,9 @@ from tfm.pipeline.judging.answer_tables import (
     list_judgments,
     list_preferences,
     make_error_counter,
-    mean_scale,
+    make_scale_reader,
+    mean_of_scales,
     preferences_as_judgments,
-    scale_reader,
 )
 from tfm.pipeline.judging.answers import Answer, sort_answers
 from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign
@@ -52,7 +52,7 @@ MEASUREMENT_LEVELS: Mapping[str, MeasurementLevel] = {
     "errors": "interval",
 }
 """The level of measurement of each scale, for agreement."""
-LOWER_IS_BETTER = ("errors",)
+LOWER_IS_BETTER_SCALES = ("errors",)
 METHOD_DESCRIPTIONS: Mapping[str, str] = {
     "means": "of segments, each by the mean of its judges; intervals by Student's t, of 100 segments (errors: 200)",
     "z": "(value - mean of the judge) / standard deviation of the judge",
@@ -216,14 +216,14 @@ def analyze_answers(campaign: Campaign, answers: Sequence[Answer], excluded_judg
 
 
 def _judged_scales(campaign: Campaign) -> list[tuple[str, RatingValue]]:
-    found = [(name, scale_reader(name)) for name in SCALE_RANGES[campaign.kind]]
+    found = [(name, make_scale_reader(name)) for name in SCALE_RANGES[campaign.kind]]
     return [*found, (ERROR_SCALE, error_weight)] if campaign.kind == "esa" else found
 
 
 def _comparison_judgments(campaign: Campaign, answers: Sequence[Answer]) -> list[Judgment]:
     """The values by which judges are compared: the mean of the scales, or what they preferred."""
     if SCALE_RANGES[campaign.kind]:
-        return list_judgments(answers, mean_scale)
+        return list_judgments(answers, mean_of_scales)
     return choice_judgments(campaign.kind, answers, campaign.systems)
 
 
@@ -260,12 +260,12 @@ def _analyze_choices(campaign: Campaign, answers: Sequence[Answer]) -> ChoiceFin
     )
 
 
-def _judge_warnings(judges: Sequence[CarelessnessVerdict], without: Sequence[str]) -> list[str]:
+def _judge_warnings(judges: Sequence[CarelessnessVerdict], excluded_judges: Sequence[str]) -> list[str]:
     """Who is left out, who stopped early, and who seems careless."""
     found = []
     for verdict in judges:
         conduct = verdict.conduct
-        if conduct.judge in without:
+        if conduct.judge in excluded_judges:
             found.append(f"{conduct.judge} is left out (--without)")
             continue
         if conduct.num_answered < conduct.num_items:
@@ -300,7 +300,7 @@ def _scale_warnings(scales: Sequence[ScaleFindings]) -> list[str]:
 
 def _direction_sign(scale: str) -> int:
     """1 where more is better, -1 where less is."""
-    return -1 if scale in LOWER_IS_BETTER else 1
+    return -1 if scale in LOWER_IS_BETTER_SCALES else 1
 
 
 def _system_strength_warnings(findings: ChoiceFindings, preferences: Sequence[Preference]) -> list[str]:

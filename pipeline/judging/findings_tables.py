@@ -37,7 +37,7 @@ def tables_of_findings(findings: Findings) -> Iterator[FindingsTable]:
     yield _agreement_table(findings)
     for name, correlations in findings.correlations.items():
         yield _correlations_table(name, correlations)
-    missing = _missing_intervals(findings)
+    missing = _missing_intervals_table(findings)
     if missing.rows:
         yield missing
 
@@ -51,9 +51,9 @@ def _scale_table(findings: Findings, scale: ScaleFindings) -> FindingsTable:
             str(each.rank),
             each.system,
             _format_number(each.mean.value),
-            _show_interval(each.mean),
+            _format_estimate_interval(each.mean),
             _format_number(None if each.z is None else each.z.value),
-            _show_interval(each.z),
+            _format_estimate_interval(each.z),
             *(_format_number(by[each.system].value) for by in more.values()),
             str(each.mean.num_segments),
             str(each.num_ratings),
@@ -147,11 +147,11 @@ def _agreement_table(findings: Findings) -> FindingsTable:
     for name, of in found:
         values = [kappa.value for kappa in of.kappas if kappa.value is not None]
         ends = (min(values), max(values)) if values else (None, None)
-        alpha = [_format_number(of.alpha.value), _show_interval(of.alpha), of.alpha.level]
+        alpha = [_format_number(of.alpha.value), _format_estimate_interval(of.alpha), of.alpha.level]
         counts = [str(of.alpha.num_units), str(of.alpha.num_values)]
         kappas = [
             _format_number(of.mean_kappa.value),
-            _show_interval(of.mean_kappa),
+            _format_estimate_interval(of.mean_kappa),
             *map(_format_number, ends),
             str(len(values)),
         ]
@@ -165,9 +165,9 @@ def _correlations_table(name: str, correlations: Sequence[MetricCorrelation]) ->
         [
             metric_label(each.metric, each.signature).removesuffix(" ↓"),
             _format_number(each.kendall.value),
-            _show_interval(each.kendall),
+            _format_estimate_interval(each.kendall),
             _format_number(each.pearson.value),
-            _show_interval(each.pearson),
+            _format_estimate_interval(each.pearson),
             str(each.num_units),
             _format_number(each.system_kendall),
             _format_number(each.system_pearson),
@@ -180,7 +180,7 @@ def _correlations_table(name: str, correlations: Sequence[MetricCorrelation]) ->
     )
 
 
-def _missing_intervals(findings: Findings) -> FindingsTable:
+def _missing_intervals_table(findings: Findings) -> FindingsTable:
     """Which intervals are not given, and why; figures that are not defined are left out."""
     of: dict[tuple[str, str, str], list[str]] = {}
     for scale, figure, name, reason in _missing_statistics(findings):
@@ -217,8 +217,8 @@ def _format_number(value: float | None) -> str:
     return EMPTY_CELL if value is None else f"{value:.2f}"
 
 
-def _show_interval(mean: MeanRating | Estimate | KrippendorffAlpha | None) -> str:
-    return EMPTY_CELL if mean is None else _format_interval(mean.low, mean.high)
+def _format_estimate_interval(estimate: MeanRating | Estimate | KrippendorffAlpha | None) -> str:
+    return EMPTY_CELL if estimate is None else _format_interval(estimate.low, estimate.high)
 
 
 def _format_interval(low: float | None, high: float | None) -> str:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import NamedTuple
 
 from tfm.data.errors import format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.config import EvaluationConfig, EvaluationMetric
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.judging.answer_tables import PAIR_SEPARATOR, segment_of
+from tfm.pipeline.judging.answer_tables import PAIR_SEPARATOR, segment_name
 from tfm.pipeline.judging.campaign import Campaign
 from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.statistics.correlation import (
@@ -35,7 +36,7 @@ PREFERENCE_SCALE = "preference"
 
 def campaign_references(campaign: Campaign) -> dict[str, Sequence[str]]:
     """The references of each segment that has any in the campaign."""
-    return {segment_of(item): item.references for item in campaign.items if item.is_counted and item.references}
+    return {segment_name(item): item.references for item in campaign.items if item.is_counted and item.references}
 
 
 def read_references(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
@@ -52,7 +53,7 @@ def read_references(campaign: Campaign, file: Path) -> dict[str, Sequence[str]]:
     if last > len(lines):
         has = format_count(len(lines), "line")
         raise DataError(f"has {has}, but the campaign has line {last} of {tests[0]}", file=file)
-    return {segment_of(item): [lines[item.line - 1]] for item in items}
+    return {segment_name(item): [lines[item.line - 1]] for item in items}
 
 
 def add_correlations(
@@ -75,7 +76,7 @@ def add_correlations(
     )
     wanted = reference_columns([references[segment] for segment, _ in texts])
     config = resolve_tokenizer(config, wanted)
-    item_as_json = {segment_of(answer.item): answer.item.line for answer in findings.answers}
+    item_as_json = {segment_name(answer.item): answer.item.line for answer in findings.answers}
     missing = inapplicable_metrics(
         list(texts.values()), wanted, config, [item_as_json[segment] for segment, _ in texts]
     )
@@ -102,7 +103,7 @@ def add_correlations(
 def judged_texts(findings: Findings) -> dict[JudgedUnit, str]:
     """Every text that was judged, by segment and system."""
     return {
-        (segment_of(answer.item), shown.system): shown.text
+        (segment_name(answer.item), shown.system): shown.text
         for answer in findings.answers
         if answer.item.is_counted
         for shown in answer.item.shown
@@ -110,21 +111,28 @@ def judged_texts(findings: Findings) -> dict[JudgedUnit, str]:
     }
 
 
-HumanScores = tuple[str, Mapping[JudgedUnit, float], Mapping[str, float], Mapping[str, tuple[str, str]]]
+class HumanScores(NamedTuple):
+    """Judgments of people on one scale, more being better."""
+
+    scale: str
+    by_unit: Mapping[JudgedUnit, float]
+    by_system: Mapping[str, float]
+    system_pairs: Mapping[str, tuple[str, str]]
+    """The two systems of each name in `by_unit`, where units are of pairs."""
 
 
 def _human_scores(findings: Findings) -> list[HumanScores]:
-    """Judgments of people, more being better: its name, by unit, by system, and the pairs where units are pairs."""
+    """The judgments of people on each scale, and their preferences between two systems."""
     found: list[HumanScores] = []
     for scale in findings.scales:
         sign = -1 if scale.lower_is_better else 1
         systems = {each.system: sign * each.z.value for each in scale.systems if each.z is not None}
-        found.append((scale.name, _unit_means(scale.z_scores, sign), systems, {}))
+        found.append(HumanScores(scale.name, _unit_means(scale.z_scores, sign), systems, {}))
     if findings.choices is not None:
         names = findings.campaign.systems
         pairs = {PAIR_SEPARATOR.join(pair): pair for pair in permutations(names, 2)}
         strengths = {each.strength.system: each.strength.value for each in findings.choices.systems}
-        found.append((PREFERENCE_SCALE, _unit_means(findings.choices.pairs, 1), strengths, pairs))
+        found.append(HumanScores(PREFERENCE_SCALE, _unit_means(findings.choices.pairs, 1), strengths, pairs))
     return found
 
 

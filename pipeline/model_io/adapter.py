@@ -12,7 +12,7 @@ from torch import Tensor
 from tfm.data.errors import DataError, validation_problem
 from tfm.data.json_documents import read_json
 from tfm.model.layers.lora import merge_adapters
-from tfm.pipeline.model_io.weight_files import name_for_safetensors, read_shapes
+from tfm.pipeline.model_io.weight_files import path_for_safetensors, read_shapes
 
 WEIGHTS_FILE, SETTINGS_FILE = "adapter.safetensors", "adapter.json"
 
@@ -59,11 +59,11 @@ def merge_adapter(folder: Path, weights: dict[str, Tensor], displayed_folder: Pa
         return weights
     try:
         about = AdapterSettings.model_validate(
-            read_json(folder / SETTINGS_FILE, shown=displayed_folder / SETTINGS_FILE)
+            read_json(folder / SETTINGS_FILE, displayed_path=displayed_folder / SETTINGS_FILE)
         )
     except ValidationError as error:
         raise DataError(
             f"not an adapter: {validation_problem(error)}", file=displayed_folder / SETTINGS_FILE
         ) from error
     read_shapes(folder / WEIGHTS_FILE)  # which bounds what is made of its header
-    return merge_adapters(weights, load_file(name_for_safetensors(folder / WEIGHTS_FILE)), about.factor)
+    return merge_adapters(weights, load_file(path_for_safetensors(folder / WEIGHTS_FILE)), about.factor)

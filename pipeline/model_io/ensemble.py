@@ -68,8 +68,8 @@ class Ensemble(nn.Module):
         """The next token of every row (R,) -> log of the mean probabilities, when asked for, and the state after it."""
         stepped = [each.step(tokens, own) for each, own in zip(self.members, state.states, strict=True)]
 
-        def predict(some: RowSelection) -> Tensor:
-            return torch.stack([each(some) for each, _ in stepped]).logsumexp(0).sub_(math.log(len(stepped)))
+        def predict(row_selection: RowSelection) -> Tensor:
+            return torch.stack([each(row_selection) for each, _ in stepped]).logsumexp(0).sub_(math.log(len(stepped)))
 
         return predict, EnsembleState(tuple(own for _, own in stepped))
 

@@ -29,7 +29,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import BOS, EOS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH", "tanh": "Tanh"}
+CTRANSLATE2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH", "tanh": "Tanh"}
 """Names in CTranslate2 by those of tfm."""
 
 
@@ -47,7 +47,7 @@ class ExportOptions:
 
 
 def export(
-    model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, wanted: ExportOptions | None = None
+    model: Path, to: str, out: Path, *, command: Sequence[str], reporter: Reporter, options: ExportOptions | None = None
 ) -> None:
     """Publish a model in another format, with its tokenizer beside.
 
@@ -57,51 +57,51 @@ def export(
         out: the folder to publish.
         command: the command line, for the manifest.
         reporter: shows progress.
-        wanted: options that only some formats have.
+        options: options that only some formats have.
 
     Raises:
         RecipeError: the format's package is not installed, or cannot hold the kind of model.
     """
-    wanted = wanted or ExportOptions()
-    config: dict[str, JSON] = {"to": to, **wanted.as_json()}
+    options = options or ExportOptions()
+    config: dict[str, JSON] = {"to": to, **options.as_json()}
     plan = Plan("export", out, config, {"model": Input.from_artifact(model, "train")}, 0)
     if is_fresh(plan, reporter):
         return
     loaded = load_model(model, "cpu")
     with publish(plan, command=command) as draft:
-        EXPORT_FORMATS[to](loaded, draft.folder, wanted)
+        EXPORT_FORMATS[to](loaded, draft.folder, options)
     reporter.line(f"export: {out}, for {to}")
 
 
-def write_huggingface_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
+def write_huggingface_folder(loaded: LoadedModel, folder: Path, options: ExportOptions) -> None:
     """Write a folder for transformers, with its card.
 
     Args:
         loaded: the model.
         folder: to write into.
-        wanted: `card` is read.
+        options: `card` is read.
     """
-    to_huggingface(loaded, folder, wanted.card or ModelCard())
+    to_huggingface(loaded, folder, options.card or ModelCard())
 
 
-def write_onnx_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
+def write_onnx_folder(loaded: LoadedModel, folder: Path, options: ExportOptions) -> None:
     """Write a folder for onnxruntime.
 
     Args:
         loaded: the model.
         folder: to write into.
-        wanted: `precision` is read.
+        options: `precision` is read.
     """
-    to_onnx(loaded, folder, wanted.precision or "fp32")
+    to_onnx(loaded, folder, options.precision or "fp32")
 
 
-def write_ctranslate2_folder(loaded: LoadedModel, folder: Path, wanted: ExportOptions) -> None:
+def write_ctranslate2_folder(loaded: LoadedModel, folder: Path, options: ExportOptions) -> None:
     """Write a folder for CTranslate2.
 
     Args:
         loaded: the model.
         folder: to write into.
-        wanted: not read.
+        options: not read.
     """
     to_ctranslate2(loaded, folder)
     copy_tokenizer(loaded.folder, folder)
@@ -115,18 +115,18 @@ def to_ctranslate2(loaded: LoadedModel, folder: Path) -> None:
         raise RecipeError(f"tfm export needs a package that is not installed: {install_command('export')}") from None
     config, model = loaded.config, loaded.model
     loaded.check_reads_text("CTranslate2 has models of text alone")
-    if part := unsupported_part(config):
+    if part := ctranslate2_unsupported_part(config):
         raise RecipeError(f"{loaded.folder}: `tfm export` does not support {part} for CTranslate2 yet")
     shape = {
         "pre_norm": config.norm == "pre",
-        "activation": common_spec.Activation[ACTIVATIONS[config.activation]],
+        "activation": common_spec.Activation[CTRANSLATE2_ACTIVATIONS[config.activation]],
         "layernorm_embedding": config.embedding_norm,
     }
     spec = transformer_spec.TransformerSpec(
         transformer_spec.TransformerEncoderSpec(config.encoder.layers, config.encoder.heads, **shape),
         transformer_spec.TransformerDecoderSpec(config.decoder.layers, config.decoder.heads, **shape),
     )
-    fill_spec(spec, model, config)
+    fill_ctranslate2_spec(spec, model, config)
     norm = next(module for module in model.modules() if isinstance(module, nn.LayerNorm))
     spec.config.layer_norm_epsilon = norm.eps
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = UNK, BOS, EOS
@@ -144,7 +144,7 @@ CTRANSLATE2_KEYS = (
 """The keys of [model] whose values are written, or refused by their own sentence below."""
 
 
-def unsupported_part(config: ModelConfig) -> str | None:
+def ctranslate2_unsupported_part(config: ModelConfig) -> str | None:
     """The part of a model that cannot be written for CTranslate2, in words; None where all can.
 
     CTranslate2 has the like of some, such as decoder-only models, and nothing like others, such as additive scores.
@@ -172,7 +172,7 @@ def unsupported_part(config: ModelConfig) -> str | None:
         return "a norm of queries and keys (qk_norm)"
     if config.normalization != "layer":
         return f'normalization = "{config.normalization}"'
-    if config.activation not in ACTIVATIONS:
+    if config.activation not in CTRANSLATE2_ACTIVATIONS:
         return f'the activation "{config.activation}"'
     if config.positions not in ("none", "sinusoidal", "fairseq", "learned"):
         return f'positions = "{config.positions}"'
@@ -181,7 +181,7 @@ def unsupported_part(config: ModelConfig) -> str | None:
     return None if key is None else f"model.{key}"
 
 
-def fill_spec(spec: Any, model: Any, config: ModelConfig) -> None:
+def fill_ctranslate2_spec(spec: Any, model: Any, config: ModelConfig) -> None:
     """Copy every weight of the EncoderDecoder into the place that the format has for it.
 
     Args:
@@ -209,45 +209,47 @@ def vocabulary_tokens(tokenizer: Tokenizer) -> list[str]:
     return [tokenizer.piece(number) for number in range(tokenizer.vocab_size)]
 
 
-def _fill_embedding(stack: Any, place: Any, embedding: Embedding, config: ModelConfig) -> None:
+def _fill_embedding(stack_spec: Any, embedding_spec: Any, embedding: Embedding, config: ModelConfig) -> None:
     table: Any = embedding.table
-    place.weight = _to_numpy(table.weight)
-    stack.scale_embeddings = config.scale_embedding
+    embedding_spec.weight = _to_numpy(table.weight)
+    stack_spec.scale_embeddings = config.scale_embedding
     # The table as the model has it: the engine's own sinusoids stand in another order.
     nothing = table.weight.new_zeros(config.max_length, table.embedding_dim)
-    stack.position_encodings.encodings = _to_numpy(
+    stack_spec.position_encodings.encodings = _to_numpy(
         embedding.positions(nothing, torch.arange(config.max_length, device=nothing.device))
     )
     if config.embedding_norm:
-        _fill_norm_spec(stack.layernorm_embedding, embedding.norm)
+        _fill_norm_spec(stack_spec.layernorm_embedding, embedding.norm)
 
 
-def _fill_self_attention(place: Any, attention: SelfAttention, norm: nn.LayerNorm) -> None:
-    _fill_norm_spec(place.layer_norm, norm)
-    _fill_linear_spec(place.linear[0], attention.query_key_value)
-    _fill_linear_spec(place.linear[1], attention.output)
+def _fill_self_attention(attention_spec: Any, attention: SelfAttention, norm: nn.LayerNorm) -> None:
+    _fill_norm_spec(attention_spec.layer_norm, norm)
+    _fill_linear_spec(attention_spec.linear[0], attention.query_key_value)
+    _fill_linear_spec(attention_spec.linear[1], attention.output)
 
 
-def _fill_cross_attention(place: Any, attention: CrossAttention, norm: nn.LayerNorm) -> None:
-    _fill_norm_spec(place.layer_norm, norm)
-    for each, linear in zip(place.linear, (attention.query, attention.key_value, attention.output), strict=True):
+def _fill_cross_attention(attention_spec: Any, attention: CrossAttention, norm: nn.LayerNorm) -> None:
+    _fill_norm_spec(attention_spec.layer_norm, norm)
+    for each, linear in zip(
+        attention_spec.linear, (attention.query, attention.key_value, attention.output), strict=True
+    ):
         _fill_linear_spec(each, linear)
 
 
-def _fill_feed_forward(place: Any, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
-    _fill_norm_spec(place.layer_norm, norm)
-    _fill_linear_spec(place.linear_0, feed_forward.inner)
-    _fill_linear_spec(place.linear_1, feed_forward.outer)
+def _fill_feed_forward(feed_forward_spec: Any, feed_forward: FeedForward, norm: nn.LayerNorm) -> None:
+    _fill_norm_spec(feed_forward_spec.layer_norm, norm)
+    _fill_linear_spec(feed_forward_spec.linear_0, feed_forward.inner)
+    _fill_linear_spec(feed_forward_spec.linear_1, feed_forward.outer)
 
 
-def _fill_norm_spec(place: Any, norm: Any) -> None:
-    place.gamma, place.beta = _to_numpy(norm.weight), _to_numpy(norm.bias)
+def _fill_norm_spec(norm_spec: Any, norm: Any) -> None:
+    norm_spec.gamma, norm_spec.beta = _to_numpy(norm.weight), _to_numpy(norm.bias)
 
 
-def _fill_linear_spec(place: Any, linear: Any) -> None:
-    place.weight = _to_numpy(linear.weight)
+def _fill_linear_spec(linear_spec: Any, linear: Any) -> None:
+    linear_spec.weight = _to_numpy(linear.weight)
     if linear.bias is not None:
-        place.bias = _to_numpy(linear.bias)
+        linear_spec.bias = _to_numpy(linear.bias)
 
 
 def _to_numpy(tensor: Tensor) -> Any:

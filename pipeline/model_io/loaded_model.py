@@ -26,11 +26,11 @@ from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.pipeline.model_io.adapter import merge_adapter
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.model_folder import read_guided_alignment
-from tfm.pipeline.model_io.weight_files import Shapes, name_for_safetensors, read_shapes
+from tfm.pipeline.model_io.weight_files import Shapes, path_for_safetensors, read_shapes
 from tfm.pipeline.runtime.devices import resolve_device
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
+from tfm.tokenizer.tokenizer import ORIGINAL_IDS_FILE, SHARED, SOURCE, TARGET, Tokenizer
 
-TOKENIZER_FILES = (SHARED, SOURCE, TARGET, ORIGINAL_IDS, IMAGES_FILE)
+TOKENIZER_FILES = (SHARED, SOURCE, TARGET, ORIGINAL_IDS_FILE, IMAGES_FILE)
 """The files by which a model reads its input, as a dataset and a model keep them; each has some of them."""
 
 
@@ -58,10 +58,10 @@ class LoadedModel:
     made: Input | None = None
     guided: GuidedAlignmentConfig | None = None
 
-    def check_reads_text(self, instead: str) -> None:
+    def check_reads_text(self, remedy: str) -> None:
         """Raise DataError, with a remedy, where the model reads images."""
         if self.images is not None:
-            raise DataError(f"reads images, not text: {instead}", file=self.folder)
+            raise DataError(f"reads images, not text: {remedy}", file=self.folder)
 
     def require_image_transform(self) -> ImageTransform:
         """The transform from images to the network's input. Raises DataError where it reads texts."""
@@ -95,11 +95,11 @@ def save_model(folder: Path, config: ModelConfig, weights: dict[str, Tensor], to
         weights: by name.
         tokenizer_folder: from which the tokenizer is copied.
     """
-    save_network(folder, config, weights)
+    save_config_and_weights(folder, config, weights)
     copy_tokenizer(tokenizer_folder, folder)
 
 
-def save_network(folder: Path, config: ModelConfig, weights: dict[str, Tensor]) -> None:
+def save_config_and_weights(folder: Path, config: ModelConfig, weights: dict[str, Tensor]) -> None:
     """Write config.json and model.safetensors.
 
     Args:
@@ -180,18 +180,20 @@ def image_shape(images: ImageTransform | None) -> ImageShape | None:
     return None if images is None else ImageShape(images.shape.height, images.shape.width, images.shape.channels)
 
 
-def read_images(config: ModelConfig, folder: Path, shown: Path | None = None) -> ImageTransform | None:
+def load_image_transform(
+    config: ModelConfig, folder: Path, displayed_folder: Path | None = None
+) -> ImageTransform | None:
     """Read the transform of a model's images in the folder of its tokenizers.
 
     Args:
         config: of the model.
         folder: with the tokenizers.
-        shown: the folder to name in messages, if another.
+        displayed_folder: the folder to name in messages, if another.
 
     Returns:
         The transform; None where the model reads text.
     """
-    return None if config.vision is None else read_image_transform(folder, shown)
+    return None if config.vision is None else read_image_transform(folder, displayed_folder)
 
 
 def _read_alignment_config(manifest: Manifest) -> GuidedAlignmentConfig | None:
@@ -208,13 +210,13 @@ def _read_model_parts(
     """The parts of a published model: config, tokenizers of source and target, weights, images."""
     folder, shown = manifest.folder, manifest.path
     try:
-        config = ModelConfig.model_validate(read_json(folder / "config.json", shown=shown / "config.json"))
+        config = ModelConfig.model_validate(read_json(folder / "config.json", displayed_path=shown / "config.json"))
         source, target = load_tokenizer_pair(folder)
         sizes = {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
-        images = read_images(config, folder, shown)
+        images = load_image_transform(config, folder, shown)
         wanted = model_weight_shapes(config, **sizes, image=image_shape(images))
         check_shapes_match(wanted, read_shapes(folder / "model.safetensors"), shown)
-        weights = merge_adapter(folder, load_file(name_for_safetensors(folder / "model.safetensors")), shown)
+        weights = merge_adapter(folder, load_file(path_for_safetensors(folder / "model.safetensors")), shown)
         return config, (source, target), weights, images
     except ValidationError as error:
         raise DataError(f"not a model: {validation_problem(error)}", file=shown / "config.json") from error

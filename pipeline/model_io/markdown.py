@@ -10,7 +10,7 @@ _MARKUP_PATTERN = re.compile(r"([\\`*_{}\[\]()#+!|~$^=])")
 _LINK_PATTERN = re.compile(r"(?i)(https?|ftp|mailto|www)(?=[:.])")
 
 
-def markdown_text(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """The text as a paragraph or a cell of a table shows it: no markup, HTML, link or line break."""
     plain = _to_single_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKUP_PATTERN.sub(
@@ -24,7 +24,7 @@ def code_span(text: str) -> str:
     return f"`{plain or ' '}`"
 
 
-def yaml_value(value: object) -> str:
+def to_yaml_value(value: object) -> str:
     """A value as YAML, on one line: JSON, whose strings hold nothing that YAML reads otherwise."""
     return json.dumps(_replace_unprintable(value), ensure_ascii=False, allow_nan=False)
 

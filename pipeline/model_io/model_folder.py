@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.config import GuidedAlignmentConfig
 
 
-def model_folder(folder: Path) -> Path:
+def resolve_model_folder(folder: Path) -> Path:
     """The folder of the model itself; the folder of a run, which has it as model/, may be given too."""
     holds_one = not (folder / "manifest.json").exists() and (folder / "model").exists()
     return folder / "model" if holds_one else folder
@@ -21,14 +21,14 @@ def reads_images(model: Path) -> bool:
     return (model / IMAGES_FILE).is_file()
 
 
-def fills_masks(model: Path) -> bool:
+def predicts_masked_tokens(model: Path) -> bool:
     """Whether the model in a folder, or of a run, predicts hidden pieces, so far as can be seen without opening it."""
     from tfm.data.errors import DataError  # here, for the same reason
     from tfm.data.json_documents import read_json
     from tfm.pipeline.tasks.abilities import TASK_SPECS
 
     try:
-        task = read_json(model_folder(model) / "config.json").get("task")
+        task = read_json(resolve_model_folder(model) / "config.json").get("task")
     except (DataError, OSError):
         return False  # the one who opens the model says what is wrong
     return isinstance(task, str) and task in TASK_SPECS and TASK_SPECS[task].hides_pieces

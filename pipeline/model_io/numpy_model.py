@@ -15,11 +15,11 @@ from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.weights import UnsupportedModelError
 from tfm.pipeline.artifacts.manifest import Manifest
-from tfm.pipeline.model_io.weight_files import check_header, name_for_safetensors
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, SOURCE, TARGET, Tokenizer
+from tfm.pipeline.model_io.weight_files import check_safetensors_header, path_for_safetensors
+from tfm.tokenizer.tokenizer import ORIGINAL_IDS_FILE, SHARED, SOURCE, TARGET, Tokenizer
 
 WEIGHTS_FILE = "model.safetensors"
-MODEL_FILES = {"config.json", WEIGHTS_FILE, SHARED, SOURCE, TARGET, ORIGINAL_IDS}
+MODEL_FILES = {"config.json", WEIGHTS_FILE, SHARED, SOURCE, TARGET, ORIGINAL_IDS_FILE}
 """The files of a model that has nothing beside its tokenizers and weights."""
 MAX_SMALL_MODEL_BYTES = 1 << 26
 """The most bytes of weights: with more, torch's threads gain the time that it takes to load them."""
@@ -53,13 +53,13 @@ def read_model_parts(manifest: Manifest, accepts: Callable[[ModelConfig], bool])
     """
     try:
         config = ModelConfig.model_validate(
-            read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
+            read_json(manifest.folder / "config.json", displayed_path=manifest.path / "config.json")
         )
         if not (accepts(config) and manifest.files.keys() <= MODEL_FILES):
             raise UnsupportedModelError
         source, target = load_tokenizer_pair(manifest.folder)
-        check_header(manifest.folder / WEIGHTS_FILE)
-        weights = load_file(name_for_safetensors(manifest.folder / WEIGHTS_FILE))
+        check_safetensors_header(manifest.folder / WEIGHTS_FILE)
+        weights = load_file(path_for_safetensors(manifest.folder / WEIGHTS_FILE))
     except (ValidationError, OSError, ValueError, TypeError, SafetensorError):  # TypeError: numpy does not know bf16
         raise UnsupportedModelError from None
     if any(each.dtype != np.float32 for each in weights.values()):

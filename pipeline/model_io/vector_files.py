@@ -18,7 +18,7 @@ from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines, open_maybe_compressed
 
 Matrix: TypeAlias = NDArray[np.float32]
-MAX_DIGITS = 18
+MAX_HEADER_NUMBER_DIGITS = 18
 """Maximum digits of a number in the first line of word2vec's format."""
 HEADER_PATTERN = re.compile(rb"([0-9]{1,18})[ \t]([0-9]{1,18})[ \t]*\r?\n")
 NUM_PEEK_BYTES = 2**16
@@ -70,7 +70,7 @@ def _is_binary(file: Path) -> bool:
 def _read_binary(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
     found: dict[str, Matrix] = {}
     with open_maybe_compressed(file) as stream:
-        num_promised, given = map(int, stream.readline(2 * MAX_DIGITS + 10).split())
+        num_promised, given = map(int, stream.readline(2 * MAX_HEADER_NUMBER_DIGITS + 10).split())
         if given != width:
             raise width_error(given, width, file, 1)
         buffer, place, num_bytes = b"", 0, 4 * width
@@ -105,7 +105,7 @@ def _read_text(file: Path, width: int, wanted: Collection[str]) -> dict[str, Mat
     promised, num_vectors = None, 0
     for number, line in enumerate(open_lines(file), 1):
         fields = line.split() if number == 1 else ()
-        if len(fields) == 2 and all(field.isdecimal() and len(field) <= MAX_DIGITS for field in fields):
+        if len(fields) == 2 and all(field.isdecimal() and len(field) <= MAX_HEADER_NUMBER_DIGITS for field in fields):
             promised, given = map(int, fields)
             if given != width:
                 raise width_error(given, width, file, number)

@@ -13,7 +13,7 @@ MAX_HEADER_BYTES = 16 * 2**20
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
-def name_for_safetensors(file: Path) -> str:
+def path_for_safetensors(file: Path) -> str:
     """The path of a file as safetensors takes it, in UTF-8: relative where the working folder's name is not."""
     try:
         os.fspath(file).encode()
@@ -22,7 +22,7 @@ def name_for_safetensors(file: Path) -> str:
     return os.fspath(file)
 
 
-def check_header(file: Path) -> None:
+def check_safetensors_header(file: Path) -> None:
     """Raise ValueError for a header larger than any of a model, DataError for anything but a regular file."""
     with open_regular_file(file) as stream:
         if int.from_bytes(stream.read(8), "little") > MAX_HEADER_BYTES:
@@ -36,9 +36,9 @@ def read_shapes(file: Path) -> Shapes:
 
 def read_tensor_specs(file: Path) -> Mapping[str, tuple[tuple[int, ...], str]]:
     """The shape and the type, as safetensors spells it, of each tensor in a file, of which only the header is read."""
-    check_header(file)
+    check_safetensors_header(file)
     with safe_open(
-        name_for_safetensors(file), "pt"
+        path_for_safetensors(file), "pt"
     ) as found:  # which refuses shapes that are not those of the bytes that are there
         parts = {name: found.get_slice(name) for name in found.keys()}  # noqa: SIM118
         return {name: (tuple(part.get_shape()), str(part.get_dtype())) for name, part in parts.items()}

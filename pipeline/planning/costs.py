@@ -14,7 +14,7 @@ from tfm.pipeline.training_config import TrainingConfig
 TRAINING_TO_FORWARD_FLOP = 3
 """Forward and backward together, in forwards."""
 FLOAT_BYTES = 4
-LOGIT_ROWS = 256
+LOGIT_CHUNK_ROWS = 256
 """Rows of which logits are kept at a time."""
 OPTIMIZER_COPIES = {"adam": 2, "adamw": 2, "adagrad": 1, "muon": 1, "sgd": 1}
 """Numbers that an optimizer keeps of each parameter."""
@@ -116,5 +116,5 @@ def memory_by_use(
         "optimizer": FLOAT_BYTES * copies * parameters,
         "moving average": FLOAT_BYTES * parameters if config.ema is not None else 0.0,
         "activations": bytes_kept * rows * sizes.batch_tokens,
-        "logits": 2.0 * FLOAT_BYTES * LOGIT_ROWS * target_vocab,
+        "logits": 2.0 * FLOAT_BYTES * LOGIT_CHUNK_ROWS * target_vocab,
     }

@@ -12,7 +12,7 @@ MAX_DEVICES = 100_000
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceSpec:
     """A kind of device.
 
     Args:
@@ -34,9 +34,11 @@ class Device:
     source: str
 
 
-def _make_device(name: str, teraflops: float, precision: str, gb_a_second: float, gb: float, watts: float) -> Device:
+def _make_device(
+    name: str, teraflops: float, precision: str, gb_a_second: float, gb: float, watts: float
+) -> DeviceSpec:
     source = f"NVIDIA, data sheet of {name}"
-    return Device(name, teraflops * 1e12, precision, gb_a_second * 1e9, gb * 1e9, watts, source)
+    return DeviceSpec(name, teraflops * 1e12, precision, gb_a_second * 1e9, gb * 1e9, watts, source)
 
 
 DEVICES = {
@@ -55,7 +57,7 @@ DEVICES = {
 """By name: dense matrix products, without sparsity; the variants with NVLink (SXM) where there are several."""
 
 
-def parse_devices(text: str) -> tuple[int, Device]:
+def parse_devices(text: str) -> tuple[int, DeviceSpec]:
     """Return the number and the kind of devices of a text such as "8 x H100".
 
     Raises RecipeError where it is no such text, or the device is not in the table.

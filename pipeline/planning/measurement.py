@@ -18,7 +18,7 @@ NUM_UPDATES = 3
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ShortTrainingMeasurement:
     """Time and memory that a short training took.
 
     Args:
@@ -44,39 +44,43 @@ class Measurement:
         """Seconds of a training of so many updates and validations."""
         return {"train": self.start_seconds + updates * self.update_seconds + validations * self.validation_seconds}
 
-    def split_memory(self, holders: Mapping[str, float]) -> dict[str, float]:
+    def split_peak_memory(self, estimated_bytes: Mapping[str, float]) -> dict[str, float]:
         """The measured peak by holder: what their sizes leave is the program's."""
-        fixed = {name: size for name, size in holders.items() if name != "activations"}
+        fixed = {name: size for name, size in estimated_bytes.items() if name != "activations"}
         rest = self.peak_bytes - sum(fixed.values())
-        activations = min(holders["activations"], max(rest, 0.0))
+        activations = min(estimated_bytes["activations"], max(rest, 0.0))
         return {**fixed, "activations": activations, "program": rest - activations}
 
 
-def measure_short_training(recipe: Path, sets: Sequence[str]) -> Measurement:
+def measure_short_training(recipe: Path, sets: Sequence[str]) -> ShortTrainingMeasurement:
     """Train a recipe for a few updates, twice: with one validation and with two.
 
     Raises RecipeError where the short training fails.
     """
     updates = NUM_UPDATES + 1
     with TemporaryDirectory() as folder:
-        whole, peak = _time_short_training(recipe, sets, Path(folder) / "one", updates, every=updates)
+        whole, peak = _measure_seconds_and_peak_memory(
+            recipe, sets, Path(folder) / "one", updates, validate_every=updates
+        )
         seconds = _update_seconds(Path(folder) / "one")
-        again, _ = _time_short_training(recipe, sets, Path(folder) / "two", updates, every=updates // 2)
+        again, _ = _measure_seconds_and_peak_memory(
+            recipe, sets, Path(folder) / "two", updates, validate_every=updates // 2
+        )
     validation = max(again - whole, 0.0)
     start = max(whole - validation - updates * seconds, 0.0)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return Measurement(start, seconds, validation, peak, float(pages))
+    return ShortTrainingMeasurement(start, seconds, validation, peak, float(pages))
 
 
-def _time_short_training(
-    recipe: Path, sets: Sequence[str], out: Path, updates: int, *, every: int
+def _measure_seconds_and_peak_memory(
+    recipe: Path, sets: Sequence[str], out: Path, updates: int, *, validate_every: int
 ) -> tuple[float, float]:
     """The seconds of a short training, and its peak memory in bytes."""
     changed = [
         *sets,
         f"training.max_steps={updates}",
         "training.log_every=1",
-        f"training.validation.every_steps={every}",
+        f"training.validation.every_steps={validate_every}",
     ]
     words = [word for each in changed for word in ("--set", each)]
     command = [sys.executable, "-m", "tfm", "train", "--recipe", str(recipe), *words, "--out", str(out)]

@@ -17,8 +17,8 @@ from tfm.pipeline.artifacts.artifact import read_artifact
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import model_weight_shapes
 from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_parameters
-from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, Device
-from tfm.pipeline.planning.measurement import Measurement
+from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DeviceSpec
+from tfm.pipeline.planning.measurement import ShortTrainingMeasurement
 from tfm.pipeline.recipes.chain import get_run_paths
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.tasks.abilities import TASK_SPECS
@@ -131,14 +131,14 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     lengths = data.train.source_lengths[rows] + 1, data.train.target_lengths[rows] + 1
     positions = 0
     for batch in epochs(0):
-        positions += sum(int((column[batch] + 1).max()) * len(batch) for column in _side_columns(data.train))
+        positions += sum(int((column[batch] + 1).max()) * len(batch) for column in _side_lengths(data.train))
     sources, targets = (int(each.sum()) for each in lengths)
     padding = 1 - (sources + targets) / positions if positions else 0.0
     found = CorpusSize(len(rows), sources, targets, padding, updates, is_exact=True)
     return found, source.vocab_size, target.vocab_size
 
 
-def _side_columns(split: Any) -> tuple[Any, Any]:
+def _side_lengths(split: Any) -> tuple[Any, Any]:
     return split.source_lengths, split.target_lengths
 
 
@@ -157,8 +157,8 @@ def make_plan(
     recipe: Recipe,
     corpus: CorpusSize,
     vocabularies: tuple[int, int],
-    devices: tuple[int, Device] | None,
-    measured: Measurement | None,
+    devices: tuple[int, DeviceSpec] | None,
+    measured: ShortTrainingMeasurement | None,
     *,
     price: float | None,
 ) -> RunPlan:
@@ -189,7 +189,7 @@ def make_plan(
     memory = memory_by_use(parameters, model, config, sizes, vocabularies[1], low_precision=half)
     assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
     if measured is not None:
-        memory = measured.split_memory(memory)
+        memory = measured.split_peak_memory(memory)
         limit, seconds = (
             measured.memory_limit,
             measured.training_seconds(corpus.updates, _num_validations(recipe, corpus)),

@@ -11,7 +11,7 @@ from tfm.pipeline.external_metric import missing_command_warnings
 from tfm.pipeline.recipes.recipe import Recipe, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import run_with_shared_outcome
-from tfm.pipeline.scoring.metrics.wordnet import check_folder, wordnet_folder
+from tfm.pipeline.scoring.metrics.wordnet import check_wordnet_folder, wordnet_folder
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training.trackers.tracker import TrackedRun
 
@@ -73,7 +73,7 @@ class StageJob:
     cluster: str | None = None
 
 
-def clean_folder(recipe: Recipe, run: RunPaths) -> Path | None:
+def cleaned_data_folder(recipe: Recipe, run: RunPaths) -> Path | None:
     """The folder of clean training data, of a recipe that has [clean]."""
     return None if recipe.clean is None else run.clean
 
@@ -96,7 +96,7 @@ def _run_clean(job: StageJob) -> None:
 def _run_tokenize(job: StageJob) -> None:
     from tfm.pipeline.stages.tokenize import tokenize
 
-    recipe, clean = job.recipe, clean_folder(job.recipe, job.run)
+    recipe, clean = job.recipe, cleaned_data_folder(job.recipe, job.run)
     tokenize(recipe.tokenizer, recipe.data, job.out, clean=clean, command=job.command, reporter=job.reporter)
 
 
@@ -107,7 +107,7 @@ def _run_preprocess(job: StageJob) -> None:
         job.recipe.data,
         job.run.tokenizer,
         job.out,
-        clean=clean_folder(job.recipe, job.run),
+        clean=cleaned_data_folder(job.recipe, job.run),
         command=job.command,
         reporter=job.reporter,
         cluster=job.cluster,
@@ -142,7 +142,7 @@ def _run_translate(job: StageJob) -> None:
         command=job.command,
         reporter=job.reporter,
         device=job.recipe.training.device,
-        scored=job.run.scored,
+        eval_split=job.run.scored,
         cluster=job.cluster,
     )
 
@@ -161,7 +161,7 @@ def _run_evaluate(job: StageJob) -> None:
         command=job.command,
         reporter=job.reporter,
         device=job.recipe.training.device,
-        scored=job.run.scored,
+        eval_split=job.run.scored,
     )
     if names := job.recipe.training.trackers:
         from tfm.pipeline.training.trackers.services import track_scores  # here, as few recipes name one
@@ -225,7 +225,7 @@ def stages_of_recipe(recipe: Recipe) -> list[str]:
     return [stage for stage in STAGES_BY_NAME if stage not in without]
 
 
-def run_chain(
+def run_recipe_stages(
     recipe: Recipe,
     *,
     root: Path = Path("runs"),
@@ -249,7 +249,7 @@ def run_chain(
         scores: receives the scores of evaluation, if that is not `reporter`.
     """
     if folder := wordnet_folder(recipe.evaluation):
-        check_folder(folder)  # evaluation needs it, hours later
+        check_wordnet_folder(folder)  # evaluation needs it, hours later
     if "train" in only and recipe.training.init_from is not None:
         from tfm.pipeline.training.init_from import check_starting_model  # here, as few recipes start from a model
 

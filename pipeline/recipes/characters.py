@@ -7,7 +7,7 @@ from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 
-def check_characters(model: ModelConfig, tokenizer: TokenizerConfig, training: TrainingConfig) -> None:
+def check_character_settings(model: ModelConfig, tokenizer: TokenizerConfig, training: TrainingConfig) -> None:
     """Raise ValueError where the source of a recipe is characters by one of its settings alone.
 
     A tokenizer brought by `tokenizer.file` or `source_from` is checked when training begins.

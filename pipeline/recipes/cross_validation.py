@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 
 FOLD_STAGES = ("clean", "tokenize", "preprocess", "train")
 """The stages of each fold: no test set is scored."""
-VALIDATION_FIGURES = ("loss", "perplexity", "accuracy", "bleu")
+FOLD_VALIDATION_FIGURES = ("loss", "perplexity", "accuracy", "bleu")
 """Before further scores of validation."""
 
 
@@ -46,7 +46,7 @@ class CrossValidation:
     @property
     def figures(self) -> list[str]:
         """The names of the figures that all folds have."""
-        names = dict.fromkeys([*VALIDATION_FIGURES, *(name for fold in self.folds for name in fold.figures)])
+        names = dict.fromkeys([*FOLD_VALIDATION_FIGURES, *(name for fold in self.folds for name in fold.figures)])
         return [name for name in names if all(name in fold.figures for fold in self.folds)]
 
     def signature(self, figure: str) -> str | None:
@@ -192,7 +192,7 @@ def _read_fold(recipe: Recipe, folder: Path) -> FoldResult:
     validation, rows = model.figures["validation"], dataset.figures["rows"]
     if not (isinstance(validation, Mapping) and isinstance(rows, Mapping)):
         raise DataError("its manifest has no figures of validation: train it again", file=folder / "model")
-    figures = {key: float(validation[key]) for key in VALIDATION_FIGURES if validation.get(key) is not None}
+    figures = {key: float(validation[key]) for key in FOLD_VALIDATION_FIGURES if validation.get(key) is not None}
     signatures = {key: str(text) for key in figures if (text := validation.get(f"{key}_signature")) is not None}
     for name, each in extra_validation_scores(validation).items():
         figures[name], signatures[name] = each.score, each.signature

@@ -30,7 +30,7 @@ from tfm.pipeline.recipes.seed_scores import (
     test_fingerprints,
 )
 from tfm.pipeline.reports.evaluation_report import metric_label
-from tfm.pipeline.reports.run_summary import VALID_PREFIX, read_run
+from tfm.pipeline.reports.run_summary import VALIDATION_TEST_NAME, read_run
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
 from tfm.pipeline.scoring.evaluation.allowlist import check_commands_allowed
@@ -78,7 +78,7 @@ class ValidationSelection:
         return self.run.recipe or str(self.run.folder)
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         seeds = f", the mean of {len(self.runs)} seeds" if len(self.runs) > 1 else ""
         of = f", the best of {self.count} {'recipes' if seeds else 'runs'}" if self.count > 1 else ""
         return f"{metric_label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{seeds}{of}"
@@ -87,10 +87,10 @@ class ValidationSelection:
 def score_tests_once(
     folders: Sequence[Path],
     *,
-    by: str | None = None,
+    figure: str | None = None,
     reason: str | None = None,
     again: bool = False,
-    named: EvaluationConfig | None = None,
+    named_evaluation: EvaluationConfig | None = None,
     allow_external: bool = False,
     command: Sequence[str],
     reporter: Reporter,
@@ -100,10 +100,10 @@ def score_tests_once(
 
     Args:
         folders: the runs.
-        by: the validation figure that chooses, if it is not the task's main one.
-        reason: how a search has chosen the only run; it stands in the ledger in place of `by`.
+        figure: the validation figure that chooses, if it is not the task's main one.
+        reason: how a search has chosen the only run; it stands in the ledger in place of `figure`.
         again: whether tests that were used so before are scored again.
-        named: the evaluation of the recipe that the user named in this call, if any; its commands may run.
+        named_evaluation: the evaluation of the recipe that the user named in this call, if any; its commands may run.
         allow_external: whether commands and folders that only the run names may be used too.
         command: the user's command line.
         reporter: shows progress and scores.
@@ -117,11 +117,11 @@ def score_tests_once(
         RecipeError: the scores of several runs do not compare, the tests were used so before, or the chosen run names
             a command or folder that the user did not.
     """
-    choice = choose_run(read_candidates(distinct_runs(folders)), by)
-    reason = reason or choice.in_words
+    choice = choose_run(read_candidates(distinct_runs(folders)), figure)
+    reason = reason or choice.description
     reporter.line(f"{choice.name}: chosen by {reason}")
     for each in choice.runs:
-        check_commands_allowed(each.scores, each.evaluation, named, allow=allow_external, reporter=reporter)
+        check_commands_allowed(each.scores, each.evaluation, named_evaluation, allow=allow_external, reporter=reporter)
     chosen, several = f"{ledger.FINAL_EVALUATION}: {reason}", [each.folder for each in choice.runs]
     if not all(is_already_evaluated(each, RunPaths(each.folder)) for each in choice.runs):
         # what a scoring of these seeds has entered before it was stopped is no use of the tests before
@@ -138,14 +138,14 @@ def score_tests_once(
     return show_seed_scores(choice.name, contents, reporter) if len(several) > 1 else contents[several[0].name]
 
 
-def _score_tests(candidate: CandidateRun, chosen: str | None, **about: Any) -> dict[str, Any]:
+def _score_tests(candidate: CandidateRun, chosen: str | None, **stage_arguments: Any) -> dict[str, Any]:
     """Translate and score the test sets of one run; the content of scores.json."""
-    run, about = RunPaths(candidate.folder), {**about, "seed": candidate.seed}
+    run, stage_arguments = RunPaths(candidate.folder), {**stage_arguments, "seed": candidate.seed}
     if candidate.decoding is not None:
-        translate.translate_tests(run.model, run.dataset, candidate.decoding, run.translations, **about)
+        translate.translate_tests(run.model, run.dataset, candidate.decoding, run.translations, **stage_arguments)
     translations = None if candidate.decoding is None else run.translations
     texts = run.model, run.dataset, translations, run.training
-    return evaluate.evaluate_tests(*texts, candidate.evaluation, run.scores, chosen=chosen, **about)
+    return evaluate.evaluate_tests(*texts, candidate.evaluation, run.scores, chosen=chosen, **stage_arguments)
 
 
 def distinct_runs(folders: Sequence[Path]) -> list[Path]:
@@ -205,24 +205,24 @@ def read_candidates(folders: Sequence[Path]) -> list[CandidateRun]:
     """
     candidates = [read_candidate(folder) for folder in folders]
     by_name = {str(each.folder): each for each in candidates}
-    for row in group_by_seed([read_run(each.folder, name, VALID_PREFIX) for name, each in by_name.items()]):
+    for row in group_by_seed([read_run(each.folder, name, VALIDATION_TEST_NAME) for name, each in by_name.items()]):
         if len(row.runs) > 1:
             by_name |= {run.name: replace(by_name[run.name], recipe=row.name) for run in row.runs}
     return list(by_name.values())
 
 
-def choose_run(candidates: Sequence[CandidateRun], by: str | None = None) -> ValidationSelection:
+def choose_run(candidates: Sequence[CandidateRun], figure: str | None = None) -> ValidationSelection:
     """The candidate with the best figure of validation, the first of those that are equal; of candidates of one recipe
     the mean counts, and all are chosen.
 
-    by: the figure; else the first of those of the task that compares over all candidates. Raises RecipeError where none
-    does.
+    figure: what chooses; else the first of the task's that compares over all candidates. Raises RecipeError where
+    none does.
     """
     tasks = {each.task for each in candidates}
     if len(tasks) > 1:
         raise RecipeError(f"validation cannot choose between {' and '.join(sorted(tasks))}: give runs of one task")
     problems = []
-    for name in [by] if by is not None else TASK_SPECS[candidates[0].task].figures:
+    for name in [figure] if figure is not None else TASK_SPECS[candidates[0].task].figures:
         if problem := comparability_problem(name, candidates):
             problems.append(problem)
             continue
@@ -263,7 +263,9 @@ def is_already_evaluated(chosen: CandidateRun, run: RunPaths) -> bool:
     """Return whether the scores of the tests are there, made from just this model with these settings."""
     try:
         if chosen.decoding is not None:
-            plan = translate.plan_tests(run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed)
+            plan = translate.plan_test_translation(
+                run.model, run.dataset, chosen.decoding, run.translations, seed=chosen.seed
+            )
             if stale_reason(plan) is not None:
                 return False
         translations = None if chosen.decoding is None else run.translations
@@ -299,7 +301,9 @@ def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = 
 def _validation_scores(manifest: Manifest) -> Evaluation:
     shown = manifest.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
-        return average_directions(evaluations_from_json(read_json(manifest.folder / "scores.json", shown=shown)))
+        return average_directions(
+            evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=shown))
+        )
 
 
 def average_directions(evaluations: Sequence[Evaluation]) -> Evaluation:

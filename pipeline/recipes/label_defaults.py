@@ -3,7 +3,7 @@
 from typing import Any
 
 from tfm.pipeline.tasks.abilities import TASK_SPECS
-from tfm.pipeline.training_config import VALIDATION_FIGURES, TrainingConfig
+from tfm.pipeline.training_config import ALWAYS_MEASURED_FIGURES, TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
 LEGACY_TOKENIZER_KIND = "word"
@@ -39,7 +39,7 @@ def check_label_tokenizer(task: str, tokenizer: TokenizerConfig) -> None:
     )
 
 
-LABEL_METRICS = ("macro_f1", "entity_f1", "exact_match")
+LABEL_VALIDATION_METRICS = ("macro_f1", "entity_f1", "exact_match")
 """Scores of labels that validation can compute."""
 
 
@@ -49,13 +49,12 @@ def no_score_reason(task: str, training: TrainingConfig) -> str | None:
     if abilities.translates:
         return None
     asked: dict[str, str] = {f"validation.metrics: {name}": name for name in training.validation.metrics or ()}
-    if (metric := training.early_stopping.metric) not in VALIDATION_FIGURES:
+    if (metric := training.early_stopping.metric) not in ALWAYS_MEASURED_FIGURES:
         asked[f'early_stopping.metric = "{metric}"'] = metric
     for said, name in asked.items():
         if abilities.labels is None or name == "bleu":
             return f'{said}: there are no translations with model.task = "{task}"'
-        if name not in LABEL_METRICS:
-            return (
-                f'{said} is of texts, and model.task = "{task}" gives labels: {" or ".join(LABEL_METRICS)} is of labels'
-            )
+        if name not in LABEL_VALIDATION_METRICS:
+            names = " or ".join(LABEL_VALIDATION_METRICS)
+            return f'{said} is of texts, and model.task = "{task}" gives labels: {names} is of labels'
     return None

@@ -23,7 +23,7 @@ from tfm.pipeline.cleaning.recipe_check import check_clean
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, stride_problem
 from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.guided_alignment import guided_alignment_problem
-from tfm.pipeline.recipes.characters import check_characters
+from tfm.pipeline.recipes.characters import check_character_settings
 from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import (
     Key,
@@ -39,7 +39,11 @@ from tfm.pipeline.recipes.images import check_images
 from tfm.pipeline.recipes.label_defaults import check_label_tokenizer, no_score_reason, set_label_tokenizer
 from tfm.pipeline.recipes.overrides import CommandLineSetting, apply_setting, parse_settings
 from tfm.pipeline.recipes.recipe_files import read_recipe_file
-from tfm.pipeline.recipes.texts_alone import check_sources, copy_text_to_missing_side, default_to_running_text
+from tfm.pipeline.recipes.texts_alone import (
+    check_corpora_have_sources,
+    copy_text_to_missing_side,
+    default_to_running_text,
+)
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
 from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
 from tfm.pipeline.synthesis.config import SynthesisConfig
@@ -88,7 +92,7 @@ class Recipe(BaseModel):
             raise ValueError(
                 f"model.{self.model.shared_vocabulary_reason} needs one vocabulary: tokenizer.shared = true"
             )
-        check_characters(self.model, self.tokenizer, self.training)
+        check_character_settings(self.model, self.tokenizer, self.training)
         check_images(self.data.images, self.model, self.training)
         check_clean(self.clean, self.data, self.model.task)
         self._check_task()
@@ -105,13 +109,13 @@ class Recipe(BaseModel):
         """Raise ValueError for a setting that the task has no use for."""
         task, abilities, training = self.model.task, TASK_SPECS[self.model.task], self.training
         check_label_tokenizer(task, self.tokenizer)
-        check_sources(task, self.data)
+        check_corpora_have_sources(task, self.data)
         if abilities.hides_spans and self.tokenizer.file is None and not self.tokenizer.sentinels:
             raise ValueError(f'model.task = "{task}" puts sentinels in place of spans: set tokenizer.sentinels = 100')
         if (reason := abilities.n_best_problem(self.decoding)) is not None:
             raise ValueError(reason)
         stride, window = self.evaluation.stride, (self.model.block, self.model.max_length)
-        if abilities.generates and (reason := stride_problem(stride, *window)) is not None:
+        if abilities.continues_text and (reason := stride_problem(stride, *window)) is not None:
             raise ValueError(reason)
         if training.layout == "flat" and not abilities.flat_layout:
             able = " and ".join(select_tasks(lambda each: each.flat_layout))
@@ -130,7 +134,7 @@ class Recipe(BaseModel):
                 raise ValueError("training.label_smoothing needs a softmax, which word_vectors.negatives replaces")
         if training.init_from is not None and (self.model.source_vectors or self.model.target_vectors):
             raise ValueError("training.init_from sets the embeddings too: remove source_vectors and target_vectors")
-        if self.model.has_adaptive_tails and (reason := training.adaptive_problem()) is not None:
+        if self.model.has_adaptive_tails and (reason := training.adaptive_softmax_problem()) is not None:
             raise ValueError(reason)
         for find_problem in (sharding_problem, recompute_problem, guided_alignment_problem):
             reason = find_problem(training, self.model)
@@ -214,16 +218,16 @@ def recipe_schema() -> dict[str, Any]:
         "description": "another recipe to start from, relative to this file",
     }
     content["required"] = []  # the rest may come from the recipe it extends
-    return {key: _remove_null(each) for key, each in content.items()}
+    return {key: _replace_null_in_schema(each) for key, each in content.items()}
 
 
-def _remove_null(node: Any) -> Any:
+def _replace_null_in_schema(node: Any) -> Any:
     # TOML has no null; we write the text "none" for it.
     if isinstance(node, dict):
         if node.get("type") == "null":
             return {"const": "none"}
-        return {key: _remove_null(each) for key, each in node.items() if (key, each) != ("default", None)}
-    return [_remove_null(each) for each in node] if isinstance(node, list) else node
+        return {key: _replace_null_in_schema(each) for key, each in node.items() if (key, each) != ("default", None)}
+    return [_replace_null_in_schema(each) for each in node] if isinstance(node, list) else node
 
 
 def _validate_section(
@@ -239,9 +243,9 @@ def _validate_section(
     """
     prefix = () if part is None else (part,)
 
-    def content_with_settings(some: Sequence[CommandLineSetting]) -> Any:
+    def content_with_settings(applied_settings: Sequence[CommandLineSetting]) -> Any:
         raw = copy.deepcopy(dict(values))
-        for setting in some:
+        for setting in applied_settings:
             apply_setting(raw, setting, Recipe)
         if part is None:
             set_label_tokenizer(raw)

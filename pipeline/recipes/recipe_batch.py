@@ -10,7 +10,7 @@ from pathlib import Path
 from tfm.pipeline.artifacts.artifact import Manifest, Plan, open_artifact, publish, read_artifact, stale_reason
 from tfm.pipeline.cluster.processes import choose_resources, run_jobs
 from tfm.pipeline.cluster.session import connect_to_cluster
-from tfm.pipeline.errors import DataError, RecipeError, Stopped, TfmError
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError, TfmError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.chain import RunPaths
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
@@ -110,7 +110,7 @@ def run_recipes(
                 )
 
         try:
-            chain.run_chain(
+            chain.run_recipe_stages(
                 recipe,
                 root=root,
                 command=command,
@@ -119,7 +119,7 @@ def run_recipes(
                 only=only,
                 scores=scores,
             )
-        except (Stopped, BrokenPipeError):
+        except (StoppedError, BrokenPipeError):
             raise
         except (TfmError, OSError) as error:
             if not keep_going:
@@ -163,7 +163,11 @@ def run_recipes_on_cluster(
     failed = run_recipes(recipes, keep_going=keep_going, root=root, command=command, reporter=reporter, only=shared)
     pieces = {
         recipe.name: partial(
-            chain.run_chain, recipe, root=root, command=command, only=[each for each in only if each not in shared]
+            chain.run_recipe_stages,
+            recipe,
+            root=root,
+            command=command,
+            only=[each for each in only if each not in shared],
         )
         for recipe in recipes
         if recipe.name not in failed
@@ -173,13 +177,15 @@ def run_recipes_on_cluster(
     with connect_to_cluster(address) as cluster, reporter.bar("runs", len(pieces), "runs") as bar:
         left = len(pieces)
 
-        def show(running: list[str]) -> None:
+        def show_running_recipes(running_names: list[str]) -> None:
             nonlocal left
-            bar.advance(left - len(running), f"{', '.join(running[:8])}")
-            left = len(running)
+            bar.advance(left - len(running_names), f"{', '.join(running_names[:8])}")
+            left = len(running_names)
 
         needed = choose_resources(cluster, device)
-        errors = run_jobs(cluster, pieces, needed, reporter=reporter, keep_going=keep_going, on_poll=show)
+        errors = run_jobs(
+            cluster, pieces, needed, reporter=reporter, keep_going=keep_going, on_poll=show_running_recipes
+        )
     for name, error in errors.items():
         if not keep_going or not isinstance(error, (TfmError, OSError)):
             raise error
@@ -205,7 +211,7 @@ def plan_stage(recipe: Recipe, stage: str, paths: RunPaths) -> Plan | None:
         stage: name of the stage.
         paths: the paths of the run.
     """
-    clean_data = chain.clean_folder(recipe, paths)
+    clean_data = chain.cleaned_data_folder(recipe, paths)
     if stage == "clean" and recipe.clean is not None:
         from tfm.pipeline.stages import clean
 

@@ -97,12 +97,12 @@ def _is_too_deep(content: Mapping[str, Any]) -> bool:
     return bool(level)
 
 
-def _merge_tables(under: dict[str, Any], over: Mapping[str, Any]) -> None:
-    for key, value in over.items():
-        if isinstance(value, Mapping) and isinstance(under.get(key), dict):
-            _merge_tables(under[key], value)
+def _merge_tables(base: dict[str, Any], overrides: Mapping[str, Any]) -> None:
+    for key, value in overrides.items():
+        if isinstance(value, Mapping) and isinstance(base.get(key), dict):
+            _merge_tables(base[key], value)
         else:
-            under[key] = value
+            base[key] = value
 
 
 def _leaf_keys(raw: Mapping[str, Any], key: Key = ()) -> list[Key]:

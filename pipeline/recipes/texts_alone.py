@@ -44,7 +44,7 @@ def _tables_of_corpora(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from (part for part in parts if isinstance(part, dict))
 
 
-def check_sources(task: str, data: DataConfig) -> None:
+def check_corpora_have_sources(task: str, data: DataConfig) -> None:
     """Raise ValueError where the task reads sources, and corpora have none."""
     if TASK_SPECS[task].reads != "source":
         return

@@ -9,12 +9,12 @@ from unicodedata import combining
 import numpy as np
 
 from tfm.data.arrays import Ints
-from tfm.data.batching.padding_cost import LengthCounts, batching_cost
+from tfm.data.batching.padding_cost import LengthPairCounts, batching_cost
 from tfm.data.corpora.portions import Corpus
 from tfm.data.corpora.sources import describe_corpus
 from tfm.data.corpora.splits import split_size_shares
-from tfm.data.dataset.duplicate_keys import KeyFile
-from tfm.data.dataset.examples import Chunk, EncodedSide
+from tfm.data.dataset.duplicate_keys import DuplicateKeyFile
+from tfm.data.dataset.examples import EncodedSide, ExampleChunk
 from tfm.data.dataset.row_keys import combine_duplicate_keys
 from tfm.data.dataset.unwritable import UnwritableCharacterCounts
 from tfm.data.errors import escape_unprintable, format_count
@@ -80,7 +80,7 @@ class CorpusCount:
     read: int = 0
     rows: int = 0
     factor: float = 1.0  # of `data.temperature`, beside the weight
-    lengths: LengthCounts = field(default_factory=LengthCounts)  # of the first epoch
+    lengths: LengthPairCounts = field(default_factory=LengthPairCounts)  # of the first epoch
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry of dataset.json: rows, weight, factor where there is one and, if not used in all, epochs."""
@@ -106,9 +106,9 @@ class SplitCount:
         images: of a split of images, the report on them.
     """
 
-    pairs: KeyFile
-    sources: KeyFile
-    targets: KeyFile
+    pairs: DuplicateKeyFile
+    sources: DuplicateKeyFile
+    targets: DuplicateKeyFile
     corpora: list[CorpusCount] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     source: SideCount = field(default_factory=SideCount)
@@ -123,15 +123,15 @@ class SplitCount:
         return sum(corpus.rows for corpus in self.corpora)
 
     @property
-    def lengths(self) -> LengthCounts:
+    def lengths(self) -> LengthPairCounts:
         """Lengths of the pairs of the first epoch."""
-        found = LengthCounts()
+        found = LengthPairCounts()
         for each in self.corpora:
             for weight, counts in each.lengths.counts.items():
                 found.counts.setdefault(weight * each.factor, Counter()).update(counts)
         return found
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: ExampleChunk) -> None:
         """Count the pairs of a chunk that are kept, for the last corpus."""
         self.corpora[-1].rows += len(chunk)
         self.source.add(chunk.source)
@@ -256,10 +256,10 @@ def _length_table(splits: Mapping[str, Any], sides: Sequence[str]) -> Table:
     return f"lengths in tokens, {' | '.join(sides)}", ["tokens", *splits], rows
 
 
-def _dropped_table(split: Mapping[str, Any], what: str) -> Table:
+def _dropped_table(split: Mapping[str, Any], unit: str) -> Table:
     read = split["read"]
     rows: list[list[object]] = [[reason, f"{n:,}", f"{n / read:.2%}"] for reason, n in split["dropped"].items()]
-    return f"dropped from the {read:,} {what} read", ["reason", "pairs", "share"], rows
+    return f"dropped from the {read:,} {unit} read", ["reason", "pairs", "share"], rows
 
 
 def _overlap_table(report: Mapping[str, Any], sides: Sequence[str]) -> Table:
@@ -293,9 +293,9 @@ def _unwritable_table(splits: Mapping[str, Any]) -> list[Table]:
     return [("references that the tokenizer cannot give back as they are", columns, rows)] if rows else []
 
 
-def _format_character(found: Mapping[str, Any]) -> str:
+def _format_character(entry: Mapping[str, Any]) -> str:
     """A character and its code point; of one that does not print by itself the code point alone."""
-    character, code_point = found["character"], found["code_point"]
+    character, code_point = entry["character"], entry["code_point"]
     return f"{character} {code_point}" if character.isprintable() and not combining(character) else str(code_point)
 
 

@@ -122,7 +122,7 @@ def render_report(
     return frame_page(title, "\n".join(part for part in parts if part), style=LINEAGE_STYLE)
 
 
-def _scores_table(evaluation: Evaluation, looks: str) -> str:
+def _scores_table(evaluation: Evaluation, test_use_note: str) -> str:
     rows = "".join(
         f'<tr><td>{escape_html(name)}</td><td class="number">{escape_html(score)}</td>'
         f"<td><code>{escape_html(signature)}</code></td></tr>"
@@ -131,7 +131,7 @@ def _scores_table(evaluation: Evaluation, looks: str) -> str:
     num_segments = format_count(evaluation.num_segments, "segment")
     return (
         f"<h2>Scores on {escape_html(evaluation.name)}</h2>\n"
-        f'<p class="note">{num_segments}; ↓ lower is better{looks and "; "}{escape_html(looks)}</p>\n'
+        f'<p class="note">{num_segments}; ↓ lower is better{test_use_note and "; "}{escape_html(test_use_note)}</p>\n'
         f'<table><tr><th>metric</th><th class="number">score</th><th>signature</th></tr>{rows}</table>'
     )
 

@@ -22,5 +22,5 @@ def find_model_scores(model: Path) -> Mapping[str, Mapping[str, tuple[float, str
         return {}
     file = scores.path / "scores.json"
     with raise_scores_file_errors(file, again="score again"):
-        found = evaluations_from_json(read_json(scores.folder / "scores.json", shown=file))
+        found = evaluations_from_json(read_json(scores.folder / "scores.json", displayed_path=file))
         return {each.name: {name: (s.score, s.signature) for name, s in each.scores.items()} for each in found}

@@ -154,8 +154,8 @@ def _record_ledger_entries(evaluations: Sequence[Evaluation], evaluated_model: E
     return entries
 
 
-def _warn_of_repeated_test_use(seen: Mapping[str, str], reporter: Reporter) -> None:
-    for name, words in seen.items():
+def _warn_of_repeated_test_use(test_uses: Mapping[str, str], reporter: Reporter) -> None:
+    for name, words in test_uses.items():
         reporter.line(f"{name}: {words}")
 
 
@@ -180,7 +180,7 @@ def _write_scores(draft: Draft, content: dict[str, Any], page: str) -> None:
 
 
 def _report_page(
-    plan: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], seen: Mapping[str, str]
+    plan: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], test_uses: Mapping[str, str]
 ) -> str:
     """The report. A training without a metrics.jsonl (a model from elsewhere) has no curves."""
     title = f"Evaluation: {evaluations[0].name}"
@@ -189,7 +189,7 @@ def _report_page(
         evaluations,
         curves=curves_svg(metrics) if metrics else None,
         inputs=plan.inputs,
-        test_uses=seen,
+        test_uses=test_uses,
         commands=list(external_metric_commands(plan.config)),
     )
 

@@ -32,7 +32,7 @@ from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, r
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import DEFAULT_TASK
 
-VALID_PREFIX = "valid"  # no test set may have this name
+VALIDATION_TEST_NAME = "valid"  # no test set may have this name
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     Args:
         folder: of the run or the model.
         name: of the run.
-        test: the test set whose scores are read; None: the main one; VALID_PREFIX: the validation split.
+        test: the test set whose scores are read; None: the main one; VALIDATION_TEST_NAME: the validation split.
 
     Raises:
         DataError: there is no model.
@@ -105,7 +105,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     config |= {label: each.fingerprint[:SHORT_FINGERPRINT_LENGTH] for label, each in model.inputs.items()}
     figures, curve = model_figures(model), None
     if run is not None:
-        scores, translations = _find_scores(run, model, scores_suffix(test), notes)
+        scores, translations = _find_scores(run, model, scores_folder_suffix(test), notes)
         notes += [
             f"has scores by the command: {each}" for each in external_metric_commands(scores.config if scores else {})
         ]
@@ -131,14 +131,14 @@ def run_name(folder: Path) -> str:
     return whole.parent.name if whole.name == "model" and whole.parent.name else whole.name
 
 
-def scores_suffix(test: str | None) -> str:
+def scores_folder_suffix(test: str | None) -> str:
     """The ending of the names of scores/ and translations/ that are of the validation split."""
-    return "-valid" if test == VALID_PREFIX else ""
+    return "-valid" if test == VALIDATION_TEST_NAME else ""
 
 
-def _find_scores(run: Path, model: Manifest, ending: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
+def _find_scores(run: Path, model: Manifest, suffix: str, notes: list[str]) -> tuple[Manifest | None, Manifest | None]:
     """Scores of the model, and the translations they are of, where there are any."""
-    place, made = run / f"scores{ending}", f"translations{ending}"
+    place, made = run / f"scores{suffix}", f"translations{suffix}"
     if not place.exists():
         return None, None
     scores = open_artifact(place, "evaluate")
@@ -162,7 +162,8 @@ def _test_scores(
     shown = scores.path / "scores.json"
     with raise_scores_file_errors(shown, again="score again"):
         found = {
-            each.name: each for each in evaluations_from_json(read_json(scores.folder / "scores.json", shown=shown))
+            each.name: each
+            for each in evaluations_from_json(read_json(scores.folder / "scores.json", displayed_path=shown))
         }
         if test is not None and test not in found:
             notes.append(f"was not scored on {test}, but on {format_names(found)}")
@@ -226,10 +227,10 @@ def _is_log_of_model(lines: Sequence[Mapping[str, object]], file: Path, model: M
     published, loss = model.figures.get("steps"), get_number(get_table(model.figures, "validation"), "loss")
     if isinstance(published, list) and len(published) == 1 and loss is not None:
         return bool(validated.get(published[0]) == loss)
-    return _seconds_agree(lines, model)
+    return _training_seconds_match(lines, model)
 
 
-def _seconds_agree(lines: Sequence[Mapping[str, object]], model: Manifest) -> bool:
+def _training_seconds_match(lines: Sequence[Mapping[str, object]], model: Manifest) -> bool:
     """Whether a training could have taken as long as the model's: its clock goes on to the end of the last validation,
     and nothing but updates comes in between."""
     steps, clock = curve_points(lines, "train", "seconds")

@@ -11,7 +11,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.train import ClustersTrainer, LabelTrainer, TokenizerTrainer
+from tfm.tokenizer.train import LabelTrainer, LanguageClustersTrainer, TokenizerTrainer
 
 NUM_LONGEST_PIECES = 20
 
@@ -85,26 +85,29 @@ class SideStatistics:
             self.languages.setdefault(language, TokenizerTextStatistics()).add(texts, tokenizer)
 
 
-def tokenizer_statistics(tokenizer: Tokenizer, measured: SideStatistics) -> dict[str, Any]:
+def tokenizer_statistics(tokenizer: Tokenizer, side_statistics: SideStatistics) -> dict[str, Any]:
     """Return the figures of a side's tokenizer for the manifest."""
-    languages = {name: each.as_json() for name, each in sorted(measured.languages.items())}
+    languages = {name: each.as_json() for name, each in sorted(side_statistics.languages.items())}
     return {
         "vocabulary_size": tokenizer.vocab_size,
-        **measured.all.as_json(),
+        **side_statistics.all.as_json(),
         "longest_pieces": tokenizer.longest_pieces(NUM_LONGEST_PIECES),
         **({"languages": languages} if languages else {}),
     }
 
 
 def show_statistics(
-    tokenizers: Mapping[str, Tokenizer], measures: Mapping[str, SideStatistics], where: str, reporter: Reporter
+    tokenizers: Mapping[str, Tokenizer],
+    measures: Mapping[str, SideStatistics],
+    text_description: str,
+    reporter: Reporter,
 ) -> None:
     """Show tables of the tokenizers of all sides.
 
     Args:
         tokenizers: by side.
         measures: by side.
-        where: the texts on which they were measured, in words.
+        text_description: the texts on which they were measured, in words.
         reporter: shows the tables.
     """
     every = [measures[side].all for side in tokenizers]
@@ -114,7 +117,7 @@ def show_statistics(
         ("unknown tokens", *(f"{each.unknown_rate:.3%}" for each in every)),
         ("texts changed by encoding and decoding", *(f"{each.changed_rate:.3%}" for each in every)),
     )
-    reporter.table(f"tokenizer, measured on {where}", ["", *tokenizers], rows)
+    reporter.table(f"tokenizer, measured on {text_description}", ["", *tokenizers], rows)
     of_languages = [
         (language, side, f"{each.num_words:,}", f"{each.tokens_a_word:.3f}", f"{each.unknown_rate:.3%}")
         for side, measured in measures.items()
@@ -138,18 +141,20 @@ def show_language_clusters(clusters: Mapping[tuple[str, ...], int], reporter: Re
 
 
 TEXTS_PER_BATCH = 1000
-Row: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
-Texts: TypeAlias = tuple[Iterator[Row], Sequence[str | None]]  # rows, and the language of each column, if it is said
-Trainer: TypeAlias = TokenizerTrainer | LabelTrainer | ClustersTrainer | GrowthTrainer
+TextRow: TypeAlias = tuple[str, ...]  # the texts of a line: its source and target, or itself alone
+CorpusTexts: TypeAlias = tuple[
+    Iterator[TextRow], Sequence[str | None]
+]  # rows, and the language of each column, if it is said
+AnyTokenizerTrainer: TypeAlias = TokenizerTrainer | LabelTrainer | LanguageClustersTrainer | GrowthTrainer
 
 
-def show_trainer_figures(trainers: Mapping[str, Trainer], reporter: Reporter) -> dict[str, Any]:
+def show_trainer_figures(trainers: Mapping[str, AnyTokenizerTrainer], reporter: Reporter) -> dict[str, Any]:
     """Show the further figures of trainers, and return them as the manifest has them: languages that learned together,
     new pieces.
     """
     figures: dict[str, Any] = {}
     for trainer in trainers.values():
-        if isinstance(trainer, ClustersTrainer):
+        if isinstance(trainer, LanguageClustersTrainer):
             figures |= show_language_clusters(trainer.clusters, reporter)
         if isinstance(trainer, GrowthTrainer):
             figures["new_pieces"] = trainer.num_new
@@ -161,7 +166,7 @@ def show_trainer_figures(trainers: Mapping[str, Trainer], reporter: Reporter) ->
 
 
 def measure_tokenizers(
-    tokenizers: Mapping[str, Tokenizer], corpora: Iterable[Texts], reporter: Reporter
+    tokenizers: Mapping[str, Tokenizer], corpora: Iterable[CorpusTexts], reporter: Reporter
 ) -> dict[str, SideStatistics]:
     """Measure each side's tokenizer on its texts."""
     measures = {side: SideStatistics() for side in tokenizers}

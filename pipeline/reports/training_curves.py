@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 from tfm.data.safe_files import read_log
 from tfm.pipeline.artifacts.files import write_text_atomically
 from tfm.pipeline.errors import escape_control_characters
-from tfm.pipeline.training_config import ValidationScore
+from tfm.pipeline.training_config import ValidationScoreName
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ _PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
 _OPTIONAL_PANELS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "perplexity": (("validation", "valid", "perplexity"),),
     "BLEU": (("validation", "valid", "bleu"),),
-    **{name: (("validation", "valid", name),) for name in get_args(ValidationScore) if name != "bleu"},
+    **{name: (("validation", "valid", name),) for name in get_args(ValidationScoreName) if name != "bleu"},
     "accuracy": (("validation", "valid", "accuracy"),),
 }
 _LINE_COLORS = {"train, smoothed": "#9ecae1", "train": "#3182bd", "validation": "#e6550d", "learning rate": "#31a354"}

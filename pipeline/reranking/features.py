@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tfm.pipeline.decoding.teacher_forcing import forced_text_log_probs, target_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.reranking.lists import NBestList
 from tfm.pipeline.reranking.weights import FEATURE_NAMES
 from tfm.pipeline.tasks.abilities import TASK_SPECS
@@ -43,7 +43,8 @@ class FeatureScorer:
     def load(cls, channel: Path | None, language_model: Path | None, device: str = "auto") -> "FeatureScorer":
         """Load the models in some folders. Raises DataError where a model does other work."""
         return cls(
-            _load_feature_model(channel, device, "translates"), _load_feature_model(language_model, device, "generates")
+            _load_feature_model(channel, device, "translates"),
+            _load_feature_model(language_model, device, "continues_text"),
         )
 
     @property
@@ -99,10 +100,10 @@ class FeatureScorer:
 def _load_feature_model(folder: Path | None, device: str, ability: str) -> LoadedModel | None:
     if folder is None:
         return None
-    loaded = load_model(model_folder(folder), device)
+    loaded = load_model(resolve_model_folder(folder), device)
     loaded.check_reads_text("give a model of texts")
     if not getattr(TASK_SPECS[loaded.config.task], ability):
-        wanted = {"translates": "a translation model", "generates": "a language model"}[ability]
+        wanted = {"translates": "a translation model", "continues_text": "a language model"}[ability]
         raise DataError(f"was trained for {loaded.config.task}, and {wanted} is wanted", file=loaded.folder)
     loaded.model.eval()
     return loaded

@@ -70,7 +70,7 @@ def read_weights(file: Path) -> FeatureWeights:
     return FeatureWeights(tuple(map(float, values)), models, tuning)
 
 
-def check_models(weights: FeatureWeights, fingerprints: dict[str, str], file: Path) -> None:
+def check_weights_fit_models(weights: FeatureWeights, fingerprints: dict[str, str], file: Path) -> None:
     """Raise DataError where the weights are for models that are not given, or for others.
 
     Args:

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from tfm.pipeline.errors import Stopped, TfmError, mark_as_error_of_one_rank
+from tfm.pipeline.errors import StoppedError, TfmError, mark_as_error_of_one_rank
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.torchrun import local_rank, rank_and_size, rendezvous_store
 
@@ -123,7 +123,7 @@ class World:
             if is_out_of_memory(error):
                 raise
             reason = str(error).partition("\n")[0].rpartition("] ")[2]
-            gone = Stopped(f"another process of this training has ended ({reason}); the same command resumes it")
+            gone = StoppedError(f"another process of this training has ended ({reason}); the same command resumes it")
             raise mark_as_error_of_one_rank(gone) from error
 
 
@@ -153,7 +153,7 @@ def init_world(device: torch.device) -> Iterator[World]:
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise mark_as_error_of_one_rank(
-            Stopped(f"the processes of this training could not connect ({reason}); try again")
+            StoppedError(f"the processes of this training could not connect ({reason}); try again")
         ) from error
     try:
         yield World(rank, size, device)

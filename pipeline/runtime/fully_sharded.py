@@ -12,7 +12,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from tfm.pipeline.errors import Stopped, mark_as_error_of_one_rank
+from tfm.pipeline.errors import StoppedError, mark_as_error_of_one_rank
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 
@@ -152,7 +152,7 @@ def detect_lost_processes() -> Iterator[None]:
         if is_out_of_memory(error) or not any(word in str(error) for word in LOST_PROCESS_WORDS):
             raise
         reason = str(error).partition("\n")[0]
-        gone = Stopped(f"another process of this training has ended ({reason:.200}); the same command resumes it")
+        gone = StoppedError(f"another process of this training has ended ({reason:.200}); the same command resumes it")
         raise mark_as_error_of_one_rank(gone) from error
 
 

@@ -34,12 +34,12 @@ class PassiveWaiting:
         """Whether threads sleep at once."""
         return self._end is not None
 
-    def switch(self, is_passive: bool) -> None:
+    def set_passive(self, is_passive: bool) -> None:
         """Let threads sleep at once, or spin."""
         if is_passive and self._end is None:
             began, self._end = threading.Event(), threading.Event()
             threads = torch.get_num_threads()
-            threading.Thread(target=_occupy_extra_team, args=(threads, began, self._end), daemon=True).start()
+            threading.Thread(target=_keep_extra_openmp_threads, args=(threads, began, self._end), daemon=True).start()
             weakref.finalize(self, self._end.set)
             began.wait()
         elif not is_passive and self._end is not None:
@@ -47,7 +47,7 @@ class PassiveWaiting:
             self._end = None
 
 
-def _occupy_extra_team(threads: int, began: threading.Event, end: threading.Event) -> None:
+def _keep_extra_openmp_threads(threads: int, started: threading.Event, end: threading.Event) -> None:
     """Keep so many threads, beside those that compute, that libgomp has one more of them than processors.
 
     libgomp frees them with the thread that made them.
@@ -58,5 +58,5 @@ def _occupy_extra_team(threads: int, began: threading.Event, end: threading.Even
         torch.zeros(team * MIN_NUMEL_PER_THREAD).add_(1)
         torch.set_num_threads(threads)  # for threads that begin later; of the others each has a number of its own
     finally:  # without a team threads go on spinning, and the training goes on
-        began.set()
+        started.set()
     end.wait()

@@ -38,9 +38,9 @@ def raise_oom_as_data_error(message: Callable[[], str]) -> Iterator[None]:
         raise mark_as_error_of_one_rank(ComputationFailed(message())) from error
 
 
-def too_large_message(batch: str, where: str) -> str:
+def too_large_message(batch: str, location: str) -> str:
     """The message on a batch, given in words, that did not fit."""
     return (
-        f"{where}: {batch} does not fit in memory; lower data.batch_tokens, or training.batch_tokens if it is set "
+        f"{location}: {batch} does not fit in memory; lower data.batch_tokens, or training.batch_tokens if it is set "
         "(and raise training.accumulate by the same factor). Checkpoints are intact"
     )

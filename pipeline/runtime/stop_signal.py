@@ -41,7 +41,7 @@ def stop_signals() -> list[signal.Signals]:
 
 
 @contextmanager
-def catch_stop_signals(*, echo: float = 0.0, acknowledges: bool = True) -> Iterator[StopRequest]:
+def catch_stop_signals(*, echo_seconds: float = 0.0, acknowledges: bool = True) -> Iterator[StopRequest]:
     """Let SIGTERM, Ctrl-C and a closed terminal only set the `StopRequest` given while the body runs.
 
     A second signal ends the process at once. echo: seconds in which a second signal is taken for the first one passed
@@ -60,7 +60,7 @@ def catch_stop_signals(*, echo: float = 0.0, acknowledges: bool = True) -> Itera
     before = {number: signal.signal(number, handle_signal) for number in stop_signals()}
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    watcher = threading.Thread(target=_watch_signals, args=(reader, echo, acknowledges), daemon=True)
+    watcher = threading.Thread(target=_watch_signals, args=(reader, echo_seconds, acknowledges), daemon=True)
     watcher.start()
     written_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     try:
@@ -74,20 +74,20 @@ def catch_stop_signals(*, echo: float = 0.0, acknowledges: bool = True) -> Itera
         os.close(reader)
 
 
-def _watch_signals(reader: int, echo: float, talk: bool) -> None:
+def _watch_signals(read_descriptor: int, echo_seconds: float, acknowledges: bool) -> None:
     """Leave at the second signal. The numbers of all that arrive are read here, in a thread of its own.
 
     Python's handlers wait until a call of torch returns, such as the backward pass or a wait for another process.
     """
     asked_at = None
-    while received := os.read(reader, 1):
+    while received := os.read(read_descriptor, 1):
         if received[0] not in STOP_SIGNALS:
             continue
         if asked_at is None:
             asked_at = time.monotonic()
-            if talk:
+            if acknowledges:
                 stderr = sys.__stderr__.fileno() if sys.__stderr__ else 2
                 with suppress(OSError):  # the terminal is closed
                     os.write(stderr, b"\nstopping after this step; press Ctrl-C again to quit immediately\n")
-        elif received[0] != signal.SIGHUP and time.monotonic() - asked_at >= echo:
+        elif received[0] != signal.SIGHUP and time.monotonic() - asked_at >= echo_seconds:
             os._exit(128 + received[0])  # as a shell calls the end by this signal

@@ -87,15 +87,15 @@ def cpu_quota(folder: Path | None = None) -> float:
     return math.inf
 
 
-def available_threads(others: float, processors: int, cpu_quota: float) -> int:
+def available_threads(load_of_others: float, processors: int, cpu_quota: float) -> int:
     """The number of threads that have a processor of their own beside other programs.
 
     Args:
-        others: processors that other programs keep busy.
+        load_of_others: processors that other programs keep busy.
         processors: that this process may run on.
         cpu_quota: processors' time that its container may take.
     """
-    return max(1, int(min(cpu_quota, processors - others) + 0.5))
+    return max(1, int(min(cpu_quota, processors - load_of_others) + 0.5))
 
 
 def choose_num_threads(device: torch.device) -> int:
@@ -153,4 +153,4 @@ class CpuLoadWatch:
                 f"other programs use {load.others:.1f} of the {processors} processors: until they end, the "
                 f"{self.threads} threads of this training sleep while they wait for each other"
             )
-        self.waits.switch(is_passive=crowded)
+        self.waits.set_passive(is_passive=crowded)

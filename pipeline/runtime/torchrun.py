@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from tfm.pipeline.errors import RecipeError, Stopped, TfmError, mark_as_error_of_one_rank
+from tfm.pipeline.errors import RecipeError, StoppedError, TfmError, mark_as_error_of_one_rank
 
 POLL_INTERVAL_SECONDS = 0.1
 ACK_TIMEOUT = 5.0  # for the others to have heard how it ended
@@ -55,7 +55,7 @@ def rendezvous_store() -> Any:
     except (RuntimeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise mark_as_error_of_one_rank(
-            Stopped(f"the processes of this training could not connect ({reason}); try again")
+            StoppedError(f"the processes of this training could not connect ({reason}); try again")
         ) from error
 
 
@@ -72,7 +72,9 @@ def run_with_shared_outcome(work: Callable[[], None], *, on_all_ranks: bool = Fa
     try:
         work()
     except BaseException as error:
-        code = Stopped.exit_code if isinstance(error, KeyboardInterrupt) else 74 if isinstance(error, OSError) else 1
+        code = (
+            StoppedError.exit_code if isinstance(error, KeyboardInterrupt) else 74 if isinstance(error, OSError) else 1
+        )
         reason = str(error) or type(error).__name__
         _publish_outcome(store, size, {"failed": reason, "exit_code": getattr(error, "exit_code", code)})
         raise
@@ -111,4 +113,6 @@ def _collect_outcomes(store: Any) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(store.get("outcome"))
         return found
     except RuntimeError as error:
-        raise mark_as_error_of_one_rank(Stopped("the first process has ended; the same command resumes")) from error
+        raise mark_as_error_of_one_rank(
+            StoppedError("the first process has ended; the same command resumes")
+        ) from error

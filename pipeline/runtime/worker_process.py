@@ -49,69 +49,69 @@ def fork_worker(work: WorkFunction, at_start: Callable[[], None] = lambda: None)
         process.join()
 
 
-def send_to_worker(connection: WorkerConnection, question: Any, if_killed: str) -> None:
+def send_to_worker(connection: WorkerConnection, request: Any, killed_message: str) -> None:
     """Send a question to a forked process.
 
     Args:
         connection: the connection.
-        question: any value that can be pickled.
-        if_killed: the text of the error.
+        request: any value that can be pickled.
+        killed_message: the text of the error.
 
     Raises:
         ComputationFailed: the process is no more.
     """
     try:
-        connection.send(question)
+        connection.send(request)
     except ConnectionError as gone:
-        raise ComputationFailed(if_killed) from gone
+        raise ComputationFailed(killed_message) from gone
 
 
-def receive_from_worker(connection: WorkerConnection, if_killed: str) -> Any:
+def receive_from_worker(connection: WorkerConnection, killed_message: str) -> Any:
     """Receive from a forked process: an answer in a tuple, or a message on the way.
 
-    Raises the error of its work; ComputationFailed with the text `if_killed` where it is no more.
+    Raises the error of its work; ComputationFailed with the text `killed_message` where it is no more.
     """
     try:
         answer = connection.recv()
     except (EOFError, ConnectionError) as gone:
-        raise ComputationFailed(if_killed) from gone
+        raise ComputationFailed(killed_message) from gone
     if isinstance(answer, Exception):
         raise answer
     return answer
 
 
-def _serve_requests(line: WorkerConnection, work: WorkFunction, at_start: Callable[[], None]) -> None:
+def _serve_requests(connection: WorkerConnection, work: WorkFunction, at_start: Callable[[], None]) -> None:
     # A signal may be meant for the whole group of processes: the one that was started decides what follows.
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    os.closerange(3, line.fileno())
-    os.closerange(line.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(3, connection.fileno())
+    os.closerange(connection.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     try:
         if (torch := sys.modules.get("torch")) is not None:
             torch.set_num_threads(1)  # the threads of before the fork are not there
         at_start()
         while True:
-            question = line.recv()
+            question = connection.recv()
             try:
-                answer: Any = (work(question, line.send),)
+                answer: Any = (work(question, connection.send),)
             except ConnectionError:
                 break
             except Exception as error:  # raised again in the parent process
-                _send_error(line, error)
+                _send_error(connection, error)
                 continue
-            line.send(answer)
+            connection.send(answer)
     except (EOFError, ConnectionError):
         pass  # the parent has closed the connection
     except Exception as error:  # without memory for the question or the answer
-        _send_error(line, error)
+        _send_error(connection, error)
     os._exit(0)
 
 
-def _send_error(line: WorkerConnection, error: Exception) -> None:
+def _send_error(connection: WorkerConnection, error: Exception) -> None:
     try:
         copy(error)  # is made anew as it will be where it arrives
-        line.send(error)
+        connection.send(error)
     except Exception:  # it cannot be made anew, or not be sent: whatever its class raises then
         with suppress(Exception):  # the parent sees that the process has ended
-            line.send(RuntimeError(f"{type(error).__name__}: {error}"))
+            connection.send(RuntimeError(f"{type(error).__name__}: {error}"))

@@ -161,11 +161,11 @@ def _get_texts(row: Row, key: str) -> tuple[str, ...]:
     return tuple(_check_text(each, f'text {number} of "{key}"') for number, each in enumerate(values, 1))
 
 
-def _check_text(value: object, what: str) -> str:
+def _check_text(value: object, field_name: str) -> str:
     if not isinstance(value, str):
-        raise _InvalidItemError(f"{what} is {_format_value(value)}, not a text")
+        raise _InvalidItemError(f"{field_name} is {_format_value(value)}, not a text")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise _InvalidItemError(f"{what} contains half a surrogate pair, which is not a character")
+        raise _InvalidItemError(f"{field_name} contains half a surrogate pair, which is not a character")
     return value
 
 

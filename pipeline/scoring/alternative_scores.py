@@ -60,7 +60,7 @@ class InputWarnings:
     word_joins: list[str] = field(default_factory=list)
 
     @property
-    def num_cut(self) -> int:
+    def num_cut_contexts(self) -> int:
         """The number of contexts that were cut."""
         return len(self.cut_lines)
 
@@ -159,11 +159,11 @@ def alternatives_as_json(
     by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
     return {
         "name": items.name,
-        **_score_part(scored, rules, kind, warnings),
+        **_scores_of_items_json(scored, rules, kind, warnings),
         "missing": {} if kind == "contrast" or "difference" in rules else {"difference": NO_UNCONDITIONAL_REASON},
-        "cut": warnings.num_cut,
+        "cut": warnings.num_cut_contexts,
         "unknown": warnings.num_unknown,
-        "categories": {name: _score_part(each, rules, kind, warnings) for name, each in by_category.items()},
+        "categories": {name: _scores_of_items_json(each, rules, kind, warnings) for name, each in by_category.items()},
         "failures": [
             _failure_json(each)
             for each in scored
@@ -179,7 +179,7 @@ def _scoring_rules(kind: AlternativeKind, scored: Sequence[ScoredItem]) -> list[
     return ["sum", "mean"] if scored[0].alone is None else list(SCORING_RULES)
 
 
-def _score_part(
+def _scores_of_items_json(
     scored: Sequence[ScoredItem], rules: Sequence[str], kind: AlternativeKind, warnings: InputWarnings
 ) -> dict[str, Any]:
     """The shares of some items by each rule; their signature counts the items that were not read as they are."""
@@ -213,7 +213,7 @@ def comparable_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
 
 def _failure_json(scored: ScoredItem) -> dict[str, Any]:
     item, best = scored.item, max(range(len(scored.log_probs)), key=scored.log_probs.__getitem__)
-    likelier = best if best != item.answer else _index_of_tie(scored)
+    likelier = best if best != item.answer else _tied_alternative_index(scored)
     return {
         "line": item.line,
         **{name: item.row[name] for name in ("id", "category") if name in item.row},
@@ -224,7 +224,7 @@ def _failure_json(scored: ScoredItem) -> dict[str, Any]:
     }
 
 
-def _index_of_tie(item: ScoredItem) -> int:
+def _tied_alternative_index(item: ScoredItem) -> int:
     """The other text that is as likely as the right one."""
     return next(n for n, each in enumerate(item.log_probs) if n != item.item.answer and each == max(item.log_probs))
 
@@ -235,7 +235,7 @@ def item_as_json(item: ScoredItem) -> dict[str, Any]:
     return {**item.item.row, "log_probs": list(item.log_probs), "pieces": list(item.pieces), **alone}
 
 
-def score_rows(scores: Mapping[str, Any]) -> list[tuple[object, ...]]:
+def score_table_rows(scores: Mapping[str, Any]) -> list[tuple[object, ...]]:
     """The table of a set, from its JSON: a row for each rule, then one for each category."""
     parts: list[tuple[str | None, Mapping[str, Any]]] = [(None, scores), *scores["categories"].items()]
     return [
@@ -252,15 +252,15 @@ def score_rows(scores: Mapping[str, Any]) -> list[tuple[object, ...]]:
     ]
 
 
-COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signature")
+SCORE_TABLE_COLUMNS = ("likelier by", "count", "chance", "% right", "95 % interval", "signature")
 
 
-def input_warnings(warnings: InputWarnings, items: Sequence[AlternativeItem]) -> list[str]:
+def input_warning_messages(warnings: InputWarnings, items: Sequence[AlternativeItem]) -> list[str]:
     """Messages to the user on how the items were read."""
     said, num = [], len(items)
-    if warnings.num_cut:
-        were = "was" if warnings.num_cut == 1 else "were"
-        longer = format_share(warnings.num_cut, num, "context", "is", "are")
+    if warnings.num_cut_contexts:
+        were = "was" if warnings.num_cut_contexts == 1 else "were"
+        longer = format_share(warnings.num_cut_contexts, num, "context", "is", "are")
         said.append(f"{longer} longer than the model reads, and {were} cut")
     if warnings.num_unknown:
         said.append(

@@ -116,7 +116,7 @@ class _Seq2SeqRequests:
             raise _item_error("a translation model needs a source, and this one has no pieces", self._name, item)
         targets = self._loaded.target_tokenizer.encode_batch(item.alternatives)
         _check_scorable(item, self._name, targets, limit)
-        _count_problems(self._warnings, item, cut=len(source) > limit, texts=targets)
+        _record_input_warnings(self._warnings, item, cut=len(source) > limit, texts=targets)
         return [(tuple(source[:limit]), (*target, EOS_ID)) for target in targets]
 
 
@@ -144,7 +144,7 @@ class _TextRequests:
             raise _item_error(problem, self._name, item)
         texts = [self._encode(text) for text in item.alternatives]
         _check_scorable(item, self._name, texts, self._limit - len(self._end))
-        _count_problems(self._warnings, item, cut=False, texts=texts)
+        _record_input_warnings(self._warnings, item, cut=False, texts=texts)
         return [((), (*text, *self._end)) for text in texts]
 
     def requests_after_context(self, item: AlternativeItem) -> list[Request]:
@@ -157,14 +157,14 @@ class _TextRequests:
         for texts in (added, alone):
             _check_scorable(item, self._name, texts, self._limit)
         too_many = max(0, max(map(len, wholes)) - self._limit)
-        _count_problems(self._warnings, item, cut=too_many > 0, texts=added)
+        _record_input_warnings(self._warnings, item, cut=too_many > 0, texts=added)
         if (glued := _word_across_boundary(item)) is not None:
             self._warnings.word_joins.append(glued)
         shown = tuple(own[too_many:start])
         return [(shown, tuple(each)) for each in added] + [((), tuple(each)) for each in alone]
 
 
-def _count_problems(
+def _record_input_warnings(
     warnings: InputWarnings, item: AlternativeItem, *, cut: bool, texts: Sequence[Sequence[int]]
 ) -> None:
     """Note whether the context of an item was cut, and whether one of its texts has an unknown piece."""

@@ -65,7 +65,7 @@ def breakdown_by_length(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
-    without: Collection[str] = (),
+    excluded_metrics: Collection[str] = (),
     num_bins: int = 6,
 ) -> list[LengthBin]:
     """Score segments in bins by the number of words of `texts`: BLEU and chrF or, of labels, their accuracy.
@@ -80,14 +80,18 @@ def breakdown_by_length(
         hypotheses: one for each segment.
         references: one or more lists as long.
         config: settings of the metrics.
-        without: metrics to leave out.
+        excluded_metrics: metrics to leave out.
         num_bins: the most bins.
 
     Returns:
         The bins, the shortest texts first.
     """
     unit, lengths = _source_lengths(texts)
-    names = [name for name in (("accuracy",) if has_label_metrics(config) else ("bleu", "chrf")) if name not in without]
+    names = [
+        name
+        for name in (("accuracy",) if has_label_metrics(config) else ("bleu", "chrf"))
+        if name not in excluded_metrics
+    ]
     config = resolve_tokenizer(config, references)
     bins = []
     for shortest, longest in _length_ranges(lengths, num_bins) if names else []:

@@ -29,7 +29,7 @@ FINAL_EVALUATION = "final"  # how a model was chosen begins so where validation 
 JOINT_DIGEST_SEPARATOR = "+"  # between the digests of a fingerprint
 RUN_SEPARATOR = ", "  # seeds of one recipe, which look together
 MAX_FIELD_LENGTH = 200  # characters of a name: a line stays below 4 KiB, which every file system appends in one piece
-_SIBLING_FOLDERS = ("training", "dataset", "scores", "translations")
+_RUN_SUBFOLDERS = ("training", "dataset", "scores", "translations")
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class EvaluatedModel:
     run: str
     chosen: str
 
-    def ledger_entry(self, test: str, texts: str, seen: str = "") -> LedgerEntry:
-        return LedgerEntry(texts, test, self.model, self.run, self.chosen, seen=seen)
+    def ledger_entry(self, test: str, texts_digest: str, seen: str = "") -> LedgerEntry:
+        return LedgerEntry(texts_digest, test, self.model, self.run, self.chosen, seen=seen)
 
 
 def texts_fingerprint(texts: Iterable[str], sources: Iterable[str] | None = None) -> str:
@@ -117,7 +117,7 @@ def split_fingerprint(split: "Split") -> str:
     return texts_fingerprint(targets, None if contents is None else [contents] * len(targets))
 
 
-def read_evaluated_model(model: Path, fingerprint: str, chosen: str) -> EvaluatedModel | None:
+def read_evaluated_model(model: Path, fingerprint: str, selection_method: str) -> EvaluatedModel | None:
     """The model in a folder as one that looks at a test set; None where it is of no run.
 
     The ledger of a run lies beside the run's folder. A model that was copied out of its run has none.
@@ -125,20 +125,20 @@ def read_evaluated_model(model: Path, fingerprint: str, chosen: str) -> Evaluate
     Args:
         model: the folder of the model.
         fingerprint: its fingerprint.
-        chosen: how the model was chosen, as in `LedgerEntry`.
+        selection_method: how the model was chosen, as in `LedgerEntry`.
     """
     place = Path(os.path.abspath(model))  # a link's target may lie anywhere
-    if place.name != "model" or not any((place.parent / each).is_dir() for each in _SIBLING_FOLDERS):
+    if place.name != "model" or not any((place.parent / each).is_dir() for each in _RUN_SUBFOLDERS):
         return None
-    return EvaluatedModel(place.parent.parent, fingerprint, place.parent.name, chosen)
+    return EvaluatedModel(place.parent.parent, fingerprint, place.parent.name, selection_method)
 
 
-def evaluated_model_from_manifests(models: Sequence[Manifest], chosen: str) -> EvaluatedModel | None:
+def evaluated_model_from_manifests(models: Sequence[Manifest], selection_method: str) -> EvaluatedModel | None:
     """The model, or several as an ensemble, as one that looks at a test set."""
     if len(models) == 1:
-        return read_evaluated_model(models[0].path, models[0].fingerprint, chosen)
+        return read_evaluated_model(models[0].path, models[0].fingerprint, selection_method)
     together = sha256_of_json([each.fingerprint for each in models])
-    return read_evaluated_model(models[0].path, together, f"{chosen}, as an ensemble")
+    return read_evaluated_model(models[0].path, together, f"{selection_method}, as an ensemble")
 
 
 def evaluated_model_of_files(models: Sequence[Manifest], hypotheses: Path | None) -> EvaluatedModel | None:

@@ -28,12 +28,12 @@ from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.ledger import split_fingerprint
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
-from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of_unknown
+from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of_unknown_pieces
 from tfm.pipeline.scoring.token_scores import make_windows, token_scores
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
-from tfm.pipeline.tasks.language_model import running_text
+from tfm.pipeline.tasks.language_model import concatenate_targets
 from tfm.pipeline.tasks.masked_language_model import MASK_TOKEN_SHARE, RANDOM_TOKEN_SHARE
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
@@ -64,7 +64,7 @@ def score_likelihood(
         DataError: there is nothing to predict.
         RecipeError: `stride` is longer than a window.
     """
-    if TASK_SPECS[loaded.config.task].generates:
+    if TASK_SPECS[loaded.config.task].continues_text:
         return _score_language_model(loaded, name, split, batch_tokens, reporter, stride)
     config, tokenizers = loaded.config, (loaded.source_tokenizer, loaded.target_tokenizer)
     task = make_task(TaskContext(TrainingConfig(), config, *tokenizers, batch_tokens))
@@ -72,7 +72,9 @@ def score_likelihood(
     batches, device = task.ordered_batches(split, batch_tokens), next(loaded.model.parameters()).device
     with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
         validator = Validator(task, split, batches, None)
-        nll, correct, count, _ = validator.sum_over_processes(loaded.model.eval(), World(device=device), bar.advance)
+        nll, correct, count, _ = validator.sum_predictions_over_processes(
+            loaded.model.eval(), World(device=device), bar.advance
+        )
     if not count:
         raise DataError(f"{name} has nothing that this model ({config.task}) predicts")
     signature = _likelihood_signature(config, count, task.num_draws) + _signature_addition(
@@ -123,7 +125,12 @@ def _score_language_model(
             num_long, split, longest, f"scored in windows of {format_count(longest, 'token')}, {apart}", name, reporter
         )
     found = token_scores(
-        loaded.model.eval(), running_text(split), windows, name=name, batch_tokens=batch_tokens, reporter=reporter
+        loaded.model.eval(),
+        concatenate_targets(split),
+        windows,
+        name=name,
+        batch_tokens=batch_tokens,
+        reporter=reporter,
     )
     texts = split.texts()[1]
     # a line break is a word (<eos> of Penn Treebank) and a character, as the end token that stands for it is a token
@@ -162,11 +169,13 @@ def _input_column(split: Split, abilities: TaskSpec) -> TokenIdColumn:
     return split.source if abilities.reads == "source" else split.target
 
 
-def _warn_of_long_texts(num_long: int, split: Split, reads: int, what: str, name: str, reporter: Reporter) -> None:
+def _warn_of_long_texts(
+    num_long: int, split: Split, max_pieces: int, consequence: str, name: str, reporter: Reporter
+) -> None:
     was = "was" if num_long == 1 else "were"
     reporter.warn(
         f"{name}: {format_share(num_long, len(split), 'text', 'is', 'are')} longer than the "
-        f"{format_count(reads - 1, 'piece')} that the model reads, and {was} {what}"
+        f"{format_count(max_pieces - 1, 'piece')} that the model reads, and {was} {consequence}"
     )
 
 
@@ -201,7 +210,7 @@ def _signature_addition(config: ModelConfig, split: Split, num_long: int, name: 
     ids, _ = _input_column(split, abilities).take(np.arange(len(split)))
     unknown, how = int((ids == UNK_ID).sum()), abilities.by_probability
     if not abilities.within_window:  # else what is unknown is left out
-        warn_of_unknown(name, unknown, len(ids), reporter)
+        warn_of_unknown_pieces(name, unknown, len(ids), reporter)
     return (f"|{how.unknown}:{unknown}" if unknown else "") + (f"|{how.long_texts}:{num_long}" if num_long else "")
 
 

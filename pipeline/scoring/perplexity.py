@@ -18,7 +18,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.references import num_references_signature
 from tfm.pipeline.scoring.metrics.score import Score, exp_or_inf
 from tfm.pipeline.scoring.segment_scores import Likelihoods
-from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of_unknown
+from tfm.pipeline.scoring.text_counts import CharacterCounts, num_words, warn_of_unknown_pieces
 from tfm.tokenizer.special import UNK_ID
 
 _CHUNK_TEXTS = 256  # pairs between two moves of the progress bar
@@ -163,7 +163,7 @@ def perplexity(
         raise DataError(
             f"no reference has a perplexity: empty are {num_empty}, longer than the model's {limit} pieces {num_long}"
         )
-    _warn_of_lengths(_num_without_reference(references), num_long, limit, reporter)
+    _warn_of_skipped_references(_num_without_reference(references), num_long, limit, reporter)
     counts = LikelihoodCounts(
         num_references=num_references_signature(references),
         num_segments=len(pairs),
@@ -175,7 +175,7 @@ def perplexity(
         num_long=num_long,
     )
     num_pieces = counts.num_tokens - counts.num_segments
-    warn_of_unknown("the references", counts.num_unknown, num_pieces, reporter)
+    warn_of_unknown_pieces("the references", counts.num_unknown, num_pieces, reporter)
     likelihoods = _sum_by_segment(len(sources), _log_probs(loaded, pairs, images, reporter))
     return perplexity_scores(likelihoods.total, counts, loaded.target_tokenizer.vocab_size), likelihoods
 
@@ -203,7 +203,7 @@ def _log_probs(
         for start in range(0, len(pairs), _CHUNK_TEXTS):
             chunk = pairs[start : start + _CHUNK_TEXTS]
             texts, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
-            sources = texts if images is None else images.select(np.array([pair.row for pair in chunk]))
+            sources = texts if images is None else images.select_rows(np.array([pair.row for pair in chunk]))
             sums = score(loaded.model, sources, targets, device=device)
             yield from zip(chunk, map(float, sums), strict=True)
             bar.advance(len(chunk))
@@ -214,7 +214,7 @@ def _num_without_reference(references: Sequence[Sequence[str]]) -> int:
     return sum(not any(map(num_words, segment)) for segment in zip(*references, strict=True))
 
 
-def _warn_of_lengths(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None:
+def _warn_of_skipped_references(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None:
     if num_empty:
         verb = "is" if num_empty == 1 else "are"
         reporter.warn(f"{format_count(num_empty, 'empty reference')} {verb} omitted from the perplexity")

@@ -57,17 +57,17 @@ def num_words(text: str) -> int:
     return sum(1 for _ in WORD_PATTERN.finditer(text))
 
 
-def warn_of_unknown(what: str, unknown: int, pieces: int, reporter: Reporter) -> None:
+def warn_of_unknown_pieces(text_description: str, unknown: int, pieces: int, reporter: Reporter) -> None:
     """Warn where so much of a text is unknown that its perplexity says little.
 
     Args:
-        what: the text, in words.
+        text_description: the text, in words.
         unknown: the number of unknown pieces.
         pieces: the number of all.
         reporter: shows the warning.
     """
     if unknown > MAX_UNKNOWN_RATE * pieces:
         reporter.warn(
-            f"{what}: {format_share(unknown, pieces, 'piece', 'is', 'are')} unknown to the tokenizer "
+            f"{text_description}: {format_share(unknown, pieces, 'piece', 'is', 'are')} unknown to the tokenizer "
             f"({unknown / pieces:.1%}), which makes perplexity and bits a character look better than they are"
         )

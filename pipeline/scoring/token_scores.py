@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_window_batch
-from tfm.data.batching.buckets import ordered_batches
+from tfm.data.batching.buckets import length_sorted_batches
 from tfm.data.dataset.split import Ids
 from tfm.data.errors import format_count
 from tfm.model.layout import Layout
@@ -90,7 +90,7 @@ def token_scores(
     """
     log_probs, right = np.full(len(text), np.nan), np.zeros(len(text), np.bool_)
     device = next(model.parameters()).device
-    batches = ordered_batches(windows.lengths, windows.lengths, budget=batch_tokens)
+    batches = length_sorted_batches(windows.lengths, windows.lengths, budget=batch_tokens)
     with torch.inference_mode(), reporter.bar(f"scoring {name}", len(batches), "batches") as bar:
         for rows in batches:
             starts, lengths, contexts = windows.starts[rows], windows.lengths[rows], windows.contexts[rows]

@@ -25,7 +25,7 @@ from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metri
 from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, Score
 from tfm.pipeline.scoring.metrics.score import exp_or_inf, mean_of_directions
 from tfm.pipeline.tasks.task import Rows, Task
-from tfm.pipeline.training_config import ValidationScore
+from tfm.pipeline.training_config import ValidationScoreName
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
@@ -41,13 +41,15 @@ class ValidationScorer:
     """
 
     def __init__(
-        self, references: Sequence[Sequence[str]], evaluation: EvaluationConfig, metrics: Sequence[ValidationScore]
+        self, references: Sequence[Sequence[str]], evaluation: EvaluationConfig, metrics: Sequence[ValidationScoreName]
     ) -> None:
         self.references = references
         evaluation = resolve_tokenizer(evaluation, references).model_copy(update={"metrics": tuple(metrics)})
         for name, reason in too_long_reasons([], references, evaluation).items():
             remedy = "validation.bleu = false" if name == "bleu" else "other validation.metrics"
-            raise DataError(f"validation target: {reason} for {_metric_name(name)}; shorten it, or set {remedy}")
+            raise DataError(
+                f"validation target: {reason} for {_metric_display_name(name)}; shorten it, or set {remedy}"
+            )
         self.missing = inapplicable_metrics([], references, evaluation)
         self.metrics = tuple(name for name in metrics if name not in self.missing)
         self.evaluation = evaluation.model_copy(update={"metrics": self.metrics})
@@ -78,7 +80,7 @@ class ValidationTranslator(ValidationScorer):
         target_tokenizer: Tokenizer,
         decoding: DecodingConfig,
         evaluation: EvaluationConfig,
-        metrics: Sequence[ValidationScore] = ("bleu",),
+        metrics: Sequence[ValidationScoreName] = ("bleu",),
         *,
         before: str | None = None,
     ) -> None:
@@ -92,25 +94,25 @@ class ValidationTranslator(ValidationScorer):
         super().__init__([[join_to_one_line(text) for text in column] for column in columns], evaluation, metrics)
         self.target_tokenizer, self.decoding = target_tokenizer, decoding
 
-    def scores(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Score]:
+    def scores(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Score]:
         """Score the best hypotheses; every process translates its share of the sentences.
 
         Args:
             model: the network.
             world: this process among those of the training.
-            pause: called often; may raise to break off.
+            check_interrupt: called often; may raise to break off.
         """
         rows = [row for row, _ in world.shard_items(range(len(self.sources)))]
         sources = self.sources
         share = (
-            sources.select(np.array(rows, np.int64))
+            sources.select_rows(np.array(rows, np.int64))
             if isinstance(sources, RowImages)
             else [sources[row] for row in rows]
         )
         with raise_oom_as_data_error(
             lambda: "validation: translating does not fit in memory; lower decoding.batch_sentences"
         ):
-            found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: pause())
+            found = decode(model, share, self.decoding, device=world.device, on_done=lambda _: check_interrupt())
         texts = self.target_tokenizer.decode_batch([list(hypotheses[0].ids) for hypotheses in found])
         hypotheses = [""] * len(self.sources)
         for rank, part in enumerate(world.all_gather_object(texts)):
@@ -137,23 +139,23 @@ class LabelScorer(ValidationScorer):
         task: Task,
         batches: Sequence[Rows],
         evaluation: EvaluationConfig,
-        metrics: Sequence[ValidationScore],
+        metrics: Sequence[ValidationScoreName],
     ) -> None:
         super().__init__([split.texts()[1]], evaluation, metrics)
         self.split, self.target_tokenizer, self.task, self.batches = split, target_tokenizer, task, batches
 
-    def scores(self, model: Any, world: World, pause: Callable[[], None]) -> dict[str, Score]:
+    def scores(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Score]:
         """Score the likeliest labels; every process labels its share of the batches.
 
         Args:
             model: the network.
             world: this process among those of the training.
-            pause: called often; may raise to break off.
+            check_interrupt: called often; may raise to break off.
         """
         task: Any = self.task  # one that labels, so that it has `predict`
         mine: list[tuple[int, list[int]]] = []
         for _, rows in world.shard_items(self.batches):
-            pause()
+            check_interrupt()
             found = task.predict(model, task.batch(self.split, rows).to(world.device), 1)
             mine += [(int(row), list(best.ids)) for row, (best, *_) in zip(rows, found, strict=True)]
         hypotheses = [""] * len(self.split)
@@ -180,7 +182,9 @@ class Validator:
         self.task, self.split, self.batches, self.scorer = task, split, batches, scorer
 
     @torch.no_grad()
-    def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    def compute_metrics(
+        self, model: Any, world: World, check_interrupt: Callable[[], None] = lambda: None
+    ) -> dict[str, Any]:
         """Compute loss (-log p a prediction), perplexity, accuracy, bleu and its signature, and further scores.
 
         Sums are divided once. A prediction is a target token, or another unit that the task predicts.
@@ -188,13 +192,13 @@ class Validator:
         Args:
             model: the network.
             world: this process among those of the training.
-            pause: called often; may raise to break off.
+            check_interrupt: called often; may raise to break off.
         """
         was_training = model.training
         model.eval()
         try:
-            nll, correct, count, unknown = self.sum_over_processes(model, world, pause)
-            scores = {} if self.scorer is None else self.scorer.scores(model, world, pause)
+            nll, correct, count, unknown = self.sum_predictions_over_processes(model, world, check_interrupt)
+            scores = {} if self.scorer is None else self.scorer.scores(model, world, check_interrupt)
         finally:
             model.train(was_training)
         loss = nll / count
@@ -205,22 +209,22 @@ class Validator:
             **_validation_metrics(scores),
         }
 
-    def sum_over_processes(
-        self, model: Any, world: World, pause: Callable[[], None]
+    def sum_predictions_over_processes(
+        self, model: Any, world: World, check_interrupt: Callable[[], None]
     ) -> tuple[float, float, float, float]:
         """Sum up the predictions of all processes, with a model in eval().
 
         Args:
             model: the network.
             world: this process among those of the training.
-            pause: called often; may raise to break off.
+            check_interrupt: called often; may raise to break off.
 
         Returns:
             -log p, the number of right predictions, the number of all, and the number of unknown labels beside them.
         """
         sums = [0.0] * 4
         for _, rows in world.shard_items(self.batches):
-            pause()
+            check_interrupt()
             with raise_oom_as_data_error(partial(self._too_large_message, rows)):
                 counts = self.task.evaluate(model, self.task.batch(self.split, rows).to(world.device))
             found: tuple[Tensor | int, ...] = (counts.nll, counts.correct, counts.count, counts.unknown)
@@ -240,7 +244,9 @@ class DirectionsValidator:
     def __init__(self, validators: Mapping[str, Validator]) -> None:
         self.validators = validators
 
-    def figures(self, model: Any, world: World, pause: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    def compute_metrics(
+        self, model: Any, world: World, check_interrupt: Callable[[], None] = lambda: None
+    ) -> dict[str, Any]:
         """Compute the figures of `Validator.figures` in the mean; `directions`: of each direction by its name.
 
         Every direction counts the same, whatever its number of sentences. perplexity: e^(mean loss), which is the
@@ -249,9 +255,9 @@ class DirectionsValidator:
         Args:
             model: the network.
             world: this process among those of the training.
-            pause: called often; may raise to break off.
+            check_interrupt: called often; may raise to break off.
         """
-        found = {name: each.figures(model, world, pause) for name, each in self.validators.items()}
+        found = {name: each.compute_metrics(model, world, check_interrupt) for name, each in self.validators.items()}
         loss, accuracy = (
             math.fsum(each[name] for each in found.values()) / len(found) for name in ("loss", "accuracy")
         )
@@ -267,7 +273,7 @@ class DirectionsValidator:
         }
 
 
-def _metric_name(metric: str) -> str:
+def _metric_display_name(metric: str) -> str:
     """A metric as messages call it."""
     return "BLEU" if metric == "bleu" else metric
 
@@ -279,7 +285,7 @@ def _validation_metrics(scores: Mapping[str, Score]) -> dict[str, Any]:
     return {"bleu": bleu["score"], "bleu_signature": bleu["signature"], "scores": others}
 
 
-def _scores_from_metrics(figures: Mapping[str, Any]) -> dict[str, Score]:
+def _scores_from_metrics(metrics: Mapping[str, Any]) -> dict[str, Score]:
     """The scores among figures of validation."""
-    found = {} if figures["bleu"] is None else {"bleu": Score(figures["bleu"], figures["bleu_signature"])}
-    return found | {name: Score(**each) for name, each in figures.get("scores", {}).items()}
+    found = {} if metrics["bleu"] is None else {"bleu": Score(metrics["bleu"], metrics["bleu_signature"])}
+    return found | {name: Score(**each) for name, each in metrics.get("scores", {}).items()}

@@ -54,7 +54,7 @@ class Backend:
             {
                 "pending_sentences": ("Sentences that are waited for.", lambda: self.dispatcher.num_pending),
                 "worker_restarts": ("Decoding processes that have died.", lambda: self.dispatcher.num_restarts),
-                "workers": ("Decoding processes that run.", lambda: len(self.dispatcher.processes)),
+                "workers": ("Decoding processes that run.", lambda: len(self.dispatcher.workers)),
                 "cached_answers": ("Answers that are kept.", lambda: len(self.cache)),
                 "cache_hits": ("Queries that were answered before.", lambda: self.cache.hits),
                 "cache_misses": ("Queries that were not.", lambda: self.cache.misses),
@@ -106,7 +106,7 @@ class Backend:
                 self.log.warn(f"{model.name}: published anew, but not taken over: {error}")
                 continue
             self.dispatcher.load(new.version)
-            problem = await self.dispatcher.wait_loaded(new.version.key)
+            problem = await self.dispatcher.wait_until_loaded(new.version.key)
             if problem is not None:
                 self.dispatcher.unload_when_unused(new.version.key)
                 self.log.warn(f"{model.name}: published anew, but not taken over: {problem}")
@@ -114,7 +114,7 @@ class Backend:
             self.catalog = self.catalog.replace(new)
             self.dispatcher.unload_when_unused(model.version.key)
             renewed.append(model.name)
-            self.log.note(f"{model.name}: published anew, and taken over")
+            self.log.info(f"{model.name}: published anew, and taken over")
         return renewed
 
 

@@ -11,7 +11,7 @@ from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.manifest import Manifest, read_artifact, read_manifest
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.serving.dispatch.messages import ModelVersion
 from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
 from tfm.tokenizer.languages import ISO_639_3, to_iso_639_3
@@ -153,10 +153,10 @@ def served_name(folder: Path) -> str:
 
 def read_served_model(folder: Path) -> ServedModel:
     """Read the version of a model that is published now. Raises DataError where it is none that can be served."""
-    place = model_folder(folder)
+    place = resolve_model_folder(folder)
 
     def read(manifest: Manifest) -> ServedModel:
-        config = read_json(manifest.folder / "config.json", shown=manifest.path / "config.json")
+        config = read_json(manifest.folder / "config.json", displayed_path=manifest.path / "config.json")
         task = config.get("task", ModelConfig.model_fields["task"].default)
         problem = _task_problem(task)
         if problem is not None:
@@ -183,14 +183,14 @@ def _task_problem(task: object) -> str | None:
     if not isinstance(task, str) or task not in TASK_SPECS:
         return "config.json names no task of a model"
     abilities = TASK_SPECS[task]
-    if not (abilities.gives_hypotheses or abilities.generates):
+    if not (abilities.gives_hypotheses or abilities.continues_text):
         return f"was trained for {task}, which no route of the server has: {abilities.instead}"
     return None
 
 
 def _language_pairs(model_codes: Sequence[str], has_source_language: bool, folder: Path) -> tuple[tuple[str, str], ...]:
     """The languages that a model translates between, as far as it or its run tells."""
-    source, target = _run_languages(folder)
+    source, target = _read_run_languages(folder)
     if has_source_language:
         return tuple((one, other) for one in model_codes for other in model_codes if one != other)
     if model_codes:
@@ -198,7 +198,7 @@ def _language_pairs(model_codes: Sequence[str], has_source_language: bool, folde
     return ((source, target),)
 
 
-def _run_languages(folder: Path) -> tuple[str, str]:
+def _read_run_languages(folder: Path) -> tuple[str, str]:
     """The languages of a run's corpus, by what its dataset was made of."""
     unknown = UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE
     dataset = folder.parent / "dataset"
@@ -209,10 +209,10 @@ def _run_languages(folder: Path) -> tuple[str, str]:
     if not isinstance(about, dict):
         return unknown
     source, target = (about.get(side) for side in ("source", "target"))
-    return tuple(each if _is_code(each) else UNKNOWN_LANGUAGE for each in (source, target))  # type: ignore[return-value]
+    return tuple(each if _is_language_code(each) else UNKNOWN_LANGUAGE for each in (source, target))  # type: ignore[return-value]
 
 
-def _is_code(value: object) -> bool:
+def _is_language_code(value: object) -> bool:
     return isinstance(value, str) and value.isascii() and to_iso_639_3(value) is not None
 
 

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from tfm.pipeline.errors import format_for_terminal
 
-MAX_TEXT_CHARS = 2_000
+MAX_LOGGED_TEXT_CHARS = 2_000
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Log:
     with_texts: bool = False
     stream: TextIO = field(default_factory=lambda: sys.stderr)
 
-    def note(self, text: str) -> None:
+    def info(self, text: str) -> None:
         """Write something about the server."""
         self._write({"level": "info", "message": text}, text)
 
@@ -58,7 +58,7 @@ class Log:
         }
         line = f"{caller} {method} {path} {status} {seconds:.3f} s {request_id}"
         if self.with_texts and texts:
-            cut = [text[:MAX_TEXT_CHARS] for text in texts]
+            cut = [text[:MAX_LOGGED_TEXT_CHARS] for text in texts]
             fields["texts"], line = cut, f"{line} {json.dumps(cut, ensure_ascii=False)}"
         self._write(fields, line)
 

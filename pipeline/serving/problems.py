@@ -17,9 +17,9 @@ class Problem(Exception):
         self.status, self.sentence, self.headers = status, sentence, dict(headers or {})
 
 
-def bad_request(sentence: str) -> Problem:
+def bad_request(message: str) -> Problem:
     """A request that says something wrong."""
-    return Problem(400, sentence)
+    return Problem(400, message)
 
 
 def queue_full(seconds: int) -> Problem:
@@ -29,15 +29,15 @@ def queue_full(seconds: int) -> Problem:
     )
 
 
-def server_fault(sentence: str) -> Problem:
+def server_fault(message: str) -> Problem:
     """The server has failed; another attempt may succeed."""
-    return Problem(503, sentence, {"Retry-After": "1"})
+    return Problem(503, message, {"Retry-After": "1"})
 
 
-def timed_out(seconds: float) -> Problem:
+def request_timeout(seconds: float) -> Problem:
     """A request takes longer than requests may."""
     return Problem(504, f"the answer took longer than {seconds:g} s and was given up: send less text at once")
 
 
-class ClientGone(Exception):
+class ClientDisconnected(Exception):
     """The client has hung up: nobody waits for the answer."""

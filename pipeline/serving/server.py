@@ -71,12 +71,12 @@ class ServerOptions:
     limits: Limits = field(default_factory=Limits)
 
 
-def serve(options: ServerOptions, start: StartWorker) -> None:
+def serve(options: ServerOptions, start_worker: StartWorker) -> None:
     """Serve models until SIGTERM or Ctrl-C.
 
     Args:
         options: the settings.
-        start: starts a decoding process.
+        start_worker: starts a decoding process.
 
     Raises:
         TfmError: a model, the keys or the address cannot be used.
@@ -85,12 +85,12 @@ def serve(options: ServerOptions, start: StartWorker) -> None:
     keys = None if options.keys is None else read_keys(options.keys)
     log = Log(options.log_json, options.log_texts)
     with listen(options.host, options.port) as listener:
-        asyncio.run(_run(options, partial(_make_backend, options, start, catalog, keys, log), listener))
+        asyncio.run(_run_server(options, partial(_make_backend, options, start_worker, catalog, keys, log), listener))
 
 
-def _make_backend(options: ServerOptions, start: StartWorker, catalog: Any, keys: Any, log: Log) -> Backend:
+def _make_backend(options: ServerOptions, start_worker: StartWorker, catalog: Any, keys: Any, log: Log) -> Backend:
     limits = options.limits
-    dispatcher = Dispatcher(start, options.workers, limits.sentences)
+    dispatcher = Dispatcher(start_worker, options.workers, limits.sentences)
     detector = find_detector([*catalog.sources])
     access = AccessControl(keys, limits.requests_per_minute)
     return Backend(catalog, dispatcher, limits, access, log, detector, options.beam, options.replace_unknown)
@@ -116,7 +116,7 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-async def _run(options: ServerOptions, make_backend: Callable[[], Backend], listener: socket.socket) -> None:
+async def _run_server(options: ServerOptions, make_backend: Callable[[], Backend], listener: socket.socket) -> None:
     """Serve until a signal ends it."""
     backend = make_backend()
     forward_library_logs(backend.log)
@@ -139,7 +139,7 @@ async def _run(options: ServerOptions, make_backend: Callable[[], Backend], list
     server = GracefulServer(config)
     renewal = ModelRenewal(backend, options)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renewal.request_renewal)
-    watcher = asyncio.create_task(renewal.watch())
+    watcher = asyncio.create_task(renewal.watch_for_changes())
     _log_models_and_address(options, backend, listener)
     try:
         await server.serve([listener])
@@ -156,8 +156,8 @@ def _log_models_and_address(options: ServerOptions, backend: Backend, listener: 
     for model in backend.catalog.models.values():
         pairs = [f"{source} to {target}" for source, target in model.pairs][:4]
         more = f" ({', '.join(pairs)}{', ...' if len(model.pairs) > 4 else ''})" if pairs else ""
-        backend.log.note(f"{model.name}: {model.version.task}{more}")
-    backend.log.note(f"listening at http://{shown}:{port}")
+        backend.log.info(f"{model.name}: {model.version.task}{more}")
+    backend.log.info(f"listening at http://{shown}:{port}")
     if not ipaddress.ip_address(host).is_loopback and not backend.access.needs_key:
         backend.log.warn("everyone who reaches this address may ask: give --keys FILE, or --host 127.0.0.1")
 
@@ -179,7 +179,7 @@ class ModelRenewal:
         """Look now, and read the keys again."""
         self._asked.set()
 
-    async def watch(self) -> None:
+    async def watch_for_changes(self) -> None:
         """Look again and again."""
         while True:
             with suppress(TimeoutError):
@@ -221,14 +221,14 @@ class HeaderTimeoutProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the head of a request."""
         super().connection_made(transport)
-        self._head_timer = self.loop.call_later(SECONDS_FOR_HEADERS, self._close_unasked)
+        self._head_timer = self.loop.call_later(SECONDS_FOR_HEADERS, self._close_without_request)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._head_timer.cancel()
         super().connection_lost(exc)
 
-    def _close_unasked(self) -> None:
+    def _close_without_request(self) -> None:
         if self.cycle is None and self.transport is not None:
             self.transport.close()
 

@@ -12,13 +12,13 @@ from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher, QueryProblem, QueueFullError, WorkerFailure
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
-from tfm.pipeline.serving.problems import bad_request, queue_full, server_fault, timed_out
+from tfm.pipeline.serving.problems import bad_request, queue_full, request_timeout, server_fault
 from tfm.pipeline.serving.text.glossary import Glossary
 from tfm.pipeline.serving.text.html_document import HtmlSegments, split_html
-from tfm.pipeline.serving.text.segments import SegmentBorders, Segments
+from tfm.pipeline.serving.text.segments import SegmentBorders, TextSegments
 from tfm.pipeline.serving.text.sentences import split_text
 
-MIN_CHARS_FOR_THREAD = 2_000
+MIN_CHARS_TO_SPLIT_IN_THREAD = 2_000
 """A text as long as that is cut in a thread: the event loop does not wait for it."""
 MIN_BEAM_OF_GLOSSARY = 2
 """Terms can only be forced where hypotheses stand beside each other."""
@@ -41,7 +41,7 @@ class TranslatedText:
 
 
 @dataclass(frozen=True)
-class Direction:
+class ServedDirection:
     """A model and the languages that it is asked for.
 
     Args:
@@ -54,30 +54,30 @@ class Direction:
     source: str
     target: str
 
-    def query(self, sentence: str, beam: int, n_best: int, forced: Sequence[str]) -> Query:
+    def query(self, sentence: str, beam: int, n_best: int, required_terms: Sequence[str]) -> Query:
         """The query for a sentence.
 
         Args:
             sentence: the sentence.
             beam: hypotheses kept at each step.
             n_best: number of translations.
-            forced: terms that these contain.
+            required_terms: terms that these contain.
         """
         return Query(
             self.model.version.key,
             "translate",
             sentence,
-            beam=max(beam, n_best, MIN_BEAM_OF_GLOSSARY if forced else 1),
+            beam=max(beam, n_best, MIN_BEAM_OF_GLOSSARY if required_terms else 1),
             n_best=n_best,
-            forced=tuple(forced),
-            **self._languages(),
+            forced=tuple(required_terms),
+            **self._language_arguments(),
         )
 
     def alignment_query(self, sentence: str, translation: str) -> Query:
         """The query for the alignment of a sentence and its translation."""
-        return Query(self.model.version.key, "align", sentence, target=translation, **self._languages())
+        return Query(self.model.version.key, "align", sentence, target=translation, **self._language_arguments())
 
-    def _languages(self) -> dict[str, Any]:
+    def _language_arguments(self) -> dict[str, Any]:
         """The languages that the model is told."""
         to = self.target if self.model.version.has_languages else None
         return {"to": to, "source_language": self.source if self.model.has_source_language else None}
@@ -102,7 +102,7 @@ class TranslationService:
     async def translate(
         self,
         texts: Sequence[str],
-        direction: Direction,
+        direction: ServedDirection,
         *,
         beam: int,
         alternatives: int,
@@ -124,20 +124,20 @@ class TranslationService:
         """
         terms = Glossary(glossary) if glossary else None
 
-        def query(sentence: str) -> Query:
+        def make_query(sentence: str) -> Query:
             forced = terms.target_terms(sentence) if terms is not None else ()
             found = direction.query(sentence, beam, alternatives + 1, forced)
             return replace(found, replace_unknown=self._replace_unknown)
 
         segments = [await self._split(text, direction, is_html) for text in texts]
-        asked = [[query(sentence) for sentence in each.sources] for each in segments]
+        asked = [[make_query(sentence) for sentence in each.sources] for each in segments]
         answers = await self.ask([each for some in asked for each in some])
         ranked = [_ranked_translations([answers[each] for each in some]) for some in asked]
         joined = [await self._join(one, some, direction) for one, some in zip(segments, ranked, strict=True)]
         found = []
         for one, texts, translations in zip(segments, joined, ranked, strict=True):
             best, *others = dict.fromkeys(texts)
-            borders = one.borders(translations[0]) if isinstance(one, Segments) and translations else ()
+            borders = one.borders(translations[0]) if isinstance(one, TextSegments) and translations else ()
             found.append(TranslatedText(best, tuple(others), tuple(borders)))
         return found
 
@@ -153,16 +153,16 @@ class TranslationService:
             self._cache.put(query, answer)
         return known
 
-    async def _split(self, text: str, direction: Direction, is_html: bool) -> Segments | HtmlSegments:
+    async def _split(self, text: str, direction: ServedDirection, is_html: bool) -> TextSegments | HtmlSegments:
         language = None if direction.source == UNKNOWN_LANGUAGE else direction.source
         split = partial(split_html if is_html else split_text, text, language, fits=direction.model.fits)
-        return split() if len(text) < MIN_CHARS_FOR_THREAD else await asyncio.to_thread(split)
+        return split() if len(text) < MIN_CHARS_TO_SPLIT_IN_THREAD else await asyncio.to_thread(split)
 
     async def _join(
-        self, segments: Segments | HtmlSegments, ranked: Sequence[Sequence[str]], direction: Direction
+        self, segments: TextSegments | HtmlSegments, ranked: Sequence[Sequence[str]], direction: ServedDirection
     ) -> list[str]:
         """The texts in which the translations of each rank stand; in HTML with the tags at their words."""
-        if isinstance(segments, Segments):
+        if isinstance(segments, TextSegments):
             return [segments.join(translations) for translations in ranked]
         joined = []
         for translations in ranked:
@@ -187,7 +187,7 @@ def errors_as_problems(seconds: float) -> Iterator[None]:
     except WorkerFailure as fault:
         raise server_fault(str(fault)) from None
     except TimeoutError:
-        raise timed_out(seconds) from None
+        raise request_timeout(seconds) from None
 
 
 async def ask_all(dispatcher: Dispatcher, queries: Sequence[Query], seconds: float) -> list[Any]:

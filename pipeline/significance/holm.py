@@ -5,7 +5,7 @@ from collections.abc import Sequence
 SIGNIFICANCE_LEVEL = 0.05
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm_correction(p_values: Sequence[float]) -> list[float]:
     """Correct p-values for their number (Holm 1979): compare each with the level, as one would a single one.
 
     With p sorted upwards, p_(1) <= … <= p_(m), the corrected one is the largest of min(1, (m - j + 1) p_(j)) over j <=

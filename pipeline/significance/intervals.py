@@ -12,7 +12,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.scoring.alternative_scores import proportion_interval
 from tfm.pipeline.significance.resampling import percentile_interval
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
-from tfm.pipeline.significance.shares import MIN_SHARED_SUCCESSES, newcombe_interval
+from tfm.pipeline.significance.shares import MIN_SEGMENTS_FOR_SHARE_INTERVAL, newcombe_interval
 
 MIN_SEGMENTS, MIN_DIFFERING_SEGMENTS = 100, 20
 """Fewest segments of which percentiles of the bootstrap are given, and fewest that differ between two systems: below,
@@ -36,8 +36,12 @@ def score_interval(system: SegmentStatistics, drawn: Array) -> IntervalOrReason:
         return ONE_SEGMENT_REASON, None, None
     if system.is_share:
         right, count = (int(each) for each in system.rows.sum(0))
-        if count < MIN_SHARED_SUCCESSES:
-            return TOO_FEW_SEGMENTS_REASON.format(format_count(count, "segment"), MIN_SHARED_SUCCESSES), None, None
+        if count < MIN_SEGMENTS_FOR_SHARE_INTERVAL:
+            return (
+                TOO_FEW_SEGMENTS_REASON.format(format_count(count, "segment"), MIN_SEGMENTS_FOR_SHARE_INTERVAL),
+                None,
+                None,
+            )
         low, high = proportion_interval(right, count)
         return None, 100 * low, 100 * high
     if system.rarest is not None and system.rarest < MIN_LABEL_SEGMENTS:
@@ -70,8 +74,12 @@ def difference_interval(baseline: SegmentStatistics, system: SegmentStatistics, 
 def _proportion_difference_interval(baseline: SegmentStatistics, system: SegmentStatistics) -> IntervalOrReason:
     counted = system.rows[:, 1] > 0
     one, other = system.rows[counted, 0] > 0, baseline.rows[counted, 0] > 0
-    if len(one) < MIN_SHARED_SUCCESSES:
-        return TOO_FEW_SEGMENTS_REASON.format(format_count(len(one), "segment"), MIN_SHARED_SUCCESSES), None, None
+    if len(one) < MIN_SEGMENTS_FOR_SHARE_INTERVAL:
+        return (
+            TOO_FEW_SEGMENTS_REASON.format(format_count(len(one), "segment"), MIN_SEGMENTS_FOR_SHARE_INTERVAL),
+            None,
+            None,
+        )
     low, high = newcombe_interval(
         *(int(each.sum()) for each in (one & other, one & ~other, ~one & other, ~one & ~other))
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tfm.data.errors import DataError
-from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm_correction
 from tfm.pipeline.significance.intervals import difference_interval, score_interval
 from tfm.pipeline.significance.resampling import (
     RESAMPLES,
@@ -161,7 +161,7 @@ def _make_difference(
 
 def _correct_p_values(results: Sequence[SystemResult]) -> list[SystemResult]:
     """The results with Holm's correction over all systems that were tested."""
-    corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
+    corrected = iter(holm_correction([result.versus.p for result in results if result.versus is not None]))
     return [
         result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(corrected)))
         for result in results

@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tfm.data.errors import DataError
-from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm_correction
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
 
 MIN_SEGMENTS = 20
 """Fewest segments of a test over seeds: of 10 it calls recipes that are the same different in up to 8 of 100 cases."""
 SEVERAL_SEEDS_REASON = "of the mean of several seeds it would hold too little where seeds and segments matter"
-_ROUNDING = 1e-12
+_ROUNDING_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,9 @@ def _pooled_variance(recipes: Sequence[Array]) -> _Variance:
         float(((each - each.mean(1, keepdims=True) - each.mean(0) + each.mean()) ** 2).sum()) for each in recipes
     ) / (free * (num_segments - 1))
     of_both = k * residual / num_segments
-    if of_seeds <= _ROUNDING * of_segments:  # seeds that score alike, if by chance, tell nothing of their spread
+    if (
+        of_seeds <= _ROUNDING_TOLERANCE * of_segments
+    ):  # seeds that score alike, if by chance, tell nothing of their spread
         return _Variance(of_segments, num_segments - 1, 0.0)
     if of_segments <= of_both * stats.f.ppf(0.95, num_segments - 1, free * (num_segments - 1)):
         return _Variance(of_seeds, free, of_seeds)
@@ -198,7 +200,7 @@ def _interval_around(mean: float, variance: _Variance) -> tuple[float, float]:
 
 def _correct_p_values(results: Sequence[RecipeResult]) -> list[RecipeResult]:
     """The results with Holm's correction over all recipes that were tested."""
-    corrected = iter(holm([result.versus.p for result in results if result.versus is not None]))
+    corrected = iter(holm_correction([result.versus.p for result in results if result.versus is not None]))
     return [
         result if result.versus is None else replace(result, versus=replace(result.versus, p_holm=next(corrected)))
         for result in results

@@ -104,7 +104,7 @@ def segment_statistics(
         return [_entity_statistics(part, hypotheses, references[0], config) for hypotheses in systems]
     if metric in ERROR_RATES:
         return [_error_rate_statistics(metric, hypotheses, references, config) for hypotheses in systems]
-    return [SEGMENT_STATISTICS[metric](hypotheses, references, config) for hypotheses in systems]
+    return [STATISTICS_FUNCTIONS_BY_METRIC[metric](hypotheses, references, config) for hypotheses in systems]
 
 
 def mean_statistics(values: Sequence[float], *, higher_is_better: bool = True) -> SegmentStatistics:
@@ -204,18 +204,18 @@ def _error_rate_statistics(
 
 
 def _entity_statistics(
-    part: str, hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
+    component: str, hypotheses: Sequence[str], references: Sequence[str], config: EvaluationConfig
 ) -> SegmentStatistics:
     """Statistics of F1 = 2 right / (given + wanted), of recall or of precision; part: "", "recall" or "precision"."""
     counts = entity_counts(hypotheses, references, config)
     right, given, wanted = ([float(each) for each in column] for column in zip(*counts, strict=True))
-    wholes = {"recall": wanted, "precision": given}.get(part) or [
+    wholes = {"recall": wanted, "precision": given}.get(component) or [
         (a + b) / 2 for a, b in zip(given, wanted, strict=True)
     ]
     return ratio_statistics(right, wholes, scale=100)
 
 
-SEGMENT_STATISTICS: Mapping[
+STATISTICS_FUNCTIONS_BY_METRIC: Mapping[
     str, Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], SegmentStatistics]
 ] = {
     "meteor": _meteor_statistics,

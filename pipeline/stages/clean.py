@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, flatten_portions
-from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.data.corpora.splits import Splits
@@ -36,33 +36,33 @@ from tfm.pipeline.cleaning.report import (
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
 from tfm.pipeline.cleaning.rules.registry import make_rules
 from tfm.pipeline.config import Device
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.metrics.external.scores import external_metric_inputs
 
 REPORT_PAGE = "report.html"
 
 
-def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole: bool = False) -> Plan:
+def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole_corpora: bool = False) -> Plan:
     """Return the plan of `clean`.
 
     Args:
         config: the [clean] part of a recipe.
         data: the [data] part of a recipe.
         out: the folder of the artifact.
-        whole: whether no validation and test data are cut from the training data, where there are none.
+        whole_corpora: whether no validation and test data are cut from the training data, where there are none.
 
     Raises:
         DataError: a corpus or a model is not there.
     """
-    splits = _find_splits(data, whole=whole)
+    splits = _find_splits(data, whole_corpora=whole_corpora)
     used: dict[str, Sequence[Corpus]] = {"train": splits.train}
     if config.overlap is not None:
-        used |= {name: corpora for name, corpora in splits.all().items() if name != "train"}
+        used |= {name: corpora for name, corpora in splits.corpora_by_split().items() if name != "train"}
     inputs = corpus_inputs(used, online=data.online)
     if config.cross_entropy is not None:
         for name in ("forward", "backward"):
-            folder = model_folder(Path(getattr(config.cross_entropy, name)))
+            folder = resolve_model_folder(Path(getattr(config.cross_entropy, name)))
             inputs[f"{name} model"] = Input.from_artifact(folder, "train")
     inputs |= external_metric_inputs(config.external)
     settings: dict[str, JSON] = {
@@ -78,7 +78,7 @@ def clean(
     data: DataConfig,
     out: Path,
     *,
-    whole: bool = False,
+    whole_corpora: bool = False,
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
@@ -93,7 +93,7 @@ def clean(
         config: the [clean] part of a recipe.
         data: the [data] part of a recipe.
         out: the folder of the artifact.
-        whole: as for `plan_clean`.
+        whole_corpora: as for `plan_clean`.
         command: the command line, for the manifest.
         reporter: receives messages.
         device: of the models of a rule.
@@ -103,12 +103,12 @@ def clean(
         RecipeError: a rule needs a package that is not installed.
     """
     download_corpora(data, reporter)
-    plan = plan_clean(config, data, out, whole=whole)
+    plan = plan_clean(config, data, out, whole_corpora=whole_corpora)
     if is_fresh(plan, reporter):
         return
     with publish(plan, command=command) as draft, collect_remarks() as remarks:
         work_folder = plan.folder.absolute().parent / f".{plan.folder.name}.work"
-        splits = _find_splits(data, whole=whole)
+        splits = _find_splits(data, whole_corpora=whole_corpora)
         found = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter)
         report = report_as_json(found.decisions.results, found.text, found.corpora)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
@@ -127,7 +127,7 @@ def show_dry_run(
     data: DataConfig,
     page: Path | None,
     *,
-    whole: bool = False,
+    whole_corpora: bool = False,
     reporter: Reporter,
     device: Device = "auto",
 ) -> None:
@@ -137,13 +137,16 @@ def show_dry_run(
         config: the [clean] part of a recipe.
         data: the [data] part of a recipe.
         page: the file of an HTML page with examples; None for none.
-        whole: as for `plan_clean`.
+        whole_corpora: as for `plan_clean`.
         reporter: receives the table.
         device: of the models of a rule.
     """
     if page is not None:
         check_file_is_writable(page)
-    plan, splits = plan_clean(config, data, Path("dry-run"), whole=whole), _find_splits(data, whole=whole)
+    plan, splits = (
+        plan_clean(config, data, Path("dry-run"), whole_corpora=whole_corpora),
+        _find_splits(data, whole_corpora=whole_corpora),
+    )
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
         found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter)
     _show_results(found, remarks, reporter)
@@ -160,8 +163,8 @@ class _CleanResult:
     corpora: list[str]
 
 
-def _find_splits(data: DataConfig, *, whole: bool) -> Splits:
-    return Splits(data.train, data.valid, dict(data.tests)) if whole else resolve_splits(data)
+def _find_splits(data: DataConfig, *, whole_corpora: bool) -> Splits:
+    return Splits(data.train, data.valid, dict(data.tests)) if whole_corpora else resolve_splits(data)
 
 
 def _clean_splits(
@@ -175,7 +178,7 @@ def _clean_splits(
     reporter: Reporter,
 ) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
-    size = check_splits(splits, online=online)["train"]
+    size = check_and_count_splits(splits, online=online)["train"]
     corpora = list(flatten_portions(splits.train))
     known = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
     cleaner = Cleaner(
@@ -210,12 +213,12 @@ def _clean_splits(
 def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> HeldOutKeys:
     if config.overlap is None:
         return HeldOutKeys.from_pairs(())
-    corpora = [each for name, some in splits.all().items() if name != "train" for each in some]
+    corpora = [each for name, some in splits.corpora_by_split().items() if name != "train" for each in some]
     return HeldOutKeys.from_pairs(pair for corpus in corpora for pair in read_pairs(corpus, online=online))
 
 
-def _show_results(found: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
+def _show_results(result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
     for remark in remarks:
         reporter.line(remark)
-    reporter.table("rules", TABLE_COLUMNS, rule_rows(found.decisions.results))
-    reporter.line(summary_line(found.text))
+    reporter.table("rules", TABLE_COLUMNS, rule_rows(result.decisions.results))
+    reporter.line(summary_line(result.text))

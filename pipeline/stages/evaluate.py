@@ -20,7 +20,7 @@ from tfm.pipeline.scoring.evaluation.full_evaluation import (
     check_metrics,
     evaluate_with_model,
     metric_inputs,
-    resolve_config,
+    score_relevant_config,
 )
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import read_evaluated_model
@@ -39,7 +39,7 @@ def plan_scores(
     out: Path,
     *,
     seed: int = 1,
-    scored: EvalSplit = "tests",
+    eval_split: EvalSplit = "tests",
 ) -> Plan:
     """Return the plan of `evaluate_tests`.
 
@@ -50,7 +50,7 @@ def plan_scores(
         config: the [evaluation] part of a recipe.
         out: the folder of the scores.
         seed: the seed of the run.
-        scored: the split to score.
+        eval_split: the split to score.
 
     Raises:
         DataError: the translations are of another model or dataset.
@@ -59,20 +59,20 @@ def plan_scores(
     if translations is None:
         check_same_tokenizer(manifests["model"], manifests["dataset"])
     else:
-        made = manifests[translations_input_name(scored)] = open_artifact(translations, "translate")
+        made = manifests[translations_input_name(eval_split)] = open_artifact(translations, "translate")
         check_same_inputs(made, model=manifests["model"], dataset=manifests["dataset"])
     return Plan(
         stage="evaluate",
         folder=out,
-        config=resolve_config(config) | ({} if scored == "tests" else {"split": scored}),
+        config=score_relevant_config(config) | ({} if eval_split == "tests" else {"split": eval_split}),
         inputs={name: manifest.as_input() for name, manifest in manifests.items()} | metric_inputs(config),
         seed=seed,
     )
 
 
-def translations_input_name(scored: EvalSplit) -> str:
+def translations_input_name(eval_split: EvalSplit) -> str:
     """Return the name of the translations among the inputs of their scores."""
-    return "translations" if scored == "tests" else f"translations-{scored}"
+    return "translations" if eval_split == "tests" else f"translations-{eval_split}"
 
 
 def evaluate_tests(
@@ -87,7 +87,7 @@ def evaluate_tests(
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
-    scored: EvalSplit = "tests",
+    eval_split: EvalSplit = "tests",
     chosen: str | None = "recipe",
 ) -> dict[str, Any]:
     """Score the translations of every test set of a dataset, or of its validation split.
@@ -106,7 +106,7 @@ def evaluate_tests(
         command: the command line, for the manifest.
         reporter: receives messages.
         device: name of the device.
-        scored: the split to score.
+        eval_split: the split to score.
         chosen: how the model was chosen, for the ledger; None: the caller has entered the look.
 
     Returns:
@@ -114,15 +114,15 @@ def evaluate_tests(
     """
     config = task_evaluation_config(trained_task(open_artifact(model, "train")), config)
     check_metrics(config)
-    stage_plan = plan_scores(model, dataset, translations, config, out, seed=seed, scored=scored)
+    stage_plan = plan_scores(model, dataset, translations, config, out, seed=seed, eval_split=eval_split)
 
-    def score_tests(folder: Path | None) -> list[Evaluation]:
-        found = score_texts()
+    def score_and_mark_replaced_words(folder: Path | None) -> list[Evaluation]:
+        found = score_all_splits()
         if translations is None or not _has_replaced_words(translations):
             return found
-        return [each.mark_replaced_words() for each in found]
+        return [each.add_replaced_words_to_signatures() for each in found]
 
-    def score_texts() -> list[Evaluation]:
+    def score_all_splits() -> list[Evaluation]:
         if translations is None:
             from tfm.pipeline.scoring.likelihood_scores import score_likelihood  # here, as it needs torch
 
@@ -130,13 +130,13 @@ def evaluate_tests(
             reads = _load_model(model, device, stage_plan.inputs["model"])
             return [
                 score_likelihood(reads, name, split, data.batch_tokens, reporter, stride=config.stride)
-                for name, split in select_splits_to_score(data, scored).items()
+                for name, split in select_splits_to_score(data, eval_split).items()
             ]
         loaded = _load_model(model, device, stage_plan.inputs["model"]) if "perplexity" in config.metrics else None
         tests = read_artifact(
             translations,
-            lambda _: read_translations(dataset, translations, scored),
-            must_match=stage_plan.inputs[translations_input_name(scored)],
+            lambda _: read_translations(dataset, translations, eval_split),
+            must_match=stage_plan.inputs[translations_input_name(eval_split)],
         )
         judge = partial(
             evaluate_with_model, config=config, loaded=loaded, wants_perplexity=True, seed=seed, reporter=reporter
@@ -146,17 +146,17 @@ def evaluate_tests(
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=stage_plan.inputs["dataset"])
         trained = data.directions["train"]
         identifier = train_identifier(data.train, trained, *load_tokenizer_pair(data.tokenizer_folder))
-        if scored == "valid":
+        if eval_split == "valid":
             tests += [part for segments in tests for part in segments.split_by_direction()]
         return [_add_common_direction(judge(segments, identifier=identifier), segments, trained) for segments in tests]
 
     looker = (
         read_evaluated_model(model, stage_plan.inputs["model"].fingerprint, chosen)
-        if scored == "tests" and chosen
+        if eval_split == "tests" and chosen
         else None
     )
-    content = publish_scores(stage_plan, score_tests, training, command, reporter, looker)
-    if scored == "valid":
+    content = publish_scores(stage_plan, score_and_mark_replaced_words, training, command, reporter, looker)
+    if eval_split == "valid":
         reporter.line("these are scores of the validation split; the test sets are for `tfm evaluate --final`")
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
     return content
@@ -170,14 +170,14 @@ def _has_replaced_words(translations: Path) -> bool:
 
 def _add_common_direction(evaluation: Evaluation, segments: Segments, trained: Sequence[Direction]) -> Evaluation:
     """The evaluation of a test set with its languages, where they are the same in all rows."""
-    pairs = {each.pair for each in segments.directions}
+    pairs = {each.language_pair for each in segments.directions}
     if len(pairs) != 1:
         return evaluation
     (pair,) = pairs
-    return replace(evaluation, direction=pair, zero_shot=pair not in {each.pair for each in trained})
+    return replace(evaluation, direction=pair, zero_shot=pair not in {each.language_pair for each in trained})
 
 
-def _load_model(model: Path, device: Device, known: Input) -> "LoadedModel":
+def _load_model(model: Path, device: Device, model_input: Input) -> "LoadedModel":
     from tfm.pipeline.model_io.loaded_model import load_model  # here, as it needs torch
 
-    return load_model(model, device, known=known)
+    return load_model(model, device, known=model_input)

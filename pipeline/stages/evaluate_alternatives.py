@@ -20,12 +20,12 @@ from tfm.pipeline.scoring.alternative_files import (
     read_alternatives,
 )
 from tfm.pipeline.scoring.alternative_scores import (
-    COLUMNS,
+    SCORE_TABLE_COLUMNS,
     alternatives_as_json,
     comparable_scores,
-    input_warnings,
+    input_warning_messages,
     item_as_json,
-    score_rows,
+    score_table_rows,
 )
 from tfm.pipeline.scoring.evaluation.scores_json import raise_scores_file_errors
 from tfm.pipeline.scoring.ledger import (
@@ -38,7 +38,7 @@ from tfm.pipeline.scoring.ledger import (
 )
 
 SCORES_FILE, ITEMS_FILE = "scores.json", "items.jsonl"
-MAX_BYTES = 2**30  # of a scores.json, which has every item that was missed
+MAX_SCORES_FILE_BYTES = 2**30  # of a scores.json, which has every item that was missed
 ITEM_NOUNS: Mapping[AlternativeKind, str] = {"choices": "questions", "contrast": "contrasts"}
 
 
@@ -97,7 +97,7 @@ def evaluate_alternatives(
         _show_scores(found, reporter)
     else:
         inputs = {f"model {n}" if n > 1 else "model": each.as_input() for n, each in enumerate(models, 1)}
-        version = f"{registry.NUM_CONTRAST_EXAMPLES} of {registry.version(source)}" if built_in else ""
+        version = f"{registry.NUM_CONTRAST_EXAMPLES} of {registry.corpus_version(source)}" if built_in else ""
         inputs[kind] = Input.from_value(version, source) if built_in else Input.from_file(Path(source))
         # not what the stage "evaluate" makes: the scores of a run cannot be lost to these
         languages = {"to": to, "from": source_language}
@@ -130,7 +130,7 @@ def _publish_scores(
     file = plan.folder / SCORES_FILE
     if is_fresh(plan, reporter):
         with raise_scores_file_errors(file, again="run this again"):
-            found = parse_json(read_bounded_file(file, max_bytes=MAX_BYTES))
+            found = parse_json(read_bounded_file(file, max_bytes=MAX_SCORES_FILE_BYTES))
             _show_scores(found, reporter)
         return found
     with publish(plan, command=command) as draft:
@@ -163,7 +163,7 @@ def _score_sets(
     found, lines = [], []
     for each in sets:
         scored, told = score_alternatives(loaded, each, kind, reporter)
-        for warning in input_warnings(told, each.items):
+        for warning in input_warning_messages(told, each.items):
             reporter.warn(f"{each.name}: {warning}")
         found.append(alternatives_as_json(each, kind, scored, told))
         lines += [{"set": each.name, **item_as_json(item)} for item in scored]
@@ -173,6 +173,6 @@ def _score_sets(
 def _show_scores(scores: Mapping[str, Any], reporter: Reporter) -> None:
     for each in scores["sets"]:
         title = f"{each['name']}: {each['count']:,} {ITEM_NOUNS[scores['kind']]}"
-        reporter.table(title, COLUMNS, score_rows(each))
+        reporter.table(title, SCORE_TABLE_COLUMNS, score_table_rows(each))
         for rule, why in each["missing"].items():
             reporter.line(f"  {rule} is left out: {why}")

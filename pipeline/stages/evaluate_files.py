@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tfm.data.typing_errors import mistyped_lines
+from tfm.data.typing_errors import add_typos_to_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import trained_task
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.evaluation.full_evaluation import (
     check_metrics,
     evaluate_with_model,
     metric_inputs,
-    resolve_config,
+    score_relevant_config,
 )
 from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.ledger import evaluated_model_of_files
@@ -104,7 +104,7 @@ def evaluate_files(
     if noise is not None:
         if not 0 <= noise <= 1:
             raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")
-        lines["source"] = mistyped_lines(lines["source"], noise, seed)
+        lines["source"] = add_typos_to_lines(lines["source"], noise, seed)
 
     def score_files(folder: Path | None) -> list[Evaluation]:
         # without a source the model has nothing to do
@@ -116,10 +116,10 @@ def evaluate_files(
         if loaded is not None and hypotheses is None:
             remote = None
             if cluster is not None:
-                from tfm.pipeline.cluster.translation import cluster_translator  # loads what models need
+                from tfm.pipeline.cluster.translation import open_cluster_translator  # loads what models need
 
                 remote = partial(
-                    cluster_translator, cluster, None, [each.as_input() for each in members], decoding, device
+                    open_cluster_translator, cluster, None, [each.as_input() for each in members], decoding, device
                 )
             languages = to, source_language
             lines["hypotheses"] = _translate_lines(loaded, lines, prefix, decoding, reporter, remote, languages)
@@ -138,7 +138,7 @@ def evaluate_files(
         requested = model is not None or "metrics" in config.model_fields_set
         found = evaluate_with_model(segments, suited, loaded, requested, seed=seed, reporter=reporter)
         if decoding.replace_unknown and hypotheses is None:
-            found = found.mark_replaced_words()
+            found = found.add_replaced_words_to_signatures()
         return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
@@ -155,7 +155,7 @@ def evaluate_files(
     inputs |= metric_inputs(config)
     given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
     given |= {"decoding": decoding.as_json() if hypotheses is None else None}
-    resolved = resolve_config(config) | {name: value for name, value in given.items() if value is not None}
+    resolved = score_relevant_config(config) | {name: value for name, value in given.items() if value is not None}
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     content = publish_scores(plan, score_files, None, command, reporter, looker)
     warn_of_failed_metrics(content, [metric.name for metric in config.external], out, reporter)
@@ -168,7 +168,7 @@ def _translate_lines(
     prefix: str | None,
     decoding: DecodingConfig,
     reporter: Reporter,
-    remote: "Callable[[], AbstractContextManager[ClusterTranslator]] | None",
+    open_cluster_translator: "Callable[[], AbstractContextManager[ClusterTranslator]] | None",
     languages: tuple[str | None, str | None],
 ) -> list[str]:
     """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
@@ -179,9 +179,9 @@ def _translate_lines(
         raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
     starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
     given: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
-    if remote is None:
+    if open_cluster_translator is None:
         return translate_texts(loaded, lines["source"], decoding, reporter, **given)
-    with remote() as translator, reporter.bar("translating", len(lines["source"]), "sentences") as bar:
+    with open_cluster_translator() as translator, reporter.bar("translating", len(lines["source"]), "sentences") as bar:
         found = translator.translate(lines["source"], languages, reporter=reporter, on_done=bar.advance, **given)
         return [translations[0].text for translations in found]
 

@@ -55,7 +55,7 @@ def evaluate_texts(
         if IMAGES_FILE in made.files:
             raise DataError(f"reads images, not text: {CAPTIONS_ADVICE}", file=model)
         raise RecipeError(f"{model} was trained for {task}: give --source FILE as well, or --hypotheses FILE")
-    used = {"stride"} if TASK_SPECS[task].generates else set()
+    used = {"stride"} if TASK_SPECS[task].continues_text else set()
     for name in sorted(config.model_fields_set - used):
         if getattr(config, name) != EvaluationConfig.model_fields[name].default:
             raise RecipeError(f"evaluation.{name} has no effect on the scores of a {task} model. Remove it")

@@ -14,14 +14,14 @@ from tfm.data.config import DEFAULT_SHARD_ROWS, DataConfig
 from tfm.data.corpora.image_sources import read_images
 from tfm.data.corpora.language_codes import language_codes, select_source_tokenizer
 from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
-from tfm.data.corpora.preflight import check_splits, over_budget_error
+from tfm.data.corpora.preflight import check_and_count_splits, over_budget_error
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import describe_corpus, keep_tags_in_words, read_rows, resolve_splits
+from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits, with_word_lists
 from tfm.data.corpora.splits import has_contiguous_parts, truncation_message, unused_settings_message
 from tfm.data.dataset.directions import Direction, Directions, temperature_sampling_weights
-from tfm.data.dataset.duplicate_keys import KeyFile
+from tfm.data.dataset.duplicate_keys import DuplicateKeyFile
 from tfm.data.dataset.empty_texts import EmptyTextCounter
-from tfm.data.dataset.examples import Chunk, PairFilter, encode_rows
+from tfm.data.dataset.examples import ExampleChunk, PairFilter, encode_rows
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.metadata import write_metadata
 from tfm.data.dataset.split_files import write_split_files
@@ -52,7 +52,7 @@ from tfm.pipeline.reports.dataset_report import (
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
 
-TOKENIZER_MAKERS = ("tokenize", "train")
+TOKENIZER_STAGES = ("tokenize", "train")
 """A model has a tokenizer too: one that was imported has it from elsewhere."""
 
 
@@ -68,8 +68,8 @@ def plan_dataset(data: DataConfig, tokenizer: Path, out: Path, clean: Path | Non
     Raises:
         DataError: a corpus is not there.
     """
-    of_tokenizer, splits = Input.from_artifact(tokenizer, TOKENIZER_MAKERS), resolve_splits(data)
-    inputs = {"tokenizer": of_tokenizer, **cleaned_inputs(splits.all(), clean, online=data.online)}
+    of_tokenizer, splits = Input.from_artifact(tokenizer, TOKENIZER_STAGES), resolve_splits(data)
+    inputs = {"tokenizer": of_tokenizer, **cleaned_inputs(splits.corpora_by_split(), clean, online=data.online)}
     # The order of the test sets counts: the first is the main one. Where data came from the network does not.
     # Datasets that were made before there was running_text stay fresh where it changes nothing.
     left_out = {"online"} if has_contiguous_parts(splits) else {"online", "running_text"}
@@ -116,7 +116,7 @@ def preprocess(
     if note := unused_settings_message(data, splits):
         reporter.warn(note)
     with publish(stage_plan, command=command) as draft, ExitStack() as files, collect_remarks() as remarks:
-        sizes = check_splits(splits, online=data.online).values()
+        sizes = check_and_count_splits(splits, online=data.online).values()
         if not splits.unused and (note := truncation_message(splits)):  # otherwise the note above says it
             reporter.warn(note)
         tokenizers = read_artifact(
@@ -134,13 +134,13 @@ def preprocess(
             vocab_sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
             encoder = ClusterEncoder(session, stage_plan.inputs["tokenizer"], vocab_sizes)
         total = None if None in sizes else sum(size or 0 for size in sizes)
-        empty = {name: EmptyTextCounter() for name in splits.all() if name != "train"}
+        empty = {name: EmptyTextCounter() for name in splits.corpora_by_split() if name != "train"}
         with reporter.bar("encoding", total, "pairs") as bar:
             counts = {
                 name: _encode_split(
                     name, corpora, data, tokenizers, draft.folder / name, bar, files, empty.get(name), encoder
                 )
-                for name, corpora in splits.all().items()
+                for name, corpora in splits.corpora_by_split().items()
             }
         check_clean_unchanged(clean, stage_plan.inputs)
         of_train = counts["train"].corpora
@@ -170,7 +170,7 @@ def preprocess(
         draft.figures["rows"] = {name: count.rows for name, count in counts.items()}
         if data.images is None:
             draft.figures["padding"] = report["batches"]["padding"]
-        unknown = _unseen_labels(draft.folder, [*splits.all()], tokenizers[1])
+        unknown = _unseen_labels(draft.folder, [*splits.corpora_by_split()], tokenizers[1])
     for remark in remarks:
         reporter.line(remark)
     for table in report_tables(report):
@@ -196,7 +196,7 @@ def _encode_split(
     folder: Path,
     bar: Bar,
     files: ExitStack,
-    empty: EmptyTextCounter | None,
+    empty_text_counter: EmptyTextCounter | None,
     cluster: ClusterEncoder | None,
 ) -> SplitCount:
     """Encode and write one split. Only training data and a fold of it are sieved; only the others keep their texts.
@@ -207,7 +207,7 @@ def _encode_split(
     is_fold = name == "valid" and data.fold is not None
     sieve = PairFilter(data.limits) if training or is_fold else None
     pairs_seen, sources_seen, targets_seen = (
-        KeyFile(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
+        DuplicateKeyFile(files.enter_context(TemporaryFile(dir=folder.parent)))  # noqa: SIM115
         for _ in range(3)
     )
     # names that are unknown have a warning of their own
@@ -220,9 +220,15 @@ def _encode_split(
     ) as written:
         for corpus in flatten_portions(corpora) if data.target_languages else corpora:
             count.corpora.append(CorpusCount(corpus))
-            refused = written.num_refused
+            refused = written.num_rejected_captions
             for chunk in _encode_chunks(
-                corpus, data, tokenizers, written.images, is_test=is_test, drop=sieve is not None, cluster=cluster
+                corpus,
+                data,
+                tokenizers,
+                written.images,
+                is_test=is_test,
+                drop_refused_images=sieve is not None,
+                cluster=cluster,
             ):
                 count.corpora[-1].read += len(chunk)
                 bar.advance(len(chunk))
@@ -234,13 +240,13 @@ def _encode_split(
                     _check_budget(chunk, corpus, data.batch_tokens)
                 _check_tags(chunk, corpus)
                 count.add(chunk)
-                if empty is not None:
-                    empty.add(chunk, corpus)
+                if empty_text_counter is not None:
+                    empty_text_counter.add(chunk, corpus)
                 written.write(chunk, weight=corpus.weight if training else None)
-            count.corpora[-1].read += written.num_refused - refused
+            count.corpora[-1].read += written.num_rejected_captions - refused
         count.images = written.image_report()
-        if written.num_refused:
-            count.dropped["image refused"] = written.num_refused
+        if written.num_rejected_captions:
+            count.dropped["image refused"] = written.num_rejected_captions
         if not count.rows:
             why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
             raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
@@ -255,19 +261,21 @@ def _encode_chunks(
     corpus: Corpus,
     data: DataConfig,
     tokenizers: tuple[Tokenizer, Tokenizer],
-    pictures: ImageWriter | None,
+    image_writer: ImageWriter | None,
     *,
     is_test: bool,
-    drop: bool,
+    drop_refused_images: bool,
     cluster: ClusterEncoder | None,
-) -> Iterator[Chunk]:
+) -> Iterator[ExampleChunk]:
     """The examples of a corpus, encoded. drop: whether images that are refused are left out."""
-    if pictures is not None:
-        found = read_images(corpus, read_rows, online=data.online, left_out=pictures.report.add_skipped)
-        yield from encode_images(pictures.decode(found, drop=drop), tokenizers[1], several=is_test)
+    if image_writer is not None:
+        found = read_images(corpus, read_rows, online=data.online, on_skipped=image_writer.report.add_skipped)
+        yield from encode_images(
+            image_writer.decode_images(found, drop_invalid=drop_refused_images), tokenizers[1], multi_reference=is_test
+        )
         return
     if tokenizers[1].label_kind == "tags":
-        corpus = keep_tags_in_words(corpus)
+        corpus = with_word_lists(corpus)
     several = not isinstance(corpus, Portion) and corpus.has_references
     rows, codes = read_rows(corpus, online=data.online), language_codes(corpus, tokenizers[0])
     if cluster is not None:
@@ -287,7 +295,7 @@ def _count_directions(counts: Mapping[str, SplitCount]) -> Directions:
     return found if any(found.values()) else {}
 
 
-def _check_tags(chunk: Chunk, corpus: Corpus) -> None:
+def _check_tags(chunk: ExampleChunk, corpus: Corpus) -> None:
     """Raise DataError where words are counted and a source has not as many as tags."""
     if chunk.source.words is None:
         return
@@ -309,7 +317,7 @@ def _unseen_labels(folder: Path, splits: Sequence[str], target: Tokenizer) -> li
     return [unseen_labels_message(names, f"the {name} split") for name, names in found.items() if names]
 
 
-def _check_budget(chunk: Chunk, corpus: Corpus, budget: int) -> None:
+def _check_budget(chunk: ExampleChunk, corpus: Corpus, budget: int) -> None:
     """Raise DataError if one pair alone exceeds the token budget of a batch."""
     lengths = np.maximum(chunk.source.lengths, chunk.target.lengths) + 1
     over = np.flatnonzero(lengths > budget)

@@ -17,7 +17,7 @@ from tfm.pipeline.cluster.chunk_store import open_chunk_store
 from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.config import Device
 from tfm.pipeline.inference.translation_records import Translation
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.worker_process import can_fork
 from tfm.pipeline.synthesis.config import SynthesisConfig
@@ -50,7 +50,7 @@ def plan_synthesis(config: SynthesisConfig, model: Path, out: Path) -> Plan:
     """
     inputs = {"model": Input.from_artifact(model, "train")}
     for number, other in enumerate(config.models, 2):
-        inputs[f"model {number}"] = Input.from_artifact(model_folder(Path(other)), "train")
+        inputs[f"model {number}"] = Input.from_artifact(resolve_model_folder(Path(other)), "train")
     inputs |= corpus_inputs({"text": [config.text]}, online=False)
     for file in config.tests:
         inputs[f"tests: {file}"] = _file_input(Path(file))
@@ -97,7 +97,7 @@ def synthesize(
     for folder in held_out.missing:
         reporter.warn(f"{folder}: is not there, so the lines of its test sets are not known: name them by --test")
     with publish(plan, command=command) as draft, ExitStack() as stack:
-        found = _Synthesis(config, held_out, plan, device, reporter)
+        found = _PairSynthesizer(config, held_out, plan, device, reporter)
         found.connect(cluster, workers, stack)
         limit = config.min_score
         if config.percentile is not None:
@@ -112,7 +112,7 @@ def synthesize(
     reporter.line(f"synthetic: {out}")
 
 
-class _Synthesis:
+class _PairSynthesizer:
     """The pairs of a text, read again each time that they are asked for: what was translated is kept.
 
     Args:
@@ -174,13 +174,13 @@ class _Synthesis:
             yield from synthesize_pairs(lines, self._held_out, translate, config.noise)
 
 
-def _num_workers(loaded: "LoadedModel", asked: int | None) -> int:
+def _num_workers(loaded: "LoadedModel", requested_workers: int | None) -> int:
     """The number of processes to fork; none on a GPU, and where none can be forked."""
     import torch
 
     if not can_fork() or next(loaded.model.parameters()).device.type != "cpu":
         return 0
-    return torch.get_num_threads() if asked is None else asked
+    return torch.get_num_threads() if requested_workers is None else requested_workers
 
 
 def _check_text_not_held_out(text: CorpusConfig, plan: Plan, held_out: HeldOutTexts) -> None:

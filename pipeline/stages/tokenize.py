@@ -7,9 +7,9 @@ from pathlib import Path
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, flatten_portions
-from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import describe_corpus, keep_tags_in_words, open_lines, read_pairs, resolve_splits
+from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_word_lists
 from tfm.data.errors import DataError, format_count
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.data.lines import chunk_rows
@@ -21,9 +21,9 @@ from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs,
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import (
     TEXTS_PER_BATCH,
+    AnyTokenizerTrainer,
+    CorpusTexts,
     SideStatistics,
-    Texts,
-    Trainer,
     measure_tokenizers,
     show_statistics,
     show_trainer_figures,
@@ -34,11 +34,11 @@ from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer, save_pair
-from tfm.tokenizer.train import ClustersTrainer, LabelTrainer, TokenizerTrainer
+from tfm.tokenizer.train import LabelTrainer, LanguageClustersTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_INTERVAL = 100
-TOKENIZER_MAKERS = ("tokenize", "train")
+TOKENIZER_STAGES = ("tokenize", "train")
 
 
 def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: Path | None = None) -> Plan:
@@ -55,19 +55,21 @@ def plan_tokenizer(config: TokenizerConfig, data: DataConfig, out: Path, clean: 
     """
     splits = resolve_splits(data)
     used: dict[str, Sequence[Corpus]] = {"valid": splits.valid}
-    if not config.is_taken_as_is:
+    if not config.is_file_used_unchanged:
         used = {"train": splits.train, **used}
     inputs = cleaned_inputs(used, clean, online=data.online)
     if config.source_from is not None:
-        inputs["source_from"] = Input.from_artifact(Path(config.source_from), TOKENIZER_MAKERS)
+        inputs["source_from"] = Input.from_artifact(Path(config.source_from), TOKENIZER_STAGES)
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
     settings: dict[str, JSON] = {
         name: [text_changing_settings(corpus) for corpus in corpora] for name, corpora in used.items()
     }
-    if config.is_taken_as_is and data.target_languages:  # of a corpus that is not read, its languages get tokens
+    if (
+        config.is_file_used_unchanged and data.target_languages
+    ):  # of a corpus that is not read, its languages get tokens
         settings["languages"] = list(data.target_languages)
-    if config.is_taken_as_is and data.tags:
+    if config.is_file_used_unchanged and data.tags:
         settings["tags"] = list(data.tags)
     described = config.model_dump(mode="json", exclude=config.keys_without_effect)
     return Plan("tokenize", out, {"tokenizer": described, "data": settings}, inputs, seed=None)
@@ -106,13 +108,13 @@ def tokenize(
     if config.label_kind == "tags":
         splits = replace(
             splits,
-            train=tuple(map(keep_tags_in_words, splits.train)),
-            valid=tuple(map(keep_tags_in_words, splits.valid)),
+            train=tuple(map(with_word_lists, splits.train)),
+            valid=tuple(map(with_word_lists, splits.valid)),
         )
     with publish(stage_plan, command=command) as draft, collect_remarks() as remarks:
-        check_splits(splits, online=data.online)
+        check_and_count_splits(splits, online=data.online)
         tokenizers = _read_tokenizers(config, reporter)
-        trainers: dict[str, Trainer] = {}
+        trainers: dict[str, AnyTokenizerTrainer] = {}
         if "shared" not in tokenizers:
             trainers = _make_trainers(
                 _reserve_control_tokens(config, len(data.target_languages) + len(data.tags)),
@@ -165,18 +167,18 @@ def tokenize_files(
     with publish(stage_plan, command=command) as draft:
         taken = _read_tokenizers(config, reporter)
         unread, trainers = (
-            _text_lines(files, held_out=False),
+            _texts_of_files(files, held_out=False),
             {} if taken else _make_trainers(config, _trained_sides(config)),
         )
         tokenizers = taken or _train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(show_trainer_figures(trainers, reporter))
         where = f"every {HELD_OUT_INTERVAL}th line"
-        measures = measure_tokenizers(tokenizers, _text_lines(files, held_out=None if taken else True), reporter)
+        measures = measure_tokenizers(tokenizers, _texts_of_files(files, held_out=None if taken else True), reporter)
         if taken:
             where = "all lines"
         elif not measures["shared"].all.num_words:
             where = f"the training text, as less than {HELD_OUT_INTERVAL} lines leave none to hold out"
-            measures = measure_tokenizers(tokenizers, _text_lines(files, held_out=False), reporter)
+            measures = measure_tokenizers(tokenizers, _texts_of_files(files, held_out=False), reporter)
         _write_tokenizers(draft, tokenizers, measures, where, reporter)
     reporter.line(f"tokenizer: {out}")
 
@@ -196,7 +198,7 @@ def _add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
         raise DataError(f"this tokenizer {error}: remove `tag` from data.train") from error
 
 
-def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> Iterator[Texts]:
+def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> Iterator[CorpusTexts]:
     """The texts of each corpus, row by row: source and target; of images a caption or label alone; one of the two where
     they are the same text and learned from together.
     """
@@ -207,9 +209,9 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
 
 
 def _train_tokenizers(
-    trainers: Mapping[str, Trainer],
+    trainers: Mapping[str, AnyTokenizerTrainer],
     ready_tokenizers: Mapping[str, Tokenizer],
-    corpora: Iterable[Texts],
+    corpora: Iterable[CorpusTexts],
     min_frequency: int,
     reporter: Reporter,
 ) -> dict[str, Tokenizer]:
@@ -258,14 +260,16 @@ def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, T
     return {} if config.source_from is None else {"source": load_tokenizer_pair(Path(config.source_from))[0]}
 
 
-def _make_trainers(config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()) -> dict[str, Trainer]:
+def _make_trainers(
+    config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()
+) -> dict[str, AnyTokenizerTrainer]:
     """Return the trainer of each side's tokenizer. Raises RecipeError where the languages cannot be clustered as
     said.
     """
     if (problem := config.languages_problem(languages)) is not None:
         raise RecipeError(problem)
     if config.clusters is not None:
-        return {side: ClustersTrainer(config, languages) for side in sides}
+        return {side: LanguageClustersTrainer(config, languages) for side in sides}
     return {side: _make_trainer(config, side, is_first=side == sides[0]) for side in sides}
 
 
@@ -302,7 +306,7 @@ def _write_tokenizers(
     show_statistics(tokenizers, measures, held_out_description, reporter)
 
 
-def _text_lines(files: Sequence[Path], *, held_out: bool | None) -> list[Texts]:
+def _texts_of_files(files: Sequence[Path], *, held_out: bool | None) -> list[CorpusTexts]:
     """The lines of all files that are held out, or those that are not; None: all."""
     lines = (line for file in files for line in open_lines(file))
     numbered = enumerate(lines, 1)

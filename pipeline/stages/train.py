@@ -10,7 +10,7 @@ from tfm.pipeline.alignment.pharaoh import links_input
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, open_artifact
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.model_io.pretrained_vectors import VECTOR_KEYS, vector_inputs
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
 from tfm.pipeline.tasks.abilities import TASK_SPECS
@@ -21,7 +21,7 @@ from tfm.pipeline.training.init_from import (
     config_from_pretrained,
     keeps_image_statistics,
 )
-from tfm.pipeline.training_config import TrainingConfig, ValidationScore
+from tfm.pipeline.training_config import TrainingConfig, ValidationScoreName
 
 # Where training is done and what is shown of it does not change what is trained.
 NON_TRAINING_KEYS = {"device", "threads", "parallel", "log_every", "tensorboard", "trackers", "init_from"}
@@ -135,7 +135,7 @@ def _validation_decoding(config: TrainingConfig, decoding: DecodingConfig) -> di
 
 
 def _validation_score_settings(
-    evaluation: EvaluationConfig, dataset: Path, metrics: Sequence[ValidationScore]
+    evaluation: EvaluationConfig, dataset: Path, metrics: Sequence[ValidationScoreName]
 ) -> dict[str, Any]:
     """Return the part of [evaluation] that validation uses, where it differs from the rule before validation used any:
     cased, and by 13a.
@@ -195,7 +195,7 @@ def train(
     talk = reporter if os.environ.get("RANK", "0") == "0" else NullReporter()
     first = None
     if config.init_from is not None:
-        config = config.model_copy(update={"init_from": str(model_folder(Path(config.init_from)))})
+        config = config.model_copy(update={"init_from": str(resolve_model_folder(Path(config.init_from)))})
         first = open_artifact(Path(str(config.init_from)), "train")
         model = config_from_pretrained(first, model)
         check_adapter_fits(first, model, config.lora)

@@ -17,7 +17,7 @@ from tfm.data.images.row_images import RowImages
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, open_artifact, publish, read_artifact
 from tfm.pipeline.artifacts.compatibility import check_same_tokenizer
-from tfm.pipeline.cluster.translation import Languages, cluster_translator, select_languages
+from tfm.pipeline.cluster.translation import Languages, open_cluster_translator, select_languages
 from tfm.pipeline.config import DecodingConfig, Device, EvalSplit
 from tfm.pipeline.inference.image_files import decode_images
 from tfm.pipeline.inference.translation import translate_images, translate_lines
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 CHUNK_IMAGES = 8192
 
 
-def plan_tests(
-    model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1, scored: EvalSplit = "tests"
+def plan_test_translation(
+    model: Path, dataset: Path, config: DecodingConfig, out: Path, *, seed: int = 1, eval_split: EvalSplit = "tests"
 ) -> Plan:
     """Return the plan of `translate_tests`.
 
@@ -51,7 +51,7 @@ def plan_tests(
         config: the [decoding] part of a recipe.
         out: the folder of the translations.
         seed: the seed of the run.
-        scored: the split to translate.
+        eval_split: the split to translate.
 
     Raises:
         DataError: the model has another tokenizer.
@@ -59,10 +59,10 @@ def plan_tests(
     network, data = open_artifact(model, "train"), open_artifact(dataset, "preprocess")
     check_same_tokenizer(network, data)
     made = _make_plan({"model": network.as_input(), "dataset": data.as_input()}, config, out, seed)
-    return made if scored == "tests" else replace(made, config={**made.config, "split": scored})
+    return made if eval_split == "tests" else replace(made, config={**made.config, "split": eval_split})
 
 
-def plan_file(
+def plan_file_translation(
     model: Path,
     source: Path,
     config: DecodingConfig,
@@ -113,7 +113,7 @@ def translate_tests(
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
-    scored: EvalSplit = "tests",
+    eval_split: EvalSplit = "tests",
     cluster: str | None = None,
 ) -> None:
     """Translate the source of every test set of a dataset, or of its validation split.
@@ -131,10 +131,10 @@ def translate_tests(
         command: the command line, for the manifest.
         reporter: receives messages.
         device: name of the device.
-        scored: the split to translate.
+        eval_split: the split to translate.
         cluster: the address of a cluster that translates texts; None for this process alone.
     """
-    plan = plan_tests(model, dataset, config, out, seed=seed, scored=scored)
+    plan = plan_test_translation(model, dataset, config, out, seed=seed, eval_split=eval_split)
     if is_fresh(plan, reporter):
         return
     from tfm.pipeline.model_io.loaded_model import load_model
@@ -144,9 +144,9 @@ def translate_tests(
         remote = None
         if cluster is not None:
             loaded.check_reads_text("translate them without --cluster")
-            remote = stack.enter_context(cluster_translator(cluster, plan, [plan.inputs["model"]], config, device))
+            remote = stack.enter_context(open_cluster_translator(cluster, plan, [plan.inputs["model"]], config, device))
         data = read_artifact(dataset, lambda _: load_dataset(dataset), must_match=plan.inputs["dataset"])
-        for name, split in select_splits_to_score(data, scored).items():
+        for name, split in select_splits_to_score(data, eval_split).items():
             sources, references = split.texts()
             for number, column in enumerate((references, *split.further_references()), 1):
                 with open(
@@ -159,10 +159,12 @@ def translate_tests(
                     shown = partial(_translate_images, loaded, split.images, config, bar.advance)
                     contents = {} if (known := split.images.store.contents) is None else {IMAGE_CONTENTS_KEY: known}
                     named = f"{name}.source"
-                    write_translations(draft, name, named, sources, shown, reporter, what=IMAGES_UNIT, more=contents)
+                    write_translations(
+                        draft, name, named, sources, shown, reporter, unit=IMAGES_UNIT, extra_figures=contents
+                    )
                     continue
                 if remote is None:
-                    found = partial(_translate_here, loaded, config, reporter, bar.advance)
+                    found = partial(_translate_locally, loaded, config, reporter, bar.advance)
                 else:
                     found = partial(remote.translate, reporter=reporter, on_done=bar.advance)
                 directed = partial(_translate_directions, found, data.directions.get(name, ()))
@@ -175,11 +177,11 @@ def _translate_images(
     """The captions or labels of a split's images."""
     images = images.with_image_transform(loaded.require_image_transform())
     rows = range(0, len(images), CHUNK_IMAGES)
-    portions = (images.select(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
+    portions = (images.select_rows(np.arange(first, min(first + CHUNK_IMAGES, len(images)))) for first in rows)
     return translate_images(loaded, portions, config, on_done=on_done)
 
 
-def _translate_here(
+def _translate_locally(
     loaded: "LoadedModel",
     config: DecodingConfig,
     reporter: Reporter,
@@ -241,7 +243,9 @@ def translate_file(
         cluster: the address of a cluster that translates; None for this process alone.
     """
     beside: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "ensemble": ensemble}
-    plan = plan_file(model, source, config, out, seed=seed, **beside, to=to, source_language=source_language)
+    plan = plan_file_translation(
+        model, source, config, out, seed=seed, **beside, to=to, source_language=source_language
+    )
     if is_fresh(plan, reporter):
         return
     from tfm.pipeline.model_io.ensemble import load_ensemble
@@ -256,12 +260,12 @@ def translate_file(
             else:
                 loaded.check_reads_text("translate them without --cluster")
                 members = [each for name, each in plan.inputs.items() if name.split()[0] == "model"]
-                remote = stack.enter_context(cluster_translator(cluster, plan, members, config, device))
+                remote = stack.enter_context(open_cluster_translator(cluster, plan, members, config, device))
                 found = partial(remote.translate, languages=(to, source_language), **given)
             write_translations(draft, "hypotheses", "source", open_lines(source), found, reporter)
 
 
-def plan_image_files(
+def plan_image_translation(
     model: Path,
     files: Sequence[Path],
     config: DecodingConfig,
@@ -318,7 +322,7 @@ def translate_image_files(
         forced: a file with the forced phrases of each caption, between tabs; None for none.
         ensemble: the folders of models that work together with the first.
     """
-    plan = plan_image_files(model, files, config, out, prefixes=prefixes, forced=forced, ensemble=ensemble)
+    plan = plan_image_translation(model, files, config, out, prefixes=prefixes, forced=forced, ensemble=ensemble)
     if is_fresh(plan, reporter):
         return
     from tfm.pipeline.model_io.ensemble import load_ensemble
@@ -333,4 +337,4 @@ def translate_image_files(
                 return translate_images(loaded, shown, config, prefixes=starts, forced=words, on_done=bar.advance)
 
             names = (escape_control_characters(str(file), keep="") for file in files)
-            write_translations(draft, "hypotheses", "source", names, translate_all, reporter, what=IMAGES_UNIT)
+            write_translations(draft, "hypotheses", "source", names, translate_all, reporter, unit=IMAGES_UNIT)

@@ -19,7 +19,7 @@ from tfm.pipeline.synthesis.pairs import DROP_REASONS, SyntheticPair
 SCORES_FILE = "scores.parquet"
 DROPPED_FILE = "dropped.jsonl"
 PAIRS_PER_BATCH = 4096
-SCHEMA = pa.schema(
+SCORES_SCHEMA = pa.schema(
     [
         ("line", pa.int64()),
         ("rank", pa.int32()),
@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class SyntheticText:
+class SyntheticTextSummary:
     """Counts of what was written.
 
     Args:
@@ -61,7 +61,7 @@ class SyntheticText:
         return f"{kept}; dropped: {lost}" if lost else kept
 
 
-def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticText:
+def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticTextSummary:
     """Write pairs into a folder.
 
     Args:
@@ -76,22 +76,22 @@ def write_pairs(pairs: Iterable[SyntheticPair], folder: Path) -> SyntheticText:
             for name in SYNTHETIC_FILES
         ]
         lost = files.enter_context(open(folder / DROPPED_FILE, "x", encoding="utf-8", errors="replace", newline="\n"))
-        scores = files.enter_context(pq.ParquetWriter(folder / SCORES_FILE, SCHEMA, compression="zstd"))
+        scores = files.enter_context(pq.ParquetWriter(folder / SCORES_FILE, SCORES_SCHEMA, compression="zstd"))
         for batch in _batches(pairs):
             kept = [pair for pair in batch if pair.dropped is None]
             for file, side in zip(texts, ("input", "output"), strict=True):
                 file.write(format_lines([getattr(pair, side) for pair in kept], is_first=count == 0))
             if kept:
-                columns = ([getattr(pair, name) for pair in kept] for name in SCHEMA.names)
-                arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
-                scores.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA))
+                columns = ([getattr(pair, name) for pair in kept] for name in SCORES_SCHEMA.names)
+                arrays = [pa.array(values, field.type) for values, field in zip(columns, SCORES_SCHEMA, strict=True)]
+                scores.write_table(pa.Table.from_arrays(arrays, schema=SCORES_SCHEMA))
             for pair in batch:
                 if pair.dropped is not None:
                     dropped[pair.dropped] += 1
                     lost.write(_dropped_line(pair) + "\n")
             line, count = batch[-1].line, count + len(kept)
             total += sum(pair.score for pair in kept)
-    return SyntheticText(line, count, {name: dropped[name] for name in DROP_REASONS}, total / max(count, 1))
+    return SyntheticTextSummary(line, count, {name: dropped[name] for name in DROP_REASONS}, total / max(count, 1))
 
 
 def _dropped_line(pair: SyntheticPair) -> str:

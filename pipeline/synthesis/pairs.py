@@ -59,7 +59,7 @@ def synthesize_pairs(
         translate: gives the translations of texts, in their order.
         noise: settings of the noise in what is written; None for none.
     """
-    all_lines, wanted = tee(_check_lines(lines, held_out))
+    all_lines, wanted = tee(_lines_with_skip_reason(lines, held_out))
     found = translate(text for _, text, reason in wanted if reason is None)
     for line, text, reason in all_lines:
         if reason is not None:
@@ -92,7 +92,7 @@ def drop_low_scores(pairs: Iterable[SyntheticPair], limit: float | None) -> Iter
         yield replace(pair, dropped=SCORE_REASON) if is_low else pair
 
 
-def _check_lines(lines: Iterable[str], held_out: HeldOutTexts) -> Iterator[tuple[int, str, str | None]]:
+def _lines_with_skip_reason(lines: Iterable[str], held_out: HeldOutTexts) -> Iterator[tuple[int, str, str | None]]:
     """The number of each line from 1, the line, and the reason why it is not translated."""
     line = 0
     for rows in chunk_rows(zip(lines), LINES_PER_CHECK):

@@ -75,7 +75,7 @@ class TaskSpec:
         return self.translates or self.labels is not None
 
     @property
-    def generates(self) -> bool:
+    def continues_text(self) -> bool:
         """Whether the task continues a text."""
         return self.writes and not self.translates
 
@@ -143,9 +143,9 @@ TASK_SPECS: Mapping[str, TaskSpec] = {
 }
 
 
-def select_tasks(can: Callable[[TaskSpec], object]) -> tuple[str, ...]:
+def select_tasks(predicate: Callable[[TaskSpec], object]) -> tuple[str, ...]:
     """The names of the tasks that can do something, in the order of the table."""
-    return tuple(name for name, abilities in TASK_SPECS.items() if can(abilities))
+    return tuple(name for name, abilities in TASK_SPECS.items() if predicate(abilities))
 
 
 def task_evaluation_config(task: str, requested: EvaluationConfig) -> EvaluationConfig:

@@ -11,13 +11,13 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import (
     EvaluationSums,
-    Labels,
     LossSums,
     PairTask,
+    PredictedLabels,
     TaskContext,
     best_labels,
+    check_has_sources,
     check_known_labels,
-    check_sources,
     count_correct_labels,
 )
 
@@ -44,7 +44,7 @@ class Classification(PairTask):
         """-log p and accuracy of the labels."""
         return count_correct_labels(model.output(_hidden_states(model, batch)), _label_tensor(batch))
 
-    def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
+    def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[PredictedLabels]]:
         """Return the `n_best` likeliest labels of each source, best first.
 
         Args:
@@ -57,7 +57,7 @@ class Classification(PairTask):
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a label is not one piece."""
         super().check_data(data, model)
-        check_sources(data, model.task)
+        check_has_sources(data, model.task)
         for name, split in (("train", data.train), ("valid", data.valid)):
             many = (split.target_lengths != 1).nonzero()[0]
             if len(many):

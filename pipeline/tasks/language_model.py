@@ -10,8 +10,8 @@ import numpy as np
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import TextBatch, make_text_batch, make_window_batch
-from tfm.data.batching.epochs import Epochs
-from tfm.data.batching.shards import EqualBatches, ShardedBatches, Shards
+from tfm.data.batching.epochs import EpochBatches
+from tfm.data.batching.shards import FixedSizeBatches, ShardedBatches, Shards
 from tfm.data.batching.token_stream import TokenStream
 from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError, format_count
@@ -19,7 +19,7 @@ from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import EvaluationSums, LossSums, PairTask, Rows, TaskContext
-from tfm.pipeline.tasks.translation import count_correct_tokens, flat_rows, real_row_mask
+from tfm.pipeline.tasks.translation import count_correct_tokens, num_flat_rows, real_row_mask
 
 _WINDOW_RNG_STREAM = 3
 
@@ -33,7 +33,7 @@ class LanguageModel(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> "LanguageModel":
         """The task as a recipe has it: of lines, or of windows where `model.block` says how long."""
-        settings = make_criterion(context.config), flat_rows(context)
+        settings = make_criterion(context.config), num_flat_rows(context)
         return cls(*settings) if context.model.block is None else RunningText(context.model.block, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
@@ -82,7 +82,7 @@ class RunningText(LanguageModel):
     def batch(self, split: Split, rows: Rows) -> TextBatch:
         return make_window_batch(self._token_stream(split), rows, self.block)
 
-    def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
+    def epochs(self, split: Split, budget: int, seed: int) -> EpochBatches:
         """Return the batches of each epoch, by its number, and their number.
 
         Args:
@@ -92,41 +92,41 @@ class RunningText(LanguageModel):
         """
         length, size = len(self._token_stream(split)), max(budget // self.block, 1)
 
-        def begin(epoch: int) -> tuple[np.random.Generator, int]:
+        def epoch_rng_and_offset(epoch: int) -> tuple[np.random.Generator, int]:
             rng = np.random.default_rng([seed, epoch, _WINDOW_RNG_STREAM])
             return rng, int(rng.integers(min(self.block, length - self.block + 1)))
 
         def epoch(index: int) -> Sequence[Rows]:
-            rng, first = begin(index)
+            rng, first = epoch_rng_and_offset(index)
             shards = Shards((length - first) // self.block, split.shard_rows)
             if split.is_sharded and len(shards) > 1:
                 return self._sharded_batches(shards, first, size, seed, index)
-            return EqualBatches(rng.permutation(np.arange(first, length - self.block + 1, self.block)), size)
+            return FixedSizeBatches(rng.permutation(np.arange(first, length - self.block + 1, self.block)), size)
 
         def num_batches(epoch: int) -> int:
-            shards = Shards((length - begin(epoch)[1]) // self.block, split.shard_rows)
+            shards = Shards((length - epoch_rng_and_offset(epoch)[1]) // self.block, split.shard_rows)
             if split.is_sharded:
                 return sum(-(-shards.size(shard) // size) for shard in range(len(shards)))
             return -(-shards.num_rows // size)
 
-        return Epochs(epoch, num_batches, length)
+        return EpochBatches(epoch, num_batches, length)
 
     def _sharded_batches(self, shards: Shards, first: int, size: int, seed: int, epoch: int) -> Sequence[Rows]:
         """The batches of an epoch of many windows, shard by shard, each in an order of its own.
 
         shards: of the windows. first: the place of the first window. size: windows of a batch.
         """
-        order = shards.order(seed, epoch)
+        order = shards.draw_shard_order(seed, epoch)
 
-        def make(place: int) -> Sequence[Rows]:
-            rng = np.random.default_rng([seed, epoch, _WINDOW_RNG_STREAM, order[place] + 1])
-            return EqualBatches(first + rng.permutation(shards.rows(order[place])) * self.block, size)
+        def make_shard_batches(shard_position: int) -> Sequence[Rows]:
+            rng = np.random.default_rng([seed, epoch, _WINDOW_RNG_STREAM, order[shard_position] + 1])
+            return FixedSizeBatches(first + rng.permutation(shards.rows(order[shard_position])) * self.block, size)
 
-        return ShardedBatches([-(-shards.size(shard) // size) for shard in order], make)
+        return ShardedBatches([-(-shards.size(shard) // size) for shard in order], make_shard_batches)
 
     def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]:
         starts = np.arange(0, len(self._token_stream(split)), self.block)
-        return EqualBatches(starts, max(budget // self.block, 1))
+        return FixedSizeBatches(starts, max(budget // self.block, 1))
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError where there is less text than a window, or corpora have weights."""
@@ -154,10 +154,10 @@ class RunningText(LanguageModel):
         for known, text in self._texts:
             if known is split:
                 return text
-        self._texts.append((split, TokenStream(split) if split.is_sharded else running_text(split)))
+        self._texts.append((split, TokenStream(split) if split.is_sharded else concatenate_targets(split)))
         return self._texts[-1][1]
 
 
-def running_text(split: Split) -> Ids:
+def concatenate_targets(split: Split) -> Ids:
     """Return all targets of a split end to end, each with its end token."""
     return make_text_batch(split.target, np.arange(len(split))).tokens_out.numpy().astype(np.int32)

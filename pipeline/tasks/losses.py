@@ -140,7 +140,7 @@ def output_loss(
     return LOSS_BY_OUTPUT_LAYER[type(output)](output, hidden, targets, smoothing, row_mask)
 
 
-def logits_factors(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
+def with_bias_column(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
     """The weight (V, E) and hidden rows (N, E) whose product are the logits, each a column wider where there is a bias:
     W h + b = [W ; b] [h ; 1]."""
     if output.bias is None:
@@ -152,7 +152,7 @@ def logits_factors(output: Linear, hidden: Tensor) -> tuple[Tensor, Tensor]:
 def _linear_loss(
     output: Linear, hidden: Tensor, targets: Tensor, smoothing: float, row_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    weight, hidden = logits_factors(output, hidden)
+    weight, hidden = with_bias_column(output, hidden)
     dtype = output.compute_dtype
     return linear_cross_entropy(hidden, weight, targets, smoothing=smoothing, compute_dtype=dtype, row_mask=row_mask)
 

@@ -24,9 +24,16 @@ from tfm.data.batching.example_keys import (
 from tfm.data.dataset.split import Split
 from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import EVALUATION_DRAWS, EvaluationSums, LossSums, PairTask, TaskContext, sum_counts
+from tfm.pipeline.tasks.task import (
+    NUM_EVALUATION_DRAWS,
+    EvaluationSums,
+    LossSums,
+    PairTask,
+    TaskContext,
+    add_evaluation_sums,
+)
 from tfm.pipeline.tasks.translation import count_correct_tokens
-from tfm.tokenizer.sampled import Keys
+from tfm.tokenizer.sampled import RandomKeys
 from tfm.tokenizer.special import PAD_ID, SPECIAL_TOKENS
 
 PREDICTED_SHARE, MASK_TOKEN_SHARE, RANDOM_TOKEN_SHARE = 0.15, 0.8, 0.1
@@ -39,7 +46,7 @@ class MaskedLanguageModel(PairTask):
     """The source side of each pair by itself: the target is not looked at."""
 
     empty_message = "no text that is not empty"
-    num_draws = EVALUATION_DRAWS
+    num_draws = NUM_EVALUATION_DRAWS
 
     def __init__(self, criterion: Criterion) -> None:
         self.criterion = criterion
@@ -72,7 +79,7 @@ class MaskedLanguageModel(PairTask):
         lengths = batch.source_lengths.numpy()
         keys = text_rng_keys(batch.source.cpu().numpy(), lengths)
         passes = partition_positions(lengths, keys, self.num_draws)
-        return sum_counts(
+        return add_evaluation_sums(
             [
                 _masked_prediction_counts(model, batch, chosen, keys)
                 for chosen in passes
@@ -81,12 +88,12 @@ class MaskedLanguageModel(PairTask):
         )
 
 
-def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> EvaluationSums:
+def _masked_prediction_counts(model: Any, batch: PairBatch, chosen: Ints, keys: RandomKeys) -> EvaluationSums:
     hidden, wanted = _masked_predictions(model, batch, chosen, keys)
     return count_correct_tokens(model.output(hidden), wanted)
 
 
-def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) -> tuple[Tensor, Tensor]:
+def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: RandomKeys) -> tuple[Tensor, Tensor]:
     """Return the input of the output layer at the chosen tokens (n, E), and these tokens (n,)."""
     source, device = batch.source, batch.source.device
     vocab = model.embedding.table.num_embeddings
@@ -96,7 +103,7 @@ def _masked_predictions(model: Any, batch: PairBatch, chosen: Ints, keys: Keys) 
     return model(shown, Layout.from_lengths(batch.source_lengths, device)).index_select(0, rows), source[rows]
 
 
-def draw_masked_positions(lengths: Ints, keys: Keys) -> Ints:
+def draw_masked_positions(lengths: Ints, keys: RandomKeys) -> Ints:
     """The places (n,) of 15 % of the tokens, and of one at least of each text that has one.
 
     Args:
@@ -110,7 +117,7 @@ def draw_masked_positions(lengths: Ints, keys: Keys) -> Ints:
     return found
 
 
-def partition_positions(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints]:
+def partition_positions(lengths: Ints, keys: RandomKeys, num_passes: int) -> list[Ints]:
     """The places that each of some passes chooses: of each text about as many, so that each token is chosen once.
 
     Args:
@@ -126,7 +133,7 @@ def partition_positions(lengths: Ints, keys: Keys, num_passes: int) -> list[Ints
     return [np.flatnonzero((turn == number) & ~is_end) for number in range(num_passes)]
 
 
-def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: Keys) -> tuple[Ints, Ints]:
+def draw_replacements(chosen: Ints, lengths: Ints, vocab: int, keys: RandomKeys) -> tuple[Ints, Ints]:
     """Return the indices of the chosen tokens that are replaced (m,), and their replacements (m,).
 
     Args:

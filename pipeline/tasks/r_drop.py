@@ -21,7 +21,7 @@ from torch import Tensor
 
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, OutputLayer
 from tfm.model.layers.linear import LOW_PRECISION_DTYPES, pad_rows
-from tfm.pipeline.tasks.losses import CHUNK_ROWS, logits_factors
+from tfm.pipeline.tasks.losses import CHUNK_ROWS, with_bias_column
 
 
 class _TwoCrossEntropies(torch.autograd.Function):
@@ -118,7 +118,9 @@ def two_pass_loss(
     if isinstance(output, AdaptiveSoftmax) and output.cutoffs:
         raise ValueError("R-Drop asks an adaptive softmax for all that it leaves out: it needs the full softmax")
     layer = output.words if isinstance(output, AdaptiveSoftmax) else output
-    (weight, first_hidden), (_, second_hidden) = (logits_factors(layer, each) for each in (first_hidden, second_hidden))
+    (weight, first_hidden), (_, second_hidden) = (
+        with_bias_column(layer, each) for each in (first_hidden, second_hidden)
+    )
     if counts is not None:
         first_hidden, second_hidden = (each * counts[:, None] for each in (first_hidden, second_hidden))
     dtype = layer.compute_dtype if layer.compute_dtype in LOW_PRECISION_DTYPES else first_hidden.dtype

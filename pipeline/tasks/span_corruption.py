@@ -25,9 +25,17 @@ from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, SpanCorruptionConfig
 from tfm.pipeline.tasks.criteria import Criterion, make_criterion
-from tfm.pipeline.tasks.task import EVALUATION_DRAWS, EvaluationSums, LossSums, PairTask, Rows, TaskContext, sum_counts
-from tfm.pipeline.tasks.translation import Translation, flat_rows
-from tfm.tokenizer.sampled import Keys, hash_numbers
+from tfm.pipeline.tasks.task import (
+    NUM_EVALUATION_DRAWS,
+    EvaluationSums,
+    LossSums,
+    PairTask,
+    Rows,
+    TaskContext,
+    add_evaluation_sums,
+)
+from tfm.pipeline.tasks.translation import Translation, num_flat_rows
+from tfm.tokenizer.sampled import RandomKeys, hash_numbers
 from tfm.tokenizer.special import BOS_ID
 
 _SPAN_STREAM, _GAP_STREAM = np.array([0]), np.array([1])
@@ -45,7 +53,7 @@ class SpanCorruption(PairTask):
     """
 
     empty_message = "no text of two tokens, of which one could be hidden"
-    num_draws = EVALUATION_DRAWS
+    num_draws = NUM_EVALUATION_DRAWS
 
     def __init__(
         self,
@@ -60,7 +68,7 @@ class SpanCorruption(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        settings = make_criterion(context.config), flat_rows(context)
+        settings = make_criterion(context.config), num_flat_rows(context)
         return cls(context.model.span_corruption, context.target.sentinels, *settings)
 
     def lengths(self, split: Split) -> tuple[Ints, Ints]:
@@ -83,7 +91,7 @@ class SpanCorruption(PairTask):
         """-log p and accuracy of the targets of several draws, each of which follows from the text and its number."""
         keys = text_rng_keys(batch.tokens_out.cpu().numpy(), batch.lengths.numpy())
         draws = (hash_numbers(keys, np.array([number])) for number in range(self.num_draws))
-        return sum_counts([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
+        return add_evaluation_sums([self.writing.evaluate(model, self.corrupt(batch, each)) for each in draws])
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where a text that is read or could be has more spans than there are sentinels."""
@@ -97,7 +105,7 @@ class SpanCorruption(PairTask):
             )
         super().check_data(data, model)
 
-    def corrupt(self, batch: TextBatch, keys: Keys) -> PairBatch:
+    def corrupt(self, batch: TextBatch, keys: RandomKeys) -> PairBatch:
         """Return texts as sources with their spans hidden, and these as targets; the spans follow from a text's key
         (B,).
         """
@@ -133,7 +141,7 @@ def num_spans(length: int, config: SpanCorruptionConfig) -> int:
 
 
 def split_into_source_and_target(
-    lengths: Ints, config: SpanCorruptionConfig, keys: Keys
+    lengths: Ints, config: SpanCorruptionConfig, keys: RandomKeys
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the tokens of sources and targets as places in the N tokens of all texts, with sentinels from N on.
 
@@ -166,7 +174,7 @@ def split_into_source_and_target(
     return source, target, np.bincount(text[shown], minlength=len(lengths)), hidden + spans + 1
 
 
-def draw_compositions(totals: Ints, parts: Ints, keys: Keys) -> NDArray[np.int64]:
+def draw_compositions(totals: Ints, parts: Ints, keys: RandomKeys) -> NDArray[np.int64]:
     """Return each total as a sum of parts of 1 or more, end to end: all ways are equally likely, as keys say.
 
     A total is cut at the parts - 1 of its total - 1 places whose hashes are lowest.

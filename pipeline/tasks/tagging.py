@@ -20,11 +20,11 @@ from tfm.model.layout import Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
 from tfm.pipeline.tasks.task import (
     EvaluationSums,
-    Labels,
     LossSums,
     PairTask,
+    PredictedLabels,
     TaskContext,
-    best_label,
+    best_log_prob_and_label,
     check_known_labels,
     count_correct_labels,
 )
@@ -46,14 +46,14 @@ class Tagging(PairTask):
         self.criterion, self._begins_word = criterion, begins_word
 
     @cached_property
-    def begins_word(self) -> Tensor:
+    def word_start_mask(self) -> Tensor:
         """Return (V,) whether a source piece begins a word."""
         return torch.tensor(self._begins_word())
 
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(make_criterion(context.config), context.source.begins_word)
+        return cls(make_criterion(context.config), context.source.word_start_mask)
 
     def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """Return the loss of the tags, summed."""
@@ -66,7 +66,7 @@ class Tagging(PairTask):
         """-log p and accuracy of the tags: a share of words."""
         return count_correct_labels(model.output(self._hidden_states(model, batch)), _tag_tensor(batch))
 
-    def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[Labels]]:
+    def predict(self, model: Any, batch: PairBatch, n_best: int) -> list[list[PredictedLabels]]:
         """Return the likeliest tag of each word of each source: one tagging of each, whatever `n_best`.
 
         Args:
@@ -74,11 +74,11 @@ class Tagging(PairTask):
             batch: the sources.
             n_best: unused.
         """
-        log_probs, tags = best_label(model.output(self._hidden_states(model, batch)))
+        log_probs, tags = best_log_prob_and_label(model.output(self._hidden_states(model, batch)))
         sentence = torch.repeat_interleave(batch.source_lengths)[self._first_pieces(batch).cpu()]
         lengths = torch.bincount(sentence, minlength=len(batch.source_lengths)).tolist()
         parts = zip(torch.split(tags.cpu(), lengths), torch.split(log_probs.cpu(), lengths), strict=True)
-        return [[Labels(of_sentence.tolist(), float(found.sum()))] for of_sentence, found in parts]
+        return [[PredictedLabels(of_sentence.tolist(), float(found.sum()))] for of_sentence, found in parts]
 
     def num_predictions(self, split: Split) -> Ints:
         """Return (rows,) the number of tags of each sentence."""
@@ -106,7 +106,7 @@ class Tagging(PairTask):
         if split.words is not None:
             return np.asarray(split.words.lengths)
         ids, lengths = split.source.take(np.arange(len(split)))
-        begins = self.begins_word.numpy()[ids]
+        begins = self.word_start_mask.numpy()[ids]
         first = np.zeros(len(ids), np.bool_)
         first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
         sentence = np.repeat(np.arange(len(split)), lengths)
@@ -118,7 +118,7 @@ class Tagging(PairTask):
             return batch.word_starts
         source, device = batch.source, batch.source.device
         firsts = (batch.source_lengths.cumsum(0) - batch.source_lengths).to(device)
-        begins = self.begins_word.to(device)[source].index_fill(0, firsts, True)
+        begins = self.word_start_mask.to(device)[source].index_fill(0, firsts, True)
         return (begins & (source != EOS_ID)).nonzero().squeeze(1)
 
     def _hidden_states(self, model: Any, batch: PairBatch) -> Tensor:

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from tfm.data.arrays import Ints
 from tfm.data.batching.batches import PairBatch, make_pair_batch
-from tfm.data.batching.buckets import make_batches, ordered_batches
-from tfm.data.batching.epochs import Epochs, empty_epoch_error, make_sharded_epochs
+from tfm.data.batching.buckets import length_sorted_batches, make_batches
+from tfm.data.batching.epochs import EpochBatches, empty_epoch_error, make_sharded_epochs
 from tfm.data.batching.padding_cost import make_batch_counter
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.errors import DataError, format_count, format_share
@@ -26,7 +26,7 @@ from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
 Rows = NDArray[np.int64]
-EVALUATION_DRAWS = 7
+NUM_EVALUATION_DRAWS = 7
 """The number of random draws of an evaluation, whose figures are sums over all of them."""
 
 
@@ -60,41 +60,45 @@ class EvaluationSums:
         )
 
 
-def sum_counts(counts: Sequence[EvaluationSums]) -> EvaluationSums:
+def add_evaluation_sums(counts: Sequence[EvaluationSums]) -> EvaluationSums:
     """The sums of all these, of which there is one at least."""
     return reduce(EvaluationSums.__add__, counts)
 
 
 @dataclass(frozen=True)
-class Labels:
+class PredictedLabels:
     """The labels of a source, as target ids, and the sum of their log-probabilities."""
 
     ids: list[int]
     log_prob: float
 
 
-def best_label(logits: Tensor) -> tuple[Tensor, Tensor]:
+def best_log_prob_and_label(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability and id (n,) of the likeliest label of each row (n, V); control tokens are none."""
     log_probs, labels = logits.log_softmax(-1)[:, len(SPECIAL_TOKENS) :].max(-1)
     return log_probs, labels + len(SPECIAL_TOKENS)
 
 
-def best_labels(logits: Tensor, count: int) -> list[list[Labels]]:
+def best_labels(logits: Tensor, count: int) -> list[list[PredictedLabels]]:
     """The `count` likeliest labels, or all where there are fewer, of each row of logits (n, V)."""
     log_probs = logits.log_softmax(-1)[:, len(SPECIAL_TOKENS) :]
     order = log_probs.sort(dim=-1, descending=True, stable=True)
     pairs = zip(order.indices[:, :count].tolist(), order.values[:, :count].tolist(), strict=True)
-    return [[Labels([label + len(SPECIAL_TOKENS)], p) for label, p in zip(*each, strict=True)] for each in pairs]
+    return [
+        [PredictedLabels([label + len(SPECIAL_TOKENS)], p) for label, p in zip(*each, strict=True)] for each in pairs
+    ]
 
 
 def count_correct_labels(logits: Tensor, labels: Tensor) -> EvaluationSums:
     """-log p and accuracy of labels (n,) under logits (n, V), by the labels that would be given."""
     known = (labels != UNK_ID).nonzero().squeeze(1)
     nll = F.cross_entropy(logits[known], labels[known], reduction="sum")
-    return EvaluationSums(nll, (best_label(logits)[1] == labels).sum(), len(known), len(labels) - len(known))
+    return EvaluationSums(
+        nll, (best_log_prob_and_label(logits)[1] == labels).sum(), len(known), len(labels) - len(known)
+    )
 
 
-def check_sources(data: Dataset, task: str) -> None:
+def check_has_sources(data: Dataset, task: str) -> None:
     """Raise DataError where a task reads sources, and no example of a split has one."""
     for name, split in {"train": data.train, "valid": data.valid, **data.tests}.items():
         if split.images is None and not any(part.source_lengths.any() for part in split.iterate_parts()):
@@ -125,10 +129,10 @@ class TaskContext:
     target: Tokenizer
     batch_tokens: int
     image_tokens: int = 1
-    guide: "GuidedLoss | None" = None
+    guide: "AlignmentLoss | None" = None
 
 
-class GuidedLoss(Protocol):
+class AlignmentLoss(Protocol):
     """A further loss of a network's pass over the pairs of a batch."""
 
     def add_alignment_loss(self, model: Any, batch: PairBatch, compute: Callable[[], LossSums]) -> LossSums:
@@ -153,7 +157,7 @@ class Task(Protocol):
 
     def batch(self, split: Split, rows: Rows) -> Any: ...
     def lengths(self, split: Split) -> tuple[Ints, Ints]: ...
-    def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
+    def epochs(self, split: Split, budget: int, seed: int) -> EpochBatches:
         """Return the batches of each epoch, by its number, and their number.
 
         Args:
@@ -198,7 +202,7 @@ class PairTask:
         """Return (rows,) the number of predictions in the loss of each example; those with none are in no batch."""
         return split.target_lengths + 1
 
-    def epochs(self, split: Split, budget: int, seed: int) -> Epochs:
+    def epochs(self, split: Split, budget: int, seed: int) -> EpochBatches:
         """Return the batches of each epoch, by its number, and their number.
 
         Args:
@@ -217,7 +221,7 @@ class PairTask:
                 raise empty_epoch_error(index)
             return found
 
-        size = make_batch_counter(np.maximum(*lengths), budget=budget, seed=seed, weights_of=split.weights_in_epoch)
+        size = make_batch_counter(np.maximum(*lengths), budget=budget, seed=seed, epoch_weights=split.weights_in_epoch)
 
         def num_batches(epoch: int) -> int:
             found = size(epoch)
@@ -225,13 +229,13 @@ class PairTask:
                 raise empty_epoch_error(epoch)
             return found
 
-        return Epochs(epoch, num_batches, int(np.maximum(*lengths).sum()))
+        return EpochBatches(epoch, num_batches, int(np.maximum(*lengths).sum()))
 
     def ordered_batches(self, split: Split, budget: int) -> Sequence[Rows]:
         """Every example once of which something is predicted, in batches for validation."""
         rows = np.flatnonzero(self.num_predictions(split))
         source, target = self.lengths(split)
-        return [rows[batch] for batch in ordered_batches(source[rows], target[rows], budget=budget)]
+        return [rows[batch] for batch in length_sorted_batches(source[rows], target[rows], budget=budget)]
 
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError where an example is longer than the model can read, or a split has nothing to predict."""

@@ -11,7 +11,7 @@ from tfm.data.dataset.split import Dataset
 from tfm.model.config import ModelConfig
 from tfm.model.layout import AnyLayout, FlatLayout, Layout
 from tfm.pipeline.tasks.criteria import Criterion, Predictions, make_criterion
-from tfm.pipeline.tasks.task import EvaluationSums, GuidedLoss, LossSums, PairTask, TaskContext, check_sources
+from tfm.pipeline.tasks.task import AlignmentLoss, EvaluationSums, LossSums, PairTask, TaskContext, check_has_sources
 
 FLAT_ROWS_MULTIPLE = 128
 
@@ -32,7 +32,7 @@ class Translation(PairTask):
         criterion: Criterion,
         flat_rows: int | None = None,
         image_tokens: int = 1,
-        guide: GuidedLoss | None = None,
+        guide: AlignmentLoss | None = None,
     ) -> None:
         self.criterion, self.flat_rows, self.image_tokens = criterion, flat_rows, image_tokens
         self.guide = guide
@@ -40,7 +40,7 @@ class Translation(PairTask):
     @classmethod
     def from_context(cls, context: TaskContext) -> Self:
         """The task as a recipe has it."""
-        return cls(make_criterion(context.config), flat_rows(context), context.image_tokens, context.guide)
+        return cls(make_criterion(context.config), num_flat_rows(context), context.image_tokens, context.guide)
 
     def loss(self, model: Any, batch: PairBatch) -> LossSums:
         """Return the loss of the target tokens, summed."""
@@ -59,7 +59,7 @@ class Translation(PairTask):
     def check_data(self, data: Dataset, model: ModelConfig) -> None:
         """Raise DataError also where there is nothing to translate."""
         super().check_data(data, model)
-        check_sources(data, model.task)
+        check_has_sources(data, model.task)
 
     def _predictions(self, model: Any, batch: PairBatch) -> Predictions:
         hidden, count, real = _hidden_states(model, batch, self.flat_rows), batch.num_target_tokens, None
@@ -68,7 +68,7 @@ class Translation(PairTask):
         return Predictions(hidden, batch.target_out, count, real)
 
 
-def flat_rows(context: TaskContext) -> int | None:
+def num_flat_rows(context: TaskContext) -> int | None:
     """The number of rows a side that every flat batch has: the budget, and room for filler."""
     return (
         None

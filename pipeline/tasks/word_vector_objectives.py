@@ -13,12 +13,12 @@ from torch import Tensor
 
 from tfm.data.batching.example_keys import rng_keys_to_uniform
 from tfm.pipeline.tasks.losses import CHUNK_ROWS, linear_cross_entropy
-from tfm.pipeline.tasks.task import EVALUATION_DRAWS, EvaluationSums, LossSums
+from tfm.pipeline.tasks.task import NUM_EVALUATION_DRAWS, EvaluationSums, LossSums
 from tfm.pipeline.tasks.translation import count_correct_tokens
-from tfm.tokenizer.sampled import Keys, hash_numbers
+from tfm.tokenizer.sampled import RandomKeys, hash_numbers
 
 NOISE_POWER = 0.75  # of frequencies, Mikolov et al. 2013b, section 2.2
-MakeKeys = Callable[[], Keys]
+MakeKeys = Callable[[], RandomKeys]
 """Keys that are computed where they are needed: a GPU would have to be waited for."""
 
 
@@ -93,7 +93,7 @@ class FullSoftmaxObjective:
 class NegativeSamplingObjective:
     """Telling a word from k noise words (Mikolov et al. 2013b, eq. 4)."""
 
-    has_perplexity, num_draws = False, EVALUATION_DRAWS
+    has_perplexity, num_draws = False, NUM_EVALUATION_DRAWS
 
     def __init__(self, negatives: int) -> None:
         self.negatives = negatives
@@ -136,7 +136,7 @@ def negative_sampling_losses(target_scores: Tensor, noise_scores: Tensor) -> Ten
     return -F.logsigmoid(target_scores) - F.logsigmoid(-noise_scores).sum(1)
 
 
-def draw_noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: Keys) -> Tensor:
+def draw_noise_words(frequencies: Tensor, targets: Tensor, count: int, keys: RandomKeys) -> Tensor:
     """Draw words with probability ~ frequency^(3/4), none of them the target, on the CPU.
 
     The distribution is that of drawing again until another word comes: the target's stretch of the line from which

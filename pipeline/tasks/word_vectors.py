@@ -22,14 +22,14 @@ from tfm.data.dataset.split import Dataset, Ids, Split
 from tfm.data.errors import DataError
 from tfm.model.config import ModelConfig, WordVectorsConfig
 from tfm.model.word_vectors import neighbour_pairs
-from tfm.pipeline.tasks.task import EvaluationSums, LossSums, PairTask, Rows, TaskContext, sum_counts
+from tfm.pipeline.tasks.task import EvaluationSums, LossSums, PairTask, Rows, TaskContext, add_evaluation_sums
 from tfm.pipeline.tasks.word_vector_objectives import (
     FullSoftmaxObjective,
     MakeKeys,
     NegativeSamplingObjective,
     WordVectorObjective,
 )
-from tfm.tokenizer.sampled import Keys, hash_numbers
+from tfm.tokenizer.sampled import RandomKeys, hash_numbers
 from tfm.tokenizer.special import SPECIAL_TOKENS
 
 ROWS_PER_CHUNK = 1 << 15
@@ -95,7 +95,7 @@ class WordVectorTask(PairTask):
             reach = torch.full_like(batch.tokens_out, number + 1 if self.config.shrink else self.config.window)
             predictions = self._predictions(model, batch, kept, reach, hash_numbers(keys, np.array([number])))
             passes.append(self.objective.counts(model, *predictions))
-        return sum_counts(passes)
+        return add_evaluation_sums(passes)
 
     def prepare_model(self, model: Any, data: Dataset) -> None:
         """Tell the model how frequent each word is in training."""
@@ -112,7 +112,7 @@ class WordVectorTask(PairTask):
             )
 
     def _predictions(
-        self, model: Any, batch: TextBatch, is_kept: Tensor, reach: Tensor, keys: Keys
+        self, model: Any, batch: TextBatch, is_kept: Tensor, window_sizes: Tensor, keys: RandomKeys
     ) -> tuple[Tensor, Tensor, MakeKeys]:
         """The predictions of the words that are kept (N,), each with a window of its own.
 
@@ -120,7 +120,7 @@ class WordVectorTask(PairTask):
             model: The network.
             batch: Texts of N tokens.
             is_kept: (N,) whether a token takes part.
-            reach: (N,) how far the window of each token reaches.
+            window_sizes: (N,) how far the window of each token reaches.
             keys: (B,) those of the texts.
 
         Returns:
@@ -129,10 +129,10 @@ class WordVectorTask(PairTask):
         """
         words = batch.tokens_out[is_kept]
         hidden, centres, said = model(
-            words, *neighbour_pairs(_sentence_ids(batch)[is_kept], reach[is_kept], self.config.window)
+            words, *neighbour_pairs(_sentence_ids(batch)[is_kept], window_sizes[is_kept], self.config.window)
         )
 
-        def keys_of_predictions() -> Keys:
+        def keys_of_predictions() -> RandomKeys:
             tokens = token_rng_keys(keys, batch.lengths.numpy(), _NOISE_STREAM)[is_kept.cpu().numpy()]
             # by places among the words that are kept, which follow from the text as these words do
             return hash_numbers(tokens[centres.cpu().numpy()], (said - centres).cpu().numpy())

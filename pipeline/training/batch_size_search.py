@@ -11,7 +11,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Rows, Task
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 from tfm.pipeline.training_config import TrainingConfig
 
 SEARCHABLE_DEVICES = ("cuda",)
@@ -24,7 +24,7 @@ OPTIMIZER_STATE_COPIES = 3
 """Copies of the weights that an optimizer and an average may keep."""
 
 
-def find_largest_budget(
+def search_largest_batch_tokens(
     model: nn.Module,
     make_task: Callable[[int], Task],
     split: Split,
@@ -57,14 +57,14 @@ def find_largest_budget(
         reporter.line(f"training: do batches of {budget:,} tokens fit?")
         task = make_task(budget)
         fullest = max(task.ordered_batches(split, budget), key=lambda rows: int(task.num_tokens(split, rows)))
-        of_update = Gradients(model, task, split, config, seed, world)
+        of_update = GradientComputer(model, task, split, config, seed, world)
         return _fits_memory(of_update, [fullest, task.largest_batch(split, budget)])
 
-    def holds_all(budget: int) -> bool:
+    def holds_whole_split(budget: int) -> bool:
         return len(make_task(budget).ordered_batches(split, budget)) == 1
 
     with _preserve_state(model):
-        found: int = min(world.all_gather_object(search_maximum(fits, minimum, holds_all)))
+        found: int = min(world.all_gather_object(search_maximum(fits, minimum, holds_whole_split)))
     reporter.line(f"training: batches of {found:,} tokens fit")
     return found
 
@@ -89,7 +89,7 @@ def search_maximum(fits: Callable[[int], bool], minimum: int, is_enough: Callabl
     return low
 
 
-def _fits_memory(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
+def _fits_memory(gradients: GradientComputer, largest_batches: Sequence[Rows]) -> bool:
     """Return whether updates fit beside all else that training keeps: tried with the batch of most tokens, and with
     the one of the longest examples.
     """
@@ -105,7 +105,7 @@ def _fits_memory(gradients: Gradients, largest_batches: Sequence[Rows]) -> bool:
     return True
 
 
-def _simulate_update(gradients: Gradients, batches: Sequence[Rows]) -> None:
+def _simulate_update(gradients: GradientComputer, batches: Sequence[Rows]) -> None:
     """Take as much memory as an optimizer and an average, the margin, and gradients of these batches."""
     device = gradients.world.device
     taken = [torch.empty_like(each) for each in gradients.parameters for _ in range(OPTIMIZER_STATE_COPIES)]

@@ -59,9 +59,9 @@ def num_source_image_tokens(image: ImageShape | None, vision: VisionConfig | Non
     return num_tokens(vision, image)
 
 
-def check_adaptive(has_adaptive_tails: bool, config: TrainingConfig) -> None:
+def check_adaptive_softmax(has_adaptive_tails: bool, config: TrainingConfig) -> None:
     """Raise RecipeError where a model with an adaptive softmax cannot be trained so."""
-    if has_adaptive_tails and (reason := config.adaptive_problem()) is not None:
+    if has_adaptive_tails and (reason := config.adaptive_softmax_problem()) is not None:
         raise RecipeError(reason)
 
 

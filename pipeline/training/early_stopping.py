@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
-from tfm.pipeline.training_config import Metric
+from tfm.pipeline.training_config import ValidationMetric
 
 
 class HypothesisScore(BaseModel):
@@ -59,7 +59,7 @@ class Validation(ValidationMetrics):
     epoch: int
     directions: dict[str, ValidationMetrics] = Field(default_factory=dict)
 
-    def minimized_value(self, metric: Metric) -> float:
+    def minimized_value(self, metric: ValidationMetric) -> float:
         """The metric turned so that lower is better; a figure that is missing or not a number is worst."""
         value = self.value(metric)
         if value is None or math.isnan(value):
@@ -75,7 +75,7 @@ class Validation(ValidationMetrics):
         }
         return {"step": self.step, "epoch": self.epoch, **_finite_metrics(self), **of_directions}
 
-    def lines(self, *, is_best: bool) -> list[str]:
+    def report_lines(self, *, is_best: bool) -> list[str]:
         """The figures as a person reads them, those of each direction on a line of its own."""
         of = f", the mean of {len(self.directions)} directions" if self.directions else ""
         best = " (best so far)" if is_best else ""
@@ -83,29 +83,29 @@ class Validation(ValidationMetrics):
         return [f"step {self.step:,}: validation {self.describe()}{of}{best}", *parts]
 
 
-def _finite_metrics(figures: ValidationMetrics) -> dict[str, Any]:
-    scores = {name: each.score for name, each in figures.scores.items()}
-    return figures.model_dump(include={"loss", "perplexity", "accuracy", "bleu"}) | scores
+def _finite_metrics(metrics: ValidationMetrics) -> dict[str, Any]:
+    scores = {name: each.score for name, each in metrics.scores.items()}
+    return metrics.model_dump(include={"loss", "perplexity", "accuracy", "bleu"}) | scores
 
 
 ValidationCallback: TypeAlias = Callable[[Validation, bool], None]
 """Called with each validation, and whether it is the last of its training."""
 
 
-def best_first(history: Sequence[Validation], metric: Metric) -> list[Validation]:
+def sort_best_first(history: Sequence[Validation], metric: ValidationMetric) -> list[Validation]:
     """The validations from best to worst; of equal ones the earlier first."""
     return sorted(history, key=lambda validation: (validation.minimized_value(metric), validation.step))
 
 
-def validations_since_best(history: Sequence[Validation], metric: Metric) -> int:
+def validations_since_best(history: Sequence[Validation], metric: ValidationMetric) -> int:
     """Return the number of validations that have passed since the best one."""
     if not history:
         return 0
-    best = best_first(history, metric)[0]
+    best = sort_best_first(history, metric)[0]
     return sum(validation.step > best.step for validation in history)
 
 
-def is_patience_exhausted(history: Sequence[Validation], metric: Metric, patience: int | None) -> bool:
+def is_patience_exhausted(history: Sequence[Validation], metric: ValidationMetric, patience: int | None) -> bool:
     """Return whether the metric has not become better for `patience` validations.
 
     Args:
@@ -119,7 +119,7 @@ def is_patience_exhausted(history: Sequence[Validation], metric: Metric, patienc
 class Validator(Protocol):
     """Interface of validation, as the loop needs it."""
 
-    def figures(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Any]:
+    def compute_metrics(self, model: Any, world: World, check_interrupt: Callable[[], None]) -> dict[str, Any]:
         """Return the figures of a validation by name.
 
         Args:

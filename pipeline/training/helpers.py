@@ -28,7 +28,7 @@ from tfm.pipeline.runtime.worker_process import (
 )
 from tfm.pipeline.tasks.task import Rows
 
-ALIGNMENT_BYTES = 64
+MEMORY_ALIGNMENT_BYTES = 64
 MIN_TOKENS_PER_WORKER = 384
 """A share of fewer tokens takes more time than it saves."""
 MAX_WIDTH_FOR_WORKERS = 512
@@ -54,7 +54,7 @@ def parallel_training_unsupported_reason(model: ModelConfig, world: World) -> st
     return None
 
 
-def workers_pay_off(model: ModelConfig, threads: int, update_tokens: int) -> bool:
+def are_workers_faster(model: ModelConfig, threads: int, update_tokens: int) -> bool:
     """Return whether so many processes are faster than so many threads.
 
     Processes are slower where their shares are small, and hardly faster where products are large, which threads do as
@@ -203,7 +203,7 @@ def start_gradient_workers(gradients: GradientSource, count: int) -> Iterator[Gr
 
 def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return zeros of the shapes and types of these, in memory that forked processes share."""
-    sizes = [-(-each.nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES for each in tensors]
+    sizes = [-(-each.nbytes // MEMORY_ALIGNMENT_BYTES) * MEMORY_ALIGNMENT_BYTES for each in tensors]
     memory = mmap.mmap(-1, sum(sizes))
     return [
         torch.frombuffer(memory, dtype=each.dtype, count=each.numel(), offset=start).view(each.shape)
@@ -211,7 +211,7 @@ def shared_zeros_like(tensors: Sequence[Tensor]) -> list[Tensor]:
     ]
 
 
-def _make_gradient_work(gradients: GradientSource, places: Sequence[Tensor]) -> Callable[[Any, object], Any]:
+def _make_gradient_work(gradients: GradientSource, gradient_buffers: Sequence[Tensor]) -> Callable[[Any, object], Any]:
     """Return the work of a helper: the gradient of its shares, with the weights as they are now, written to its
     places.
     """
@@ -222,7 +222,7 @@ def _make_gradient_work(gradients: GradientSource, places: Sequence[Tensor]) -> 
         gradients.zero_grad()
         sums = torch.zeros(5, dtype=torch.float64)
         problem = gradients.accumulate_shards(*question, sums)
-        for parameter, place in zip(gradients.parameters, places, strict=True):
+        for parameter, place in zip(gradients.parameters, gradient_buffers, strict=True):
             if parameter.grad is None:
                 place.zero_()
             else:

@@ -27,13 +27,13 @@ from tfm.pipeline.artifacts.compatibility import (
 )
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.training_config import LoraConfig
 from tfm.tokenizer.growth.extension import is_extension
 
 KEYS_NOT_INHERITED = ("task", "dropout", "source_vectors", "target_vectors", "freeze_vectors")
 """Keys of [model] that are no shape: they are the recipe's, or have their default."""
-KEYS_OF_OWN_TASK = ("block", "pooling", "head_transform", "word_vectors", "span_corruption")
+TASK_SPECIFIC_KEYS = ("block", "pooling", "head_transform", "word_vectors", "span_corruption")
 """Keys of which a model of another task tells nothing."""
 
 
@@ -60,10 +60,10 @@ def config_from_pretrained(pretrained: Manifest, model: ModelConfig) -> ModelCon
         raise RecipeError(
             f"{pretrained.path} learned {given.task}: set model.task, to that or to what it is to learn now"
         )
-    own = {*KEYS_NOT_INHERITED, *(KEYS_OF_OWN_TASK if given.task != model.task else ())}
+    own = {*KEYS_NOT_INHERITED, *(TASK_SPECIFIC_KEYS if given.task != model.task else ())}
     if (given.architecture, model.architecture) == ("transformer", "encoder_only"):
         given, own = encoder_config(given), {*own, "decoder", "tie"}
-    may_differ = {*own, *KEYS_OF_OWN_TASK, *(() if given.positions == "learned" else ("max_length",))}
+    may_differ = {*own, *TASK_SPECIFIC_KEYS, *(() if given.positions == "learned" else ("max_length",))}
     there = dict(flatten_keys(given.model_dump()))
     for key, value in flatten_keys(model.model_dump(exclude_unset=True)):
         if key.partition(".")[0] not in may_differ and (key not in there or there[key] != value):
@@ -91,7 +91,7 @@ def check_starting_model(init_from: str, model: ModelConfig, images: ImagesConfi
         DataError: there is no such model, or it reads images of another shape.
         RecipeError: the recipe's model has another shape.
     """
-    first = open_artifact(model_folder(Path(init_from)), "train")
+    first = open_artifact(resolve_model_folder(Path(init_from)), "train")
     config_from_pretrained(first, model)
     if images is not None and IMAGES_FILE in first.files:
         from tfm.data.images.decoding import ImageSize  # here, as it needs Pillow
@@ -197,6 +197,6 @@ def read_model_config(pretrained: Manifest) -> ModelConfig:
     """The config of a model that was verified. Raises DataError where it is none."""
     place = pretrained.path / "config.json"
     try:
-        return ModelConfig.model_validate(read_json(pretrained.folder / "config.json", shown=place))
+        return ModelConfig.model_validate(read_json(pretrained.folder / "config.json", displayed_path=place))
     except ValidationError as error:
         raise DataError(f"not a model: {validation_problem(error)}", file=place) from error

@@ -18,7 +18,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext
 from tfm.pipeline.training.checkpoints.train_state import TrainState
 from tfm.pipeline.training.init_from import loads_all_weights
-from tfm.tokenizer.growth.extension import old_segmentations
+from tfm.tokenizer.growth.extension import segment_new_pieces_by_old
 from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -96,18 +96,18 @@ def load_pretrained(
 
 def resize_embeddings(
     pretrained_weights: dict[str, Tensor],
-    body: Mapping[str, Tensor],
+    network_weights: Mapping[str, Tensor],
     loaded: LoadedModel,
     tokenizers: tuple[Tokenizer, Tokenizer],
     model: ModelConfig,
     *,
     whole: bool,
 ) -> int:
-    """Give the weights of a model rows for the new pieces of the network `body`.
+    """Give the weights of a model rows for the new pieces of the network `network_weights`.
 
     Args:
         pretrained_weights: the weights of the model, changed in place.
-        body: the weights of the network.
+        network_weights: the weights of the network.
         loaded: the model.
         tokenizers: of source and target of the network.
         model: the [model] part of a recipe.
@@ -118,18 +118,22 @@ def resize_embeddings(
     """
     sides = (("source", loaded.source_tokenizer, tokenizers[0]), ("target", loaded.target_tokenizer, tokenizers[1]))
     read = () if loaded.images is not None and not whole else sides[: 2 if whole else 1]
-    new_pieces = {side: old_segmentations(new, old) for side, old, new in read if new.vocab_size > old.vocab_size}
+    new_pieces = {
+        side: segment_new_pieces_by_old(new, old) for side, old, new in read if new.vocab_size > old.vocab_size
+    }
     only_source = not whole or model.only_stack == "encoder"
     for name, weight in pretrained_weights.items():
-        if name in body and body[name].shape[:1] != weight.shape[:1]:  # what has a row for each piece
+        if (
+            name in network_weights and network_weights[name].shape[:1] != weight.shape[:1]
+        ):  # what has a row for each piece
             is_source = name.startswith("source_") or (only_source and name.startswith("embedding"))
-            pretrained_weights[name] = append_rows(
-                weight.to(body[name]), new_pieces.get("source" if is_source else "target", [])
+            pretrained_weights[name] = append_mean_rows(
+                weight.to(network_weights[name]), new_pieces.get("source" if is_source else "target", [])
             )
     return max(map(len, new_pieces.values()), default=0)
 
 
-def append_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
+def append_mean_rows(table: Tensor, pieces: Sequence[Sequence[int]]) -> Tensor:
     """Append to (V, ...) a row for each new piece: the mean of the rows of the pieces whose place it takes."""
     new = [table[list(ids)].double().mean(0) for ids in pieces]
     return torch.cat([table, torch.stack(new).to(table)]) if new else table

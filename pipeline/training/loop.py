@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfm.pipeline.errors import ComputationFailed, Stopped
+from tfm.pipeline.errors import ComputationFailed, StoppedError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.pipeline.runtime.stop_signal import StopRequest
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, recovery_hint
 from tfm.pipeline.training.checkpoints.train_state import RunningSums, TrainState
-from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, Validator, best_first
+from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, Validator, sort_best_first
 from tfm.pipeline.training.metrics_log import MetricsLog
-from tfm.pipeline.training.optimizers import can_skip, set_learning_rate, step_or_skip
+from tfm.pipeline.training.optimizers import can_skip_step, set_learning_rate, step_or_skip
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
 from tfm.pipeline.training.timetable import Timetable
-from tfm.pipeline.training.update import Gradients, PendingUpdate, UpdateSums
+from tfm.pipeline.training.update import GradientComputer, PendingUpdate, UpdateSums
 from tfm.pipeline.training_config import TrainingConfig
 
 MAX_NON_FINITE_UPDATES = 5
@@ -39,7 +39,7 @@ class Trainer:
 
     config: TrainingConfig
     state: TrainState
-    gradients: Gradients
+    gradients: GradientComputer
     batches: Callable[[int], Sequence[Rows]]
     validator: Validator
     checkpoints: Checkpoints
@@ -60,7 +60,7 @@ class Trainer:
         self._pending: PendingUpdate | None = None
         self._clock = 0.0
         self._all_stop = False
-        reads_later = self.world.device.type in ASYNC_DEVICES and can_skip(self.state.optimizer)
+        reads_later = self.world.device.type in ASYNC_DEVICES and can_skip_step(self.state.optimizer)
         self._reads_later = reads_later and not self.state.is_sharded
 
     def run(self) -> None:
@@ -165,14 +165,14 @@ class Trainer:
         """
         progress = self.state.progress
         if not self.gradients.can_skip:
-            raise ComputationFailed(f"loss is not finite at {pending.in_words()}; {recovery_hint(self.checkpoints)}")
+            raise ComputationFailed(f"loss is not finite at {pending.describe()}; {recovery_hint(self.checkpoints)}")
         progress.not_finite += 1
         if progress.not_finite >= MAX_NON_FINITE_UPDATES:
             found = (
-                f"loss or gradient was not finite {progress.not_finite} times in a row, last at {pending.in_words()}"
+                f"loss or gradient was not finite {progress.not_finite} times in a row, last at {pending.describe()}"
             )
             raise ComputationFailed(f"{found}; {recovery_hint(self.checkpoints)}")
-        self.reporter.warn(f"loss or gradient is not finite at {pending.in_words()}: update skipped")
+        self.reporter.warn(f"loss or gradient is not finite at {pending.describe()}: update skipped")
 
     def log_update(self, update: UpdateSums, pending: PendingUpdate, seconds: float) -> None:
         """Add an update to the sums, and write a line when one is due.
@@ -260,7 +260,7 @@ class Trainer:
         best = [
             each
             for some in (progress.validations, on_clock)
-            for each in best_first(some, metric)[: self.config.keep.best]
+            for each in sort_best_first(some, metric)[: self.config.keep.best]
         ]
         self.checkpoints.retain_only({*progress.saved, *(each.step for each in best), progress.step})
 
@@ -270,14 +270,14 @@ class Trainer:
         """
         progress, began = self.state.progress, time.perf_counter()
         with self.state.model_to_validate() as model, self.gradients.helpers.use_all_threads():
-            figures = self.validator.figures(model, self.world, self.check_interrupt)
+            figures = self.validator.compute_metrics(model, self.world, self.check_interrupt)
         seconds = time.perf_counter() - began
         progress.seconds += seconds
         found = Validation(step=progress.step, epoch=progress.current_epoch, **figures)
         progress.validations.append(found)
         self.log_line({"event": "valid", **found.as_log_entry(), "seconds": seconds})
-        best = best_first(progress.validations, self.config.early_stopping.metric)[0] is found
-        for line in found.lines(is_best=best):
+        best = sort_best_first(progress.validations, self.config.early_stopping.metric)[0] is found
+        for line in found.report_lines(is_best=best):
             self.reporter.line(line)
         if self.world.is_main_process:
             self.prune_checkpoints()
@@ -297,7 +297,9 @@ class Trainer:
         self.world.barrier()
         raise self.stop_error()
 
-    def stop_error(self) -> Stopped:
+    def stop_error(self) -> StoppedError:
         """Return the error for the user who asked to stop."""
         by = f" by {self.stop.signal}" if self.stop else ""
-        return Stopped(f"training stopped{by} after step {self.state.progress.step:,}; the same command resumes it")
+        return StoppedError(
+            f"training stopped{by} after step {self.state.progress.step:,}; the same command resumes it"
+        )

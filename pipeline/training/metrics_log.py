@@ -14,15 +14,17 @@ from tfm.pipeline.artifacts.files import add_path_to_errors, convert_os_errors, 
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
 from tfm.pipeline.reports.training_curves import draw_curves
 
-Figures = Mapping[str, Any]
-SECONDS_BETWEEN_CURVES = 30.0
+MetricsLine = Mapping[str, Any]
+MIN_SECONDS_BETWEEN_CURVES = 30.0
 
 
 class MetricsSink(Protocol):
     """A place for figures besides metrics.jsonl."""
 
-    def append(self, line: Figures) -> None: ...
-    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_whole: bool) -> None: ...
+    def append(self, line: MetricsLine) -> None: ...
+    def close(
+        self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_finished: bool
+    ) -> None: ...
 
 
 class MetricsLog:
@@ -35,7 +37,7 @@ class MetricsLog:
         self.file = file
         self.mirrors: Sequence[MetricsSink] = ()
         self.run = file.parent.parent
-        self.lines: list[Figures] = []
+        self.lines: list[MetricsLine] = []
 
     def truncate(self, *, step: int, last_validation_step: int) -> None:
         """Cut the file back to training up to `step` and validations up to `validated`: later ones come again."""
@@ -52,7 +54,7 @@ class MetricsLog:
             make_folder_below(self.run, self.file.parent)
             write_text_atomically(self.file, "".join(f"{json.dumps(line)}\n" for line in self.lines), root=self.run)
 
-    def append(self, line: Figures) -> None:
+    def append(self, line: MetricsLine) -> None:
         """Add a line."""
         line = {
             key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in line.items()
@@ -63,16 +65,16 @@ class MetricsLog:
         for mirror in self.mirrors:
             mirror.append(line)
 
-    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_whole: bool) -> None:
+    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_finished: bool) -> None:
         """Close the mirrors.
 
         Args:
             files: files for those that take files.
             tags: what else to say of the run there.
-            is_whole: whether the training reached its end.
+            is_finished: whether the training reached its end.
         """
         for mirror in self.mirrors:
-            mirror.close(files, tags, is_whole=is_whole)
+            mirror.close(files, tags, is_finished=is_finished)
 
     def sha256(self) -> str:
         """Return the sha256 of the file as it is."""
@@ -95,6 +97,6 @@ class CurvesSink:
         self._drawn = time.monotonic()
 
     def __call__(self) -> None:
-        if time.monotonic() - self._drawn >= SECONDS_BETWEEN_CURVES:
+        if time.monotonic() - self._drawn >= MIN_SECONDS_BETWEEN_CURVES:
             draw_curves(self.log.lines, self.file)
             self._drawn = time.monotonic()

@@ -138,7 +138,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate
 
 
-def can_skip(optimizer: torch.optim.Optimizer) -> bool:
+def can_skip_step(optimizer: torch.optim.Optimizer) -> bool:
     """Return whether a device can skip its step: torch's fused Adam has that, for mixed precision."""
     return isinstance(optimizer, (torch.optim.Adam, torch.optim.AdamW)) and bool(optimizer.defaults["fused"])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tfm.data.errors import format_count
 from tfm.pipeline.training_config import BatchGrowthConfig, ScheduleConfig
 
-PARAMETERS_PER_TOKEN = 1000
+MAX_PARAMETERS_PER_TOKEN = 1000
 """More parameters than so many for each token of an epoch, and a model knows its corpus by heart before it learns from
 it."""
 
@@ -46,7 +46,7 @@ def recipe_warnings(
             f"training.batch_growth.steps: step {growth.steps[-1]:,} is never followed by an update (at most "
             f"{total_steps:,}). Lower it, or train longer"
         )
-    if parameters > PARAMETERS_PER_TOKEN * tokens:
+    if parameters > MAX_PARAMETERS_PER_TOKEN * tokens:
         yield (
             f"the model has {parameters:,} parameters and an epoch {tokens:,} tokens, {parameters // tokens:,} a "
             "token: it will probably memorise the training data; make model.encoder and model.decoder smaller (layers, "

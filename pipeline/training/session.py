@@ -13,13 +13,20 @@ from torch import Tensor
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.split import Dataset
-from tfm.data.dataset.store import TOKENIZER_FOLDER, check_ids, load_dataset
+from tfm.data.dataset.store import TOKENIZER_FOLDER, check_token_ids, load_dataset
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.images.preparation import read_image_transform
 from tfm.model.build import num_parameters
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import merge_adapters, merge_saved_adapters, split_adapters
-from tfm.pipeline.artifacts.artifact import Manifest, Plan, check_output_place, lock_folder, publish, read_artifact
+from tfm.pipeline.artifacts.artifact import (
+    Manifest,
+    Plan,
+    check_output_is_writable,
+    lock_folder,
+    publish,
+    read_artifact,
+)
 from tfm.pipeline.artifacts.files import convert_os_errors, write_bytes_atomically
 from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, make_folder_below, remove_path_below
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -32,12 +39,12 @@ from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 from tfm.pipeline.training.assembly.assemble import assemble_trainer
-from tfm.pipeline.training.assembly.parts import Session, training_folder
+from tfm.pipeline.training.assembly.parts import TrainingSession, training_folder
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import find_resume_step
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights
-from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, best_first
+from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, sort_best_first
 from tfm.pipeline.training.helpers import start_gradient_workers
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
@@ -77,11 +84,11 @@ def train_and_publish(
     """
     with init_world(resolve_device(config.device)) as world, ExitStack() as held:
         world.run_on_rank_zero(lambda: check_tree_has_no_symlinks(training_folder(plan)))
-        data = read_artifact(dataset, lambda _: read_data(dataset), must_match=plan.inputs["dataset"])
-        session = Session(plan, config, model, decoding, evaluation, data, reporter, world, on_validation)
+        data = read_artifact(dataset, lambda _: read_dataset(dataset), must_match=plan.inputs["dataset"])
+        session = TrainingSession(plan, config, model, decoding, evaluation, data, reporter, world, on_validation)
         checkpoints = Checkpoints(session.folder / "checkpoints")
         world.run_on_rank_zero(lambda: held.enter_context(lock_folder(session.folder)))
-        world.run_on_rank_zero(lambda: check_output_place(plan))
+        world.run_on_rank_zero(lambda: check_output_is_writable(plan))
         step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, plan, config, reporter))
         session = replace(session, data=normalize_like_pretrained(session))
         world.run_on_rank_zero(lambda: save_tokenizer(session, dataset))
@@ -94,8 +101,8 @@ def train_and_publish(
         held.enter_context(close_trackers_on_failure(trainer.log))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
-            catch_stop_signals(echo=echo, acknowledges=world.is_main_process) as stop,
-            start_gradient_workers(trainer.gradients, trainer.state.progress.settings.num_helpers) as helpers,
+            catch_stop_signals(echo_seconds=echo, acknowledges=world.is_main_process) as stop,
+            start_gradient_workers(trainer.gradients, trainer.state.progress.settings.num_gradient_workers) as helpers,
         ):
             trainer.stop, trainer.gradients.helpers = stop, helpers
             trainer.run()
@@ -103,7 +110,7 @@ def train_and_publish(
             draw_curves(trainer.log.lines, session.folder / "curves.svg")
             publish_model(session, trainer, command)
             tags = {"model": read_artifact(plan.folder, lambda made: made.fingerprint)}
-            trainer.log.close([session.folder / "curves.svg", plan.folder / "manifest.json"], tags, is_whole=True)
+            trainer.log.close([session.folder / "curves.svg", plan.folder / "manifest.json"], tags, is_finished=True)
 
 
 @contextmanager
@@ -116,17 +123,17 @@ def close_trackers_on_failure(log: MetricsLog) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        log.close(is_whole=False)
+        log.close(is_finished=False)
         raise
 
 
-def read_data(dataset: Path) -> Dataset:
+def read_dataset(dataset: Path) -> Dataset:
     """The dataset in a folder, whose ids are those of its tokenizers."""
     data = load_dataset(dataset)
-    return check_ids(data, *(each.vocab_size for each in load_tokenizer_pair(data.tokenizer_folder)))
+    return check_token_ids(data, *(each.vocab_size for each in load_tokenizer_pair(data.tokenizer_folder)))
 
 
-def normalize_like_pretrained(session: Session) -> Dataset:
+def normalize_like_pretrained(session: TrainingSession) -> Dataset:
     """The dataset, its images normalized by the means and deviations of the model that training starts from, whose
     weights learned to read numbers of this size; `training.image_statistics` may ask for those of the dataset."""
     if "image_statistics" not in session.todo.config:
@@ -143,14 +150,14 @@ def normalize_like_pretrained(session: Session) -> Dataset:
     return session.data.with_image_transform(preparation)
 
 
-def save_tokenizer(session: Session, dataset: Path) -> None:
+def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
     """Copy the dataset's tokenizer to the work in progress: the model gets this one, whatever becomes of the dataset
     meanwhile, and a checkpoint can be asked for translations. Images are read as the session has them."""
     preparation = session.data.preparation
     images = None if preparation is None else preparation.to_json_bytes()
     source, kept = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER
 
-    def copy(_: Manifest) -> None:
+    def copy_tokenizer_files(_: Manifest) -> None:
         for name in TOKENIZER_FILES:
             wanted, there = ((each / name).read_bytes() if (each / name).exists() else None for each in (source, kept))
             wanted = images if name == IMAGES_FILE else wanted
@@ -161,10 +168,10 @@ def save_tokenizer(session: Session, dataset: Path) -> None:
 
     with convert_os_errors(session.folder):
         make_folder_below(session.run_folder, kept)
-    read_artifact(dataset, copy, must_match=session.todo.inputs["dataset"])
+    read_artifact(dataset, copy_tokenizer_files, must_match=session.todo.inputs["dataset"])
 
 
-def save_trained_model(folder: Path, session: Session, weights: dict[str, Tensor]) -> int:
+def save_trained_model(folder: Path, session: TrainingSession, weights: dict[str, Tensor]) -> int:
     """Write the model; its adapters, if it has some, merged into it or in files of their own.
 
     Args:
@@ -186,7 +193,7 @@ def save_trained_model(folder: Path, session: Session, weights: dict[str, Tensor
     return sum(each.numel() for each in adapters.values())
 
 
-def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) -> None:
+def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[str]) -> None:
     """Publish the best checkpoint, or the mean of the kept last or best ones, which is validated once more.
 
     Args:
@@ -195,7 +202,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         command: the command line, for the manifest.
     """
     progress, keep, metric = trainer.state.progress, session.config.keep, session.config.early_stopping.metric
-    best = best_first(progress.validations, metric)
+    best = sort_best_first(progress.validations, metric)
     steps = {
         "none": [best[0].step],
         "last": progress.saved[-keep.last :],
@@ -212,7 +219,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         weights = next(read) if len(steps) == 1 else mean_weights(read)
         if steps != [best[0].step]:
             model = trainer.state.model_with_weights(weights, session.folder)
-            found = trainer.validator.figures(model, World(device=session.world.device), lambda: None)
+            found = trainer.validator.compute_metrics(model, World(device=session.world.device), lambda: None)
             figures = {**figures, **found}
             worse = Validation.model_validate({**best[0].model_dump(), **found})
             if worse.minimized_value(metric) > best[0].minimized_value(metric):
@@ -236,7 +243,7 @@ def publish_model(session: Session, trainer: Trainer, command: Sequence[str]) ->
         if num_adapters:
             draft.figures["adapter_parameters"] = num_adapters
         if progress.changes:
-            draft.figures["changed_during_training"] = [each.in_words() for each in progress.changes]
+            draft.figures["changed_during_training"] = [each.describe() for each in progress.changes]
     of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"
     if lora is not None and lora.publish == "adapter" and len(steps) > 1:
         of = f"{of} (the mean of A and the mean of B of its adapters, which is not the mean of the models)"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from tfm.data.batching.example_keys import count_earlier_occurrences
-from tfm.data.batching.resegmentation import Resegmentation
+from tfm.data.batching.resegmentation import Resegmenter
 from tfm.pipeline.errors import ComputationFailed
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.fully_sharded import (
@@ -111,7 +111,7 @@ class PendingUpdate:
     first: int
     bar: Bar
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return the number of the update and of its batches and rows, for messages."""
         last = self.first + len(self.group) - 1
         batches = f"batch {self.first}" if self.first == last else f"batches {self.first} to {last}"
@@ -120,7 +120,7 @@ class PendingUpdate:
 
 
 @dataclass
-class Gradients:
+class GradientComputer:
     """Object that computes the gradients of updates into the parameters of a model.
 
     resegmentation: how texts get other pieces at each update; none: they keep those of the dataset. at_step: the split
@@ -136,7 +136,7 @@ class Gradients:
     config: TrainingConfig
     seed: int
     world: World
-    resegmentation: Resegmentation | None = None
+    resegmentation: Resegmenter | None = None
     at_step: Callable[[Any, int], Any] = lambda split, step: split
     helpers: GradientWorkers = field(default_factory=GradientWorkers)
 
@@ -211,7 +211,7 @@ class Gradients:
         self.helpers.dispatch(others, step)
         problems = self.accumulate_shards(own, step, sums), self.helpers.wait(sums)
         if self.is_sharded and len(own) * self.world.size < len(group):
-            self._join_rounds_without_batch(group[0], step)
+            self._run_passes_without_batch(group[0], step)
         if problems == (None, None):
             self.helpers.add_gradients_to(self.parameters)
         return problems[0] or problems[1]
@@ -236,7 +236,7 @@ class Gradients:
                 return too_large_message(self.task.describe_batch(self.split, share.rows), f"step {step}")
         return None
 
-    def _join_rounds_without_batch(self, rows: Rows, step: int) -> None:
+    def _run_passes_without_batch(self, rows: Rows, step: int) -> None:
         """Take part in the passes of a round in which this process has no batch: gathering layers takes all processes.
 
         Args:
@@ -267,7 +267,7 @@ class Gradients:
         if self.resegmentation is None:
             yield replace(self.task.batch(split, rows), repeats=repeats)
             return
-        for part, places in self.resegmentation.resegmented_parts(split, rows, step):
+        for part, places in self.resegmentation.iterate_resegmented_parts(split, rows, step):
             batch, some = self.task.batch(part, np.arange(len(part))), None if repeats is None else repeats[places]
             yield replace(batch, rows=rows[places], repeats=some)
 

@@ -14,7 +14,7 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import recipe_error
 from tfm.pipeline.recipes.recipe_files import parse_toml
-from tfm.pipeline.training_config import Metric
+from tfm.pipeline.training_config import ValidationMetric
 
 ParameterValue: TypeAlias = bool | int | float | str
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
@@ -22,7 +22,7 @@ Method = Literal["grid", "random", "window", "evolution", "tpe", "gp"]
 Pruner = Literal["none", "median", "hyperband"]
 
 
-def _folder_name(name: str) -> str:
+def _check_folder_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
         raise ValueError(
             f"{name!r:.120} becomes the name of a folder, and is the file's where search.name is not set: set it to at "
@@ -47,18 +47,18 @@ class ParameterConfig(BaseModel):
 
     @field_validator("values", "choices", "only_if", mode="before")
     @classmethod
-    def _check_values_are_scalars(cls, given: Any) -> Any:
-        items = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else ()
+    def _check_values_are_scalars(cls, values: Any) -> Any:
+        items = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
         for place, each in items:
             if not isinstance(each, (bool, int, float, str)):
                 raise ValueError(
                     f"{place}: {json.dumps(each):.60} must be a number, a text, true or false; an item of a list is "
                     'varied by its number, as in "training.optimizer.betas.1"'
                 )
-        return tuple(given) if isinstance(given, list) else given  # after Python code a strict field takes no list
+        return tuple(values) if isinstance(values, list) else values  # after Python code a strict field takes no list
 
     @model_validator(mode="after")
-    def _check_one_kind(self) -> "ParameterConfig":
+    def _check_values_or_range(self) -> "ParameterConfig":
         kinds = [self.values is not None, self.choices is not None, self.low is not None or self.high is not None]
         if sum(kinds) != 1:
             raise ValueError("give one of values, choices, or low and high")
@@ -116,12 +116,12 @@ class SearchConfig(BaseModel):
 
     model_config = STRICT_CONFIG
 
-    name: Annotated[str, AfterValidator(_folder_name)] = Field(
+    name: Annotated[str, AfterValidator(_check_folder_name)] = Field(
         description="the search is in runs/NAME; default: the file's name without .toml"
     )
     base: str = Field(description="the recipe that is varied, relative to this file")
     space: dict[str, ParameterConfig] = Field(min_length=1, description="by dotted key of the recipe")
-    metric: Metric = Field("loss", description="of validation, of the best checkpoint")
+    metric: ValidationMetric = Field("loss", description="of validation, of the best checkpoint")
     method: Method = "tpe"
     pruning: Pruner = Field("none", description="end trials whose validations fall behind those of others")
     trials: int | None = Field(
@@ -141,7 +141,7 @@ class SearchConfig(BaseModel):
     evolution: EvolutionConfig = EvolutionConfig()
 
     @model_validator(mode="after")
-    def _check_ends(self) -> "SearchConfig":
+    def _check_budget_and_conditions(self) -> "SearchConfig":
         if self.method != "grid" and self.trials is None and self.hours is None and self.updates is None:
             raise ValueError("give an end: trials, hours or updates")
         for key, parameter in self.space.items():
@@ -172,7 +172,7 @@ def load_search(path: Path) -> SearchConfig:
     raw: dict[str, Any] = {"name": path.stem, **content["search"]}
     space = raw.get("space")
     for key, value in space.items() if isinstance(space, Mapping) else ():
-        if (meant := _key_with_nested_names(key, value)) != key:
+        if (meant := _join_nested_key(key, value)) != key:
             raise RecipeError(
                 f'{path}: search.space: write "{meant}" in quotation marks: TOML reads its dots as tables'
             )
@@ -187,7 +187,7 @@ def load_search(path: Path) -> SearchConfig:
     return config
 
 
-def _key_with_nested_names(key: str, value: object) -> str:
+def _join_nested_key(key: str, value: object) -> str:
     """The key as it was meant where TOML read its dots as tables: down to the first table that says what it may be."""
     name = key
     while isinstance(value, Mapping) and value and not value.keys() & ParameterConfig.model_fields.keys():

@@ -109,13 +109,13 @@ class JournalFile(BaseJournalBackend):
             with convert_os_errors(self.file.parent), open_file_below(self.file.parent, self.file, "ab"):
                 pass  # now it is there
             with open_file_below(self.file.parent, self.file, "r+b") as stream:
-                _cut_torn_line(stream)
+                _remove_incomplete_last_line(stream)
                 stream.write(text.encode())
                 stream.flush()
                 os.fsync(stream.fileno())
 
 
-def _cut_torn_line(stream: Any) -> None:
+def _remove_incomplete_last_line(stream: Any) -> None:
     """Remove a last line without its end, and stand there."""
     size = stream.seek(0, os.SEEK_END)
     begin = stream.seek(max(0, size - MAX_LINE_BYTES))

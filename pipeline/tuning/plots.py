@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tfm.pipeline.reports.training_curves import PLOT_STYLE, escape_label
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER
 from tfm.pipeline.tuning.config import ParameterValue
-from tfm.pipeline.tuning.results import Results, TrialResult
+from tfm.pipeline.tuning.results import SearchResults, TrialResult
 from tfm.pipeline.tuning.space import Parameter
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _render_svg(draw: Callable[["Figure"], None], width: float, height: float) -
     return text[text.index("<svg") :]
 
 
-def optimization_history_plot(results: Results) -> str:
+def optimization_history_plot(results: SearchResults) -> str:
     """The figure of each finished trial, and the best up to it, over trials and over seconds of work."""
     better = min if results.metric in LOWER_IS_BETTER else max
 
@@ -54,12 +54,12 @@ def optimization_history_plot(results: Results) -> str:
     return _render_svg(draw, 10, 3.2)
 
 
-def _trial_seconds(results: Results) -> list[tuple[TrialResult, float]]:
+def _trial_seconds(results: SearchResults) -> list[tuple[TrialResult, float]]:
     """Return each trial with the seconds of work up to its end."""
     return list(zip(results.trials, accumulate(each.seconds for each in results.trials), strict=True))
 
 
-def _axis_place(parameter: Parameter, value: ParameterValue) -> float:
+def _axis_coordinate(parameter: Parameter, value: ParameterValue) -> float:
     """Return the coordinate of a value on the axis of its key: its index in the list, or the number itself."""
     if parameter.values is None:
         assert isinstance(value, (int, float))
@@ -67,16 +67,16 @@ def _axis_place(parameter: Parameter, value: ParameterValue) -> float:
     return float(parameter.values.index(value))
 
 
-def _set_ticks(axis_set: Callable[..., object], parameter: Parameter) -> None:
+def _set_ticks(set_ticks: Callable[..., object], parameter: Parameter) -> None:
     if parameter.values is not None:
         shown = parameter.values if len(parameter.values) <= 8 else parameter.values[:: len(parameter.values) // 4]
-        axis_set(
+        set_ticks(
             [parameter.values.index(each) for each in shown],
             [f"{each:g}" if isinstance(each, float) else escape_label(str(each)) for each in shown],
         )
 
 
-def slice_plot(results: Results, parameters: Sequence[Parameter]) -> str:
+def slice_plot(results: SearchResults, parameters: Sequence[Parameter]) -> str:
     """Draw for each key the figure of every finished trial over its value."""
     able = list(parameters[:MAX_SLICES])
     rows = -(-len(able) // 3)
@@ -85,12 +85,15 @@ def slice_plot(results: Results, parameters: Sequence[Parameter]) -> str:
         grid = figure.subplots(rows, min(3, len(able)), sharey=True, squeeze=False)
         for axes, parameter in zip(grid.flat, able, strict=False):
             having = [each for each in results.ranked if parameter.key in each.configuration]
-            places = [_axis_place(parameter, each.configuration[parameter.key]) for each in having]
+            places = [_axis_coordinate(parameter, each.configuration[parameter.key]) for each in having]
             axes.plot(places, [each.value for each in having], ".", color=DOT_COLOR)
             best = results.best
             if best is not None and parameter.key in best.configuration:
                 axes.plot(
-                    [_axis_place(parameter, best.configuration[parameter.key])], [best.value], "o", color=BEST_COLOR
+                    [_axis_coordinate(parameter, best.configuration[parameter.key])],
+                    [best.value],
+                    "o",
+                    color=BEST_COLOR,
                 )
             if parameter.values is None and parameter.log:
                 axes.set_xscale("log")
@@ -104,7 +107,7 @@ def slice_plot(results: Results, parameters: Sequence[Parameter]) -> str:
     return _render_svg(draw, 10, 2.8 * rows)
 
 
-def parallel_coordinates(results: Results, parameters: Sequence[Parameter]) -> str:
+def parallel_coordinates_plot(results: SearchResults, parameters: Sequence[Parameter]) -> str:
     """A line for each finished trial through its values, one axis a key; the darker, the better its figure."""
 
     def draw(figure: "Figure") -> None:
@@ -116,7 +119,7 @@ def parallel_coordinates(results: Results, parameters: Sequence[Parameter]) -> s
         axes.set_yticks([])
         for place, parameter in enumerate(parameters):
             axes.axvline(place, color="#999999", linewidth=0.8)
-            for value, height in _axis_marks(parameter):
+            for value, height in _axis_tick_labels(parameter):
                 axes.annotate(value, (place, height), fontsize=7, xytext=(3, 0), textcoords="offset points")
         axes.set_ylim(-0.05, 1.05)
 
@@ -125,7 +128,7 @@ def parallel_coordinates(results: Results, parameters: Sequence[Parameter]) -> s
 
 def _draw_trial(axes: "Axes", trial: TrialResult, parameters: Sequence[Parameter], rank: float, best: bool) -> None:
     heights = [
-        _axis_height(each, trial.configuration[each.key]) if each.key in trial.configuration else None
+        _relative_axis_coordinate(each, trial.configuration[each.key]) if each.key in trial.configuration else None
         for each in parameters
     ]
     xs = [place for place, height in enumerate(heights) if height is not None]
@@ -138,26 +141,29 @@ def _draw_trial(axes: "Axes", trial: TrialResult, parameters: Sequence[Parameter
     axes.plot(xs, ys, **look)  # type: ignore[arg-type]
 
 
-def _axis_height(parameter: Parameter, value: ParameterValue) -> float:
+def _relative_axis_coordinate(parameter: Parameter, value: ParameterValue) -> float:
     """A value's place from 0 to 1 on the axis of its key."""
     if parameter.values is not None:
-        return _axis_place(parameter, value) / max(1, len(parameter.values) - 1)
-    low, high, place = parameter.low, parameter.high, _axis_place(parameter, value)
+        return _axis_coordinate(parameter, value) / max(1, len(parameter.values) - 1)
+    low, high, place = parameter.low, parameter.high, _axis_coordinate(parameter, value)
     if parameter.log:
         low, high, place = math.log(low), math.log(high), math.log(place)
     return (place - low) / (high - low)
 
 
-def _axis_marks(parameter: Parameter) -> list[tuple[str, float]]:
+def _axis_tick_labels(parameter: Parameter) -> list[tuple[str, float]]:
     values: Sequence[ParameterValue] = (parameter.low, parameter.high) if parameter.values is None else parameter.values
     shown = values if len(values) <= 8 else (values[0], values[-1])
     return [
-        (f"{each:.4g}" if isinstance(each, float) else escape_label(str(each)), _axis_height(parameter, each))
+        (
+            f"{each:.4g}" if isinstance(each, float) else escape_label(str(each)),
+            _relative_axis_coordinate(parameter, each),
+        )
         for each in shown
     ]
 
 
-def importance_plot(results: Results) -> str:
+def importance_plot(results: SearchResults) -> str:
     """Draw the importance of each key as SVG."""
     ordered = sorted(results.importances.items(), key=lambda item: item[1])
 

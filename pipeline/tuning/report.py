@@ -7,7 +7,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.page_frame import escape_html, frame_page
 from tfm.pipeline.tuning import plots
 from tfm.pipeline.tuning.config import ParameterValue, SearchConfig
-from tfm.pipeline.tuning.results import Results, TrialResult, comparable_trials
+from tfm.pipeline.tuning.results import SearchResults, TrialResult, comparable_trials
 from tfm.pipeline.tuning.space import Parameter
 
 METHOD_DESCRIPTIONS = {
@@ -33,7 +33,7 @@ PAIRED_TEST_DESCRIPTION = (
 )
 
 
-def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
+def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], results: SearchResults) -> str:
     """Return the text in which a paper reports how its hyperparameters were chosen.
 
     Args:
@@ -41,17 +41,17 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
         parameters: the space of the search.
         results: the results of the search.
     """
-    space = "; ".join(f"{each.key}: {each.in_words()}{_describe_condition(each)}" for each in parameters)
+    space = "; ".join(f"{each.key}: {each.describe_values()}{_describe_condition(each)}" for each in parameters)
     method = METHOD_DESCRIPTIONS[config.method].format(window=config.window, evolution=config.evolution)
     if config.method == "grid" and not any(each.ended == "waiting" for each in results.trials):
         method += " over every configuration"
     seeds = f"{config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "one seed each"
-    work = _describe_work(sum(each.seconds for each in results.trials))
+    work = _describe_compute_time(sum(each.seconds for each in results.trials))
     updates = sum(each.updates for each in results.trials)
     text = (
         f"Hyperparameters were chosen by {method}, by the {_describe_evaluation(config)} (seed {config.seed})"
         f"{_describe_pruning(config)}. The space was: {space}. "
-        f"{_counts_sentence(results, seeds)}; they took {format_count(updates, 'update')} and {work} in all."
+        f"{_trial_counts_sentence(results, seeds)}; they took {format_count(updates, 'update')} and {work} in all."
     )
     if results.best is None:
         return text + " No trial has finished."
@@ -62,7 +62,7 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
     if not (others := comparable_trials(results.ranked)):
         return text + " No other trial has the figures for a test of whether it is worse."
     test = "Welch's one-sided t-test over seeds" if config.folds is None else PAIRED_TEST_DESCRIPTION
-    return f"{text} By {test}, {_verdict_sentence(others, results.not_worse[1:])} at p < 0.05."
+    return f"{text} By {test}, {_equally_good_trials_sentence(others, results.not_worse[1:])} at p < 0.05."
 
 
 def _describe_pruning(config: SearchConfig) -> str:
@@ -73,7 +73,7 @@ def _describe_pruning(config: SearchConfig) -> str:
     return f"{PRUNER_DESCRIPTIONS[config.pruning]}{by}"
 
 
-def _counts_sentence(results: Results, seeds: str) -> str:
+def _trial_counts_sentence(results: SearchResults, seeds: str) -> str:
     """Return the number of trials that were trained, with their seeds, and of those that ended otherwise, as text."""
     trained, untrained = Counter[str](), Counter[str]()
     for each in results.trials:
@@ -94,7 +94,7 @@ def _counts_sentence(results: Results, seeds: str) -> str:
     return f"Of {format_count(len(results.trials), 'trial')}, {others}; {rest or 'none'} {were}"
 
 
-def _describe_work(seconds: float) -> str:
+def _describe_compute_time(seconds: float) -> str:
     return f"{seconds:.3g} seconds" if seconds < 600 else f"{seconds / 3600:.2f} hours"
 
 
@@ -103,7 +103,7 @@ def _describe_value(value: ParameterValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _verdict_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
+def _equally_good_trials_sentence(others: Sequence[TrialResult], not_worse: Sequence[TrialResult]) -> str:
     """Return as text the trials, among those compared with the best, that are not worse than it."""
     numbers = ", ".join(str(each.number) for each in not_worse)
     if len(not_worse) > 1:
@@ -125,7 +125,7 @@ def _describe_condition(parameter: Parameter) -> str:
     return f" (only if {' and '.join(f'{key} = {_describe_value(value)}' for key, value in parameter.only_if)})"
 
 
-def search_page(config: SearchConfig, parameters: Sequence[Parameter], results: Results) -> str:
+def search_page(config: SearchConfig, parameters: Sequence[Parameter], results: SearchResults) -> str:
     """Return the whole page as HTML.
 
     Args:
@@ -137,7 +137,7 @@ def search_page(config: SearchConfig, parameters: Sequence[Parameter], results: 
     if results.ranked:
         pictures = {
             "The best so far": plots.optimization_history_plot(results),
-            "Every trial through its settings": plots.parallel_coordinates(results, parameters),
+            "Every trial through its settings": plots.parallel_coordinates_plot(results, parameters),
             "Each key by itself": plots.slice_plot(results, parameters),
         }
         if results.importances:
@@ -147,7 +147,7 @@ def search_page(config: SearchConfig, parameters: Sequence[Parameter], results: 
     return frame_page(f"Search: {config.name}", "\n".join(parts))
 
 
-def _trials_table(parameters: Sequence[Parameter], results: Results) -> str:
+def _trials_table(parameters: Sequence[Parameter], results: SearchResults) -> str:
     keys = [each.key for each in parameters]
     heads = ["trial", results.metric, *keys, "updates", "seconds", "ended"]
     head = "".join(f'<th scope="col">{escape_html(each)}</th>' for each in heads)

@@ -47,7 +47,7 @@ class TrialResult:
 
 
 @dataclass(frozen=True)
-class Results:
+class SearchResults:
     """The trials in order; those with a figure from best to worst; the best with all that are not worse than it."""
 
     metric: str
@@ -76,13 +76,13 @@ class Results:
         }
 
 
-def summarize_trials(trials: Trials) -> Results:
+def summarize_trials(trials: Trials) -> SearchResults:
     """The results so far."""
     found = tuple(map(_trial_result, trials.all_trials()))
     by_number = {each.number: each for each in found}
     ranked = tuple(by_number[each.number] for each in trials.finished_trials())
     metric = trials.config.metric
-    return Results(
+    return SearchResults(
         metric,
         found,
         ranked,
@@ -219,7 +219,7 @@ def _parameter_importances(trials: Trials) -> dict[str, float]:
         return {}
     study = optuna.create_study()  # in memory
     for each in done:
-        drawn = {key: _on_drawn_scale(each.params[key], each.distributions[key]) for key in varied}
+        drawn = {key: _to_sampling_scale(each.params[key], each.distributions[key]) for key in varied}
         params, distributions = ({key: pair[part] for key, pair in drawn.items()} for part in (0, 1))
         study.add_trial(optuna.trial.create_trial(params=params, distributions=distributions, value=each.value))
     # not by `get_param_importances`, which makes their sum 1
@@ -227,7 +227,7 @@ def _parameter_importances(trials: Trials) -> dict[str, float]:
     return {key: value for key, value in found.items() if math.isfinite(value)}
 
 
-def _on_drawn_scale(value: Any, distribution: BaseDistribution) -> tuple[Any, BaseDistribution]:
+def _to_sampling_scale(value: Any, distribution: BaseDistribution) -> tuple[Any, BaseDistribution]:
     """A value with its distribution; the logarithm of one that is drawn by it, which Optuna's fANOVA does not take."""
     if isinstance(distribution, FloatDistribution) and distribution.log:
         return math.log(value), FloatDistribution(math.log(distribution.low), math.log(distribution.high))

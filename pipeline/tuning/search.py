@@ -28,12 +28,12 @@ from tfm.pipeline.recipes.recipe_batch import plan_stage
 from tfm.pipeline.recipes.seed_scores import joint_fingerprint
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
-from tfm.pipeline.tuning.checks.inputs import check_inputs
+from tfm.pipeline.tuning.checks.inputs import check_inputs_unchanged
 from tfm.pipeline.tuning.checks.keys import check_keys
 from tfm.pipeline.tuning.config import SearchConfig, load_search
 from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.report import search_page
-from tfm.pipeline.tuning.results import Results, summarize_trials
+from tfm.pipeline.tuning.results import SearchResults, summarize_trials
 from tfm.pipeline.tuning.samplers.registry import check_method
 from tfm.pipeline.tuning.space import make_parameters
 from tfm.pipeline.tuning.study import Trials
@@ -123,7 +123,7 @@ def _check_folder_has_no_run(folder: Path) -> None:
         raise CannotWrite(f"{folder}: holds a run ({', '.join(made)}); give the search another name (search.name)")
 
 
-def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> Results:
+def publish_results(search: Search, command: Sequence[str], reporter: Reporter) -> SearchResults:
     """Publish the results so far as the artifact search/: trials.json and report.html.
 
     Nothing is published of a search without a trial, or in a folder that is read-only.
@@ -175,7 +175,7 @@ def _is_run_of_other_recipe(recipe: Recipe, run: chain.RunPaths) -> bool:
     return any(map(stale_reason, shared)) or (made.config, made.seed) != (to_jsonable(plan.config), plan.seed)
 
 
-def describe_mean(config: SearchConfig) -> str:
+def describe_averaged_runs(config: SearchConfig) -> str:
     """The words that say of which runs a trial's figure is the mean; "" where it is of one run."""
     sizes = [(config.folds or 1, "fold"), (config.repeats, "seed")]
     of = " and ".join(format_count(number, name) for number, name in sizes if number > 1)
@@ -202,13 +202,13 @@ def train_best(
     if found.best is None:
         raise DataError("no trial is finished: there is no best one", file=search.folder)
     best = found.best
-    mean = describe_mean(search.config)
+    mean = describe_averaged_runs(search.config)
     counted = format_count(found.num_trained, "trial")
     reason = f"{search.config.metric} {best.value:.4g} of validation{mean}, the best of {counted}"
     reporter.line(f"final: trial {best.number}, {search.config.metric} {best.value:.4f} of validation{mean}")
     sets = [*search.sets, 'evaluation.tests="final"']
     recipe = make_trial_recipe(search.trials, search.base, sets, best.configuration, f"{search.config.name}-final")
-    check_inputs(search.trials, recipe, best.configuration, search.base, search.sets)
+    check_inputs_unchanged(search.trials, recipe, best.configuration, search.base, search.sets)
     made = search.trials.trial_folder(best.number)
     recipes = make_run_recipes(recipe, None, search.config.repeats)
     root = search.folder.parent
@@ -219,13 +219,13 @@ def train_best(
     if not allow_rescoring:
         _check_tests_before_training(recipes, root, command, reporter)
     for each in recipes:
-        chain.run_chain(each, root=root, command=command, reporter=reporter)
+        chain.run_recipe_stages(each, root=root, command=command, reporter=reporter)
     targets = [root / each.name for each in recipes]
     score_tests_once(
         targets,
         reason=reason,
         again=allow_rescoring,
-        named=recipe.evaluation,
+        named_evaluation=recipe.evaluation,
         command=command,
         reporter=reporter,
         device=recipe.training.device,
@@ -246,7 +246,7 @@ def _check_tests_before_training(
         if run.model.exists():
             check_tests_unused(run, again=False)
     for each in recipes:
-        chain.run_chain(each, root=root, command=command, reporter=reporter, only=chain.SHARED_STAGES)
+        chain.run_recipe_stages(each, root=root, command=command, reporter=reporter, only=chain.SHARED_STAGES)
     is_trained = not has_other_model and all(run.model.exists() for run in runs)
     if is_trained and _are_tests_scored(runs):
         return

@@ -36,9 +36,9 @@ class Parameter:
     log: bool = False
     only_if: tuple[tuple[str, ParameterValue], ...] = ()
 
-    def has_value(self, others: Mapping[str, ParameterValue]) -> bool:
+    def is_active(self, earlier_values: Mapping[str, ParameterValue]) -> bool:
         """Return whether the key has a value beside those of the keys before it."""
-        return all(key in others and others[key] == value for key, value in self.only_if)
+        return all(key in earlier_values and earlier_values[key] == value for key, value in self.only_if)
 
     def suggest(self, trial: "Trial") -> ParameterValue:
         """The value that a trial of Optuna has for this key, drawn by its sampler where it has none yet."""
@@ -59,21 +59,21 @@ class Parameter:
             return FloatDistribution(self.low, self.high, log=self.log)
         return IntDistribution(0, len(self.values) - 1) if self.ordered else CategoricalDistribution(self.values)
 
-    def can_draw(self, value: object) -> bool:
+    def is_valid_draw(self, value: object) -> bool:
         """Return whether a value is one that Optuna draws for the key: the place of one with an order, else the
         value.
         """
         if self.values is None or not self.ordered:
-            return self.allows(value)
+            return self.is_valid_value(value)
         return type(value) is int and 0 <= value < len(self.values)
 
-    def allows(self, value: object) -> bool:
+    def is_valid_value(self, value: object) -> bool:
         """Return whether the key may have a value in a configuration."""
         if self.values is None:
             return type(value) in (int, float) and self.low <= value <= self.high  # type: ignore[operator]
         return any(type(each) is type(value) and each == value for each in self.values)
 
-    def in_words(self) -> str:
+    def describe_values(self) -> str:
         """Return the values of the key as text for a report."""
         if self.values is None:
             return f"between {self.low:g} and {self.high:g}{', by the logarithm' if self.log else ''}"
@@ -153,7 +153,7 @@ def suggest_configuration(parameters: Sequence[Parameter], trial: "Trial") -> Co
     """The configuration of a trial: a value for each key whose condition holds."""
     found: Configuration = {}
     for parameter in parameters:
-        if parameter.has_value(found):
+        if parameter.is_active(found):
             found[parameter.key] = parameter.suggest(trial)
     return found
 
@@ -174,6 +174,6 @@ def list_configurations(parameters: Sequence[Parameter]) -> list[Configuration]:
         found = [
             {**before, parameter.key: value} if value is not None else before
             for before in found
-            for value in (parameter.values if parameter.has_value(before) else (None,))
+            for value in (parameter.values if parameter.is_active(before) else (None,))
         ]
     return found

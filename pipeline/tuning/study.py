@@ -114,31 +114,31 @@ class Trials:
         """
         with ExitStack() as held:
             with hold_lock(self.folder / ".claim.lock"):
-                found = self._resume_abandoned(held) or self._claim_new_trial(held)
+                found = self._resume_abandoned_trial(held) or self._claim_new_trial(held)
             yield found
 
-    def _resume_abandoned(self, stack: ExitStack) -> ClaimedTrial | None:
+    def _resume_abandoned_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         """The first trial that no worker runs, unless those that ended or are run reach `search.trials`, which may have
         been lowered. One whose configuration a worker runs under another number is left for when that has ended.
         """
         trials = self.all_trials()
         running = [each for each in trials if each.state == TrialState.RUNNING]
         with ExitStack() as free:
-            able = [each for each in running if self._is_free(each.number, free)]
+            able = [each for each in running if self._is_claimable(each.number, free)]
             others = [each for each in running if each not in able]
         visible = [each for each in others if self._is_visible(each.number)]
         taken = [each.user_attrs[CONFIGURATION_ATTR] for each in visible if CONFIGURATION_ATTR in each.user_attrs]
         left = next((each for each in able if each.user_attrs.get(CONFIGURATION_ATTR) not in taken), None)
         room = math.inf if self.config.trials is None else self.config.trials
         room -= sum(each.state.is_finished() for each in trials) + len(others)
-        if left is None or room <= 0 or not self._is_free(left.number, stack):
+        if left is None or room <= 0 or not self._is_claimable(left.number, stack):
             return None
         self._reset_samplers(left.number)
         trial = Trial(self.study, left._trial_id)
         self._replay_draws(trial, left)
         return ClaimedTrial(trial, self.trial_folder(left.number), dict(left.user_attrs))
 
-    def _is_free(self, number: int, stack: ExitStack) -> bool:
+    def _is_claimable(self, number: int, stack: ExitStack) -> bool:
         """Return whether this worker could take a trial, whose lock it now has until `stack` ends."""
         place = self.trial_folder(number)
         check_no_symlinks(self.folder, place)
@@ -148,7 +148,7 @@ class Trials:
         """Return whether the lock of a trial can be seen here: that of one in another machine's folder cannot."""
         return self.shares_folder or self.trial_folder(number).exists()
 
-    def find_running_twin(self, number: int, configuration: Configuration) -> FrozenTrial | None:
+    def find_running_duplicate(self, number: int, configuration: Configuration) -> FrozenTrial | None:
         """Return an earlier trial of just this configuration that another worker runs now; None where there is none.
 
         Args:
@@ -160,21 +160,21 @@ class Trials:
                 each for each in self.all_trials()[:number] if each.user_attrs.get(CONFIGURATION_ATTR) == configuration
             ]
             running = [each for each in twins if each.state == TrialState.RUNNING and self._is_visible(each.number)]
-            return next((each for each in running if not self._is_free(each.number, free)), None)
+            return next((each for each in running if not self._is_claimable(each.number, free)), None)
 
     def _reset_samplers(self, number: int) -> None:
         """Let the study have sampler and pruner for a trial: they remember nothing of others, as in a new process."""
         self.study.sampler = make_sampler(self.config, number)
         self.study.pruner = PRUNERS[self.config.pruning]()
 
-    def _replay_draws(self, trial: Trial, left: FrozenTrial) -> None:
+    def _replay_draws(self, trial: Trial, abandoned: FrozenTrial) -> None:
         """Bring the sampler's generator to the place at which a worker died between two keys of a trial."""
-        if CONFIGURATION_ATTR in left.user_attrs:
+        if CONFIGURATION_ATTR in abandoned.user_attrs:
             return
         for each in self.parameters:
-            of = left.distributions.get(each.key)
+            of = abandoned.distributions.get(each.key)
             if of is not None and not of.single() and each.key not in trial.relative_params:
-                self.study.sampler.sample_independent(self.study, left, each.key, of)
+                self.study.sampler.sample_independent(self.study, abandoned, each.key, of)
 
     def _claim_new_trial(self, stack: ExitStack) -> ClaimedTrial | None:
         if self.stop_reason() is not None:

@@ -61,7 +61,7 @@ def open_trials(
         return Trials(config, parameters, folder, empty, shares_folder=url is None, source=source)
     if study is None or before is NO_SEARCH_DESCRIPTION:
         with hold_lock(folder / ".claim.lock"), raise_storage_errors(source):
-            study, before = _open_or_create(storage, config, parameters, said, url)
+            study, before = _open_or_create_study(storage, config, parameters, said, url)
     if not isinstance(before, Mapping):
         raise DataError(
             f"{SEARCH_ATTR}: {before!r:.60} is no description of a search; {DAMAGED_JOURNAL_REMEDY}", file=source
@@ -107,7 +107,7 @@ def _find_study(storage: BaseStorage, config: SearchConfig, url: str | None) -> 
     return optuna.load_study(storage=storage, study_name=names[0]) if names else None
 
 
-def _open_or_create(
+def _open_or_create_study(
     storage: BaseStorage, config: SearchConfig, parameters: tuple[Parameter, ...], settings: Any, url: str | None
 ) -> tuple[Study, Any]:
     """The study that another worker has begun meanwhile, or a new one; with what it searches."""
@@ -123,12 +123,12 @@ def _open_or_create(
     if any(each.state != TrialState.WAITING for each in study.get_trials(deepcopy=False)):
         raise ValueError("has trials, and does not say of which search")
     for configuration in list_configurations(parameters) if config.method == "grid" else ():
-        study.enqueue_trial(_to_drawn_values(configuration, parameters), skip_if_exists=True)
+        study.enqueue_trial(_to_optuna_values(configuration, parameters), skip_if_exists=True)
     study.set_user_attr(SEARCH_ATTR, settings)
     return study, settings
 
 
-def _to_drawn_values(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
+def _to_optuna_values(configuration: Configuration, parameters: tuple[Parameter, ...]) -> dict[str, Any]:
     """A configuration as Optuna keeps it: values with an order as their place."""
     return {
         each.key: (each.values or ()).index(configuration[each.key]) if each.ordered else configuration[each.key]

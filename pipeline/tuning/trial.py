@@ -25,7 +25,7 @@ from tfm.pipeline.recipes.recipe_batch import copy_same_artifact_of_other_run, p
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train
-from tfm.pipeline.tuning.checks.inputs import check_base_recipe_unchanged, check_inputs, varies_inputs
+from tfm.pipeline.tuning.checks.inputs import check_base_recipe_unchanged, check_inputs_unchanged, varies_inputs
 from tfm.pipeline.tuning.journal import hold_lock
 from tfm.pipeline.tuning.space import Configuration, suggest_configuration
 from tfm.pipeline.tuning.study import SEARCH_ATTR, ClaimedTrial, Trials, find_duplicate
@@ -80,7 +80,7 @@ def run_trial(
     """
     configuration = suggest_configuration(trials.parameters, claimed.trial)
     claimed.trial.set_user_attr(CONFIGURATION_ATTR, configuration)
-    if (twin := trials.find_running_twin(claimed.number, configuration)) is not None:
+    if (twin := trials.find_running_duplicate(claimed.number, configuration)) is not None:
         claimed.trial.set_user_attr(WAITS_FOR_ATTR, twin.number)
         return TrialOutcome(WAITING_STATUS, describe_wait(twin.number), None)
     if WAITS_FOR_ATTR in claimed.earlier:
@@ -95,7 +95,7 @@ def run_trial(
     claimed.trial.set_user_attr("ended", outcome.ended)
     claimed.trial.set_user_attr("reason", outcome.reason)
     trials.study.tell(claimed.trial, outcome.value if outcome.ended == FINISHED_STATUS else None, state=outcome.state)
-    prune_artifacts(trials)
+    remove_artifacts_of_worse_trials(trials)
     return outcome
 
 
@@ -140,7 +140,7 @@ def _run_configuration(
     except RecipeError as error:
         reason = str(error).splitlines()[0].removeprefix("flags: ")  # the configuration is given as those are
         return TrialOutcome(IMPOSSIBLE_STATUS, reason, None)
-    check_inputs(trials, recipe, configuration, base, sets)
+    check_inputs_unchanged(trials, recipe, configuration, base, sets)
     resolve_device(recipe.training.device)  # that it is not there is no fault of what is tried
     account = TrialProgress(trials, claimed)
     values: list[float] = []
@@ -201,7 +201,7 @@ def make_run_recipes(recipe: Recipe, folds: int | None, repeats: int) -> list[Re
 
 
 def _prepare_dataset(
-    trials: Trials, recipe: Recipe, account: TrialProgress, command: Sequence[str], reporter: Reporter
+    trials: Trials, recipe: Recipe, progress: TrialProgress, command: Sequence[str], reporter: Reporter
 ) -> None:
     """Tokenizer and dataset of a trial: those of another trial, where it leaves their settings alone."""
     root = trials.folder / "trials"
@@ -210,7 +210,7 @@ def _prepare_dataset(
         make_folder_below(trials.folder, place.folder)
     for stage in (each for each in stages_of_recipe(recipe) if each in SHARED_STAGES):
         with hold_lock(trials.folder / ".share.lock") as waited:
-            account.exclude_wait(waited)
+            progress.exclude_waiting_time(waited)
             plan = plan_stage(recipe, stage, place)
             assert plan is not None
             folders = (each for each in root.iterdir() if each.is_dir() and not each.is_symlink())
@@ -223,11 +223,11 @@ def _prepare_dataset(
 
 
 def _train_trial(
-    trials: Trials, recipe: Recipe, account: TrialProgress, command: Sequence[str], log: TrialLog
+    trials: Trials, recipe: Recipe, progress: TrialProgress, command: Sequence[str], log: TrialLog
 ) -> tuple[float, str]:
     """Train one fold with one seed from where it is; its figure of validation with its signature, "" if it has none."""
     place = RunPaths(run_folder(recipe, trials.folder / "trials"))
-    account.raise_if_pruned()
+    progress.raise_if_pruned()
     log.updates = 0
     try:
         train(
@@ -240,16 +240,16 @@ def _train_trial(
             evaluation=recipe.evaluation,
             command=command,
             reporter=log,
-            on_validation=account.on_validation,
+            on_validation=progress.on_validation,
         )
     except BaseException:
-        account.record_cost(log.updates)
+        progress.record_cost(log.updates)
         raise
     figures = open_artifact(place.model, "train").figures
     updates, validation = figures["updates"], figures["validation"]
     assert isinstance(updates, int)
     assert isinstance(validation, dict)
-    account.record_cost(updates)
+    progress.record_cost(updates)
     metric = trials.config.metric
     scores = validation.get("scores", {})
     if metric in scores:
@@ -268,7 +268,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 BULKY_FOLDERS = ("tokenizer", "dataset", "model", "training/checkpoints", "training/tokenizer")
 
 
-def prune_artifacts(trials: Trials) -> None:
+def remove_artifacts_of_worse_trials(trials: Trials) -> None:
     """Remove artifacts and checkpoints of trials that have ended and are not among the best; logs and curves stay."""
     with hold_lock(trials.folder / ".share.lock"):
         trained = [each.number for each in trials.finished_trials() if DUPLICATE_OF_ATTR not in each.user_attrs]

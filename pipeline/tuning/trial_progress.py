@@ -56,7 +56,7 @@ class TrialProgress:
         self._trial.set_user_attr("updates", self.updates)
         self._trial.set_user_attr("seconds", round(self._seconds, 3))
 
-    def exclude_wait(self, seconds: float) -> None:
+    def exclude_waiting_time(self, seconds: float) -> None:
         """Leave out seconds in which this worker waited for another one: they are no work of this trial."""
         self._clock += seconds
 

@@ -97,13 +97,13 @@ def _check_attributes(trial: FrozenTrial, parameters: Sequence[Parameter], num_r
 
 def configuration_problem(configuration: Configuration, parameters: Sequence[Parameter]) -> str | None:
     """Why settings are none of a space: a key that it does not have, or that has no value here, or another value."""
-    expected = {each.key: each for each in parameters if each.has_value(configuration)}
+    expected = {each.key: each for each in parameters if each.is_active(configuration)}
     for key in configuration.keys() | expected.keys():
         if key not in configuration:
             return f"{key} is missing"
         if key not in expected:
             return f"{key!r:.80} is no key of this search, or has no value beside the others"
-        if not expected[key].allows(configuration[key]):
+        if not expected[key].is_valid_value(configuration[key]):
             return f"{key} = {configuration[key]!r:.60}, which is not in its space"
     return None
 
@@ -124,7 +124,7 @@ def _check_parameters(trial: FrozenTrial, parameters: Sequence[Parameter]) -> No
     for key, value in trial.params.items():
         if key not in known or trial.distributions[key] != known[key].distribution:
             raise ValueError(f"parameter {key!r:.80} is not one of this search, or is drawn from another space")
-        if not known[key].can_draw(value):
+        if not known[key].is_valid_draw(value):
             raise ValueError(f"parameter {key}: {value!r:.60} is not in its space")
     for key, value in trial.system_attrs.items():
         if key.startswith(OPTUNA_ATTRIBUTE_PREFIXES) and not _is_optuna_attribute(key, value, known):
@@ -137,7 +137,7 @@ def _is_optuna_attribute(key: str, value: Any, parameters: Mapping[str, Paramete
     """
     if key == "fixed_params":
         return isinstance(value, dict) and all(
-            name in parameters and parameters[name].can_draw(drawn) for name, drawn in value.items()
+            name in parameters and parameters[name].is_valid_draw(drawn) for name, drawn in value.items()
         )
     return key != "constraints" and _is_finite(value)
 

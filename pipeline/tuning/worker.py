@@ -17,13 +17,13 @@ from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, open_file_below
 from tfm.pipeline.cluster.processes import choose_resources, max_processes, run_jobs
 from tfm.pipeline.cluster.session import connect_to_cluster
-from tfm.pipeline.errors import Stopped, TfmError
+from tfm.pipeline.errors import StoppedError, TfmError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tuning.search import open_search
 from tfm.pipeline.tuning.space import Configuration
 from tfm.pipeline.tuning.study import ClaimedTrial, Trials
-from tfm.pipeline.tuning.trial import TrialOutcome, prune_artifacts, run_trial
+from tfm.pipeline.tuning.trial import TrialOutcome, remove_artifacts_of_worse_trials, run_trial
 from tfm.pipeline.tuning.trial_progress import TrialLog
 from tfm.pipeline.tuning.trial_records import WAITING_STATUS
 
@@ -50,7 +50,9 @@ def run_worker(job: WorkerJob) -> None:
         while True:
             with job.trials.claim_trial() as claimed:
                 if claimed is None:
-                    prune_artifacts(job.trials)  # whoever ended the last trial may have been killed before it did so
+                    remove_artifacts_of_worse_trials(
+                        job.trials
+                    )  # whoever ended the last trial may have been killed before it did so
                     job.reporter.line(f"the search is over: {job.trials.stop_reason()}")
                     return
                 outcome = _run_trial(job, claimed)
@@ -104,7 +106,7 @@ def describe_best_trial(trials: Trials) -> str:
     return f"{best}, {running} running"
 
 
-def is_over(trials: Trials) -> bool:
+def is_search_over(trials: Trials) -> bool:
     """Whether every trial has ended and none is to begin: then there is no work for further processes."""
     return all(each.state.is_finished() for each in trials.all_trials()) and trials.stop_reason() is not None
 
@@ -122,7 +124,7 @@ def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> N
         Stopped: a worker was stopped.
         TfmError: a worker failed.
     """
-    if is_over(job.trials):
+    if is_search_over(job.trials):
         run_worker(job)
         return
     share = max(1, (os.cpu_count() or 1) // num_workers)
@@ -136,8 +138,8 @@ def run_workers(job: WorkerJob, num_workers: int, arguments: Sequence[str]) -> N
             time.sleep(POLL_INTERVAL_SECONDS)
             show()
     codes = [each.returncode for each in all_of_them]
-    if Stopped.exit_code in codes:
-        raise Stopped("the search was stopped; the same command goes on with it")
+    if StoppedError.exit_code in codes:
+        raise StoppedError("the search was stopped; the same command goes on with it")
     if any(codes):
         raise TfmError(f"{sum(code != 0 for code in codes)} of {num_workers} workers failed; their errors are above")
 
@@ -220,13 +222,15 @@ class SearchArguments:
     folds: int | None
 
 
-def run_workers_on_cluster(job: WorkerJob, place: SearchArguments, address: str, num_workers: int | None) -> None:
+def run_workers_on_cluster(
+    job: WorkerJob, search_arguments: SearchArguments, address: str, num_workers: int | None
+) -> None:
     """Run workers on a cluster, whose nodes have the folder of the search under the same path, and wait for them. No
     cluster is started or asked for a search that is over.
 
     Args:
         job: the job of the workers.
-        place: the search.
+        search_arguments: the search.
         address: of the cluster.
         num_workers: the number of workers; None for as many as there is room for.
 
@@ -234,14 +238,14 @@ def run_workers_on_cluster(job: WorkerJob, place: SearchArguments, address: str,
         Stopped: on SIGTERM, Ctrl-C or SIGHUP.
         TfmError: a worker failed.
     """
-    if is_over(job.trials):
+    if is_search_over(job.trials):
         run_worker(job)
         return
     device = load_recipe(job.base, job.sets).training.device
     with connect_to_cluster(address) as cluster:
         needed = choose_resources(cluster, device)
         number = num_workers or max(1, max_processes(cluster, needed))
-        work = partial(_run_search_worker, place, job.command)
+        work = partial(_run_search_worker, search_arguments, job.command)
         pieces = {f"worker {each}": work for each in range(1, number + 1)}
         with watch_trials(job) as show:
             errors = run_jobs(cluster, pieces, needed, reporter=job.reporter, on_poll=lambda running: show())
@@ -249,6 +253,8 @@ def run_workers_on_cluster(job: WorkerJob, place: SearchArguments, address: str,
         raise error
 
 
-def _run_search_worker(place: SearchArguments, command: Sequence[str], *, reporter: Reporter) -> None:
-    search = open_search(place.file, place.sets, place.url, folds=place.folds)
+def _run_search_worker(search_arguments: SearchArguments, command: Sequence[str], *, reporter: Reporter) -> None:
+    search = open_search(
+        search_arguments.file, search_arguments.sets, search_arguments.url, folds=search_arguments.folds
+    )
     run_worker(WorkerJob(search.trials, search.base, search.sets, command, reporter))

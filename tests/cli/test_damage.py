@@ -152,13 +152,13 @@ def test_a_damaged_checkpoint_costs_its_steps_and_is_named(
         for damage in DAMAGES.values():
             with damaged(checkpoints.checkpoint_folder(newest) / name, damage):
                 reporter = Warnings()
-                found = checkpoints.newest(reporter)
+                found = checkpoints.newest_verified(reporter)
                 assert found is not None
                 assert found.step == older
                 (warning,) = reporter.found
                 assert checkpoints.checkpoint_folder(newest).name in warning
                 assert name in warning
-    found = checkpoints.newest(NullReporter())
+    found = checkpoints.newest_verified(NullReporter())
     assert found is not None
     assert found.step == newest
     record_property("files", len(names))
@@ -202,4 +202,4 @@ def test_where_no_checkpoint_is_whole_training_stops_rather_than_starting_over(
     assert listing(copy / "training") == before
     assert not (copy / "model").exists()
     with pytest.raises(DataError, match="can be read"):
-        checkpoints.newest(NullReporter())
+        checkpoints.newest_verified(NullReporter())

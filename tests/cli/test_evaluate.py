@@ -10,7 +10,7 @@ import torch
 from bench.noise_run import measure_run
 from tests.cli.user import Stages, commands_of, tfm, write_lines
 from tests.rounding import assert_rounds_like
-from tfm.data.typing_errors import mistyped_lines
+from tfm.data.typing_errors import add_typos_to_lines
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.perplexity import perplexity
@@ -118,7 +118,7 @@ def test_noise_is_made_in_the_source_and_every_score_says_so(stages: Stages, cor
         assert each["signature"].endswith("|noise:0.2|noise-seed:7")
     source = (corpora / "test.de").read_text("utf-8").splitlines()
     typed = (out / "source.txt").read_text("utf-8").splitlines()
-    assert typed == mistyped_lines(source, 0.2, 7)
+    assert typed == add_typos_to_lines(source, 0.2, 7)
     assert sum(one != two for one, two in zip(source, typed, strict=True)) > len(source) / 2
     translated = tfm("translate", stages.folder, out / "source.txt", *CPU)
     assert (out / "hypotheses.txt").read_text("utf-8") == translated.out

@@ -128,8 +128,8 @@ LACKING: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", LACKING)
 def test_parts_that_are_not_written_are_named(what: str) -> None:
-    assert what in str(export.unsupported_part(ModelConfig.model_validate(LACKING[what])))
-    assert export.unsupported_part(ModelConfig()) is None
+    assert what in str(export.ctranslate2_unsupported_part(ModelConfig.model_validate(LACKING[what])))
+    assert export.ctranslate2_unsupported_part(ModelConfig()) is None
 
 
 def test_the_missing_package_is_named_with_the_command_that_installs_it(

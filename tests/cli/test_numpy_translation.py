@@ -53,7 +53,7 @@ def test_a_few_lines_load_no_torch(stages: Stages, tmp_path: Path, how: str) -> 
 
 @pytest.mark.slow
 def test_many_lines_and_what_numpy_cannot_do_load_torch(stages: Stages, tmp_path: Path) -> None:
-    many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (numpy_translation.MAX_LINES + 1))
+    many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (numpy_translation.MAX_NUMPY_LINES + 1))
     assert "torch" in loaded_by("translate", stages.folder, many)[1]
     assert "torch" in loaded_by("translate", stages.folder, "eins zwei", "--prefix", "two")[1]
 
@@ -170,7 +170,7 @@ def test_long_lines_are_left_to_torch(stages: Stages, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [numpy_translation.MAX_LINES + 1, 30])
+@pytest.mark.parametrize("count", [numpy_translation.MAX_NUMPY_LINES + 1, 30])
 def test_lines_that_wait_together_are_decoded_together(
     stages: Stages, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
@@ -183,7 +183,7 @@ def test_lines_that_wait_together_are_decoded_together(
         lambda model, rows, *given, **more: (sizes.append(len(rows)), decode(model, rows, *given, **more))[1],
     )
     left = iter(["eins zwei"] * count)
-    told = iter([True] * (numpy_translation.MAX_LINES) + [False] * 99)
+    told = iter([True] * (numpy_translation.MAX_NUMPY_LINES) + [False] * 99)
     found = numpy_translation.translate_stream(
         lambda: numpy_translation.load_small_model(stages.folder / "model", DecodingConfig()),
         lambda: load_model(stages.folder / "model", "cpu"),
@@ -193,7 +193,7 @@ def test_lines_that_wait_together_are_decoded_together(
         ready=lambda: next(told),
     )
     assert len(list(found)) == count
-    assert sizes[0] >= numpy_translation.MAX_LINES
+    assert sizes[0] >= numpy_translation.MAX_NUMPY_LINES
 
 
 def test_more_hypotheses_than_the_beam_has_are_refused_as_ever(stages: Stages) -> None:

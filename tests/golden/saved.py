@@ -13,7 +13,7 @@ from typing import Any, get_args
 from tests.cli.user import RECIPE, tfm, write_corpora
 from tests.huggingface_models import KINDS
 from tests.tiny_model import tiny_model
-from tfm.data.corpus_config import Generator
+from tfm.data.corpus_config import GeneratorName
 from tfm.data.synthetic import registry
 
 FILE = Path(__file__).with_suffix(".json")
@@ -66,7 +66,7 @@ def recipe_keys() -> list[str]:
 
 def corpora() -> dict[str, str]:
     """The version of each built-in corpus, which is a part of the fingerprint of what is made of it."""
-    return {name: registry.version(name) for name in get_args(Generator)}
+    return {name: registry.corpus_version(name) for name in get_args(GeneratorName)}
 
 
 def run() -> dict[str, object]:

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from tests.invariants.test_resume import SignalAt
 from tests.killing import result
 from tests.tiny_training import MODEL, run, training
-from tfm.pipeline.errors import RecipeError, Stopped
+from tfm.pipeline.errors import RecipeError, StoppedError
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.training.checks import check_batch_norm
@@ -34,7 +34,7 @@ KEPT: dict[str, dict[str, Any]] = {
 def test_resumed_it_is_the_same_to_the_bit(kept: str, dataset: Path, tmp_path: Path) -> None:
     config = training(**KEPT[kept])
     run(dataset, tmp_path / "straight", config, model=BATCH)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path / "resumed", config, model=BATCH, reporter=SignalAt(7, signal.SIGTERM))
     run(dataset, tmp_path / "resumed", config, model=BATCH)
     assert result(tmp_path / "resumed") == result(tmp_path / "straight")

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tfm.data.batching.buckets import (
+    length_sorted_batches,
     make_batches,
     num_extra_copies,
-    ordered_batches,
     padding_share,
     repeat_rows_by_weight,
 )
-from tfm.data.batching.padding_cost import LengthCounts, batching_cost
+from tfm.data.batching.padding_cost import LengthPairCounts, batching_cost
 
 BUDGET = 60
 sizes = st.integers(0, 300)
@@ -52,7 +52,7 @@ def test_an_epoch_is_a_pure_function_of_lengths_seed_and_epoch(corpus, seed, epo
 @given(corpora, st.integers(1, 100))
 def test_ordered_batches_hold_every_row_once_and_only_single_rows_exceed_the_budget(corpus, budget):
     source, target = corpus
-    found = ordered_batches(source, target, budget=budget)
+    found = length_sorted_batches(source, target, budget=budget)
     assert sorted(row for rows in found for row in rows.tolist()) == list(range(len(source)))
     assert all(len(rows) == 1 or len(rows) * max(source[rows].max(), target[rows].max()) <= budget for rows in found)
 
@@ -98,7 +98,7 @@ def test_each_row_comes_as_often_as_another(weight, num_rows):
 
 @given(st.integers(1, 300), st.floats(0.001, 3.7), draws, st.integers(0, 50))
 def test_an_epoch_is_counted_to_cost_what_is_drawn_for_it(num_rows, weight, seed, epoch):
-    found = LengthCounts()
+    found = LengthPairCounts()
     found.add(np.full(num_rows, 3), np.full(num_rows, 4), weight)
     rows = repeat_rows_by_weight(np.full(num_rows, weight), seed=seed, epoch=epoch)
     assert batching_cost(found, budget=64, seed=seed, epoch=epoch).rows == len(rows)

@@ -25,7 +25,7 @@ from tfm.pipeline.significance.segment_statistics import (
     perplexity_statistics,
     segment_statistics,
 )
-from tfm.pipeline.significance.shares import MIN_SHARED_SUCCESSES, newcombe_interval
+from tfm.pipeline.significance.shares import MIN_SEGMENTS_FOR_SHARE_INTERVAL, newcombe_interval
 
 Draw = Callable[[np.random.Generator, int], SegmentStatistics]
 
@@ -137,7 +137,10 @@ def test_shares_at_the_ends_have_intervals_of_some_width(right: int) -> None:
         assert found.high is not None
         assert found.high - found.low > 10
         few = segment_statistics(
-            metric, [said[: MIN_SHARED_SUCCESSES - 1]], [lines[: MIN_SHARED_SUCCESSES - 1]], config
+            metric,
+            [said[: MIN_SEGMENTS_FOR_SHARE_INTERVAL - 1]],
+            [lines[: MIN_SEGMENTS_FOR_SHARE_INTERVAL - 1]],
+            config,
         )
         assert compare_systems(few, resamples=50)[0].low is None
 
@@ -164,7 +167,7 @@ def shares_held(draws: int, count: int) -> float:
     return percent(found)
 
 
-@pytest.mark.parametrize("count", [MIN_SHARED_SUCCESSES, 20, 100])
+@pytest.mark.parametrize("count", [MIN_SEGMENTS_FOR_SHARE_INTERVAL, 20, 100])
 def test_differences_of_shares_are_held(count: int) -> None:
     assert shares_held(2000, count) >= 93
 

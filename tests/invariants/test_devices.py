@@ -26,7 +26,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read once a process, at the first product on a GPU
 
@@ -91,7 +91,7 @@ def gradients(model: Model, data: Dataset, layout: str, device: str) -> tuple[fl
     """The mean loss of two batches, and the gradient in the model's precision, on the CPU."""
     world, task = World(device=torch.device(device)), Translation(CrossEntropy(0.1), LAYOUTS[layout])
     model = model.to(world.device).train()
-    of_update = Gradients(model, task, data.train, training(clip_norm=None, accumulate=2), 1, world)
+    of_update = GradientComputer(model, task, data.train, training(clip_norm=None, accumulate=2), 1, world)
     update = of_update.compute(task.epochs(data.train, 96, 3)(0)[:2], 1, stop=False)
     found = {name: each.grad.cpu() for name, each in model.named_parameters() if each.grad is not None}
     return update.loss / update.tokens, found
@@ -137,7 +137,7 @@ def test_the_way_of_a_gpu_rounds_like_plain_torch(variant: str, dtype: torch.dty
 def test_a_gradient_is_computed_without_waiting(variant: str, layout: str, device: str, data: Dataset) -> None:
     world, task = World(device=torch.device(device)), Translation(CrossEntropy(0.1), LAYOUTS[layout])
     model = network(variant, torch.bfloat16, dropout=0.1).to(world.device).train()
-    of_update = Gradients(model, task, data.train, training(), 1, world)
+    of_update = GradientComputer(model, task, data.train, training(), 1, world)
     batches = task.epochs(data.train, 96, 3)(0)
     of_update.dry_run(batches[:1])  # what is made once
     torch.cuda.set_sync_debug_mode("error")

@@ -21,10 +21,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.corpora.sources import keep_tags_in_words, read_pairs
+from tfm.data.corpora.sources import read_pairs, with_word_lists
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.scoring.metrics.entities.schemes import extract_entities
-from tfm.tokenizer.labels import WORD_SPACE
+from tfm.tokenizer.labels import SPACE_WITHIN_WORD
 
 Pairs: TypeAlias = list[tuple[str, str]]
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
@@ -234,7 +234,7 @@ def conll_files(draw: Draw) -> Case:
         found = spans(draw)
         tags = tags_of(found, scheme)
         assert [*map(tuple, extract_entities(tags, scheme))] == seqeval(tags, scheme), tags
-        parts = st.lists(words_of(WORD_SPACE), min_size=1, max_size=2 if is_tabbed else 1)
+        parts = st.lists(words_of(SPACE_WITHIN_WORD), min_size=1, max_size=2 if is_tabbed else 1)
         words = [draw(parts) for _ in tags]
         more = [draw(words_of()) for _ in tags]
         lines += [*draw(st.sampled_from([[], ["# text = a b c d"], [separator.join(["-DOCSTART-", "-X-", "O"]), ""]]))]
@@ -242,7 +242,7 @@ def conll_files(draw: Draw) -> Case:
         lines += [separator.join([" ".join(word), *rest]) for word, *rest in rows]  # type: ignore[list-item]
         lines += [""] * draw(st.integers(1, 2))
         expected.append((" ".join(map(" ".join, words)), " ".join(tags)))
-        tagged.append((" ".join(map(WORD_SPACE.join, words)), " ".join(tags)))
+        tagged.append((" ".join(map(SPACE_WITHIN_WORD.join, words)), " ".join(tags)))
     content = end.join(lines + [""] * draw(st.integers(0, 1)))
     return Case("a.conll", content.encode(), {"format": "conll"}, expected, tagged)
 
@@ -265,7 +265,10 @@ COLUMNS = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
 def conllu_files(draw: Draw) -> Case:
     """Treebanks with words of several parts, multiword tokens, empty nodes and `_`, as a few plain lines read them."""
     column = draw(st.sampled_from(["lemma", "upos", "xpos", "deprel"]))
-    label, free = words_of("_"), st.lists(words_of(WORD_SPACE), min_size=1, max_size=2).map(" ".join) | st.just("_")
+    label, free = (
+        words_of("_"),
+        st.lists(words_of(SPACE_WITHIN_WORD), min_size=1, max_size=2).map(" ".join) | st.just("_"),
+    )
     blocks = []
     for _ in range(draw(st.integers(1, 3))):
         lines = draw(st.sampled_from([[], ["# text = x", "#"]]))
@@ -284,7 +287,7 @@ def conllu_files(draw: Draw) -> Case:
         rows = [line.split("\t") for line in block.split("\n") if re.match(r"\d+\t", line)]
         sides = [[row[place] for row in rows] for place in (1, COLUMNS[column])]
         expected.append((" ".join(sides[0]), " ".join(sides[1])))
-        within = [" ".join(word.replace(" ", WORD_SPACE) for word in side) for side in sides]
+        within = [" ".join(word.replace(" ", SPACE_WITHIN_WORD) for word in side) for side in sides]
         tagged.append((within[0], within[1]))
     config = {"format": "conllu", "source": "form", "target": column}
     return Case("a.conllu", content.encode(), config, expected, tagged)
@@ -517,7 +520,7 @@ def check(name: str, folder: Path, num_cases: int) -> None:
                 patch.setattr(f"{module}.{constant}", value)
             assert list(read_pairs(corpus)) == case.expected
             if case.tagged is not None:
-                assert list(read_pairs(keep_tags_in_words(corpus))) == case.tagged
+                assert list(read_pairs(with_word_lists(corpus))) == case.tagged
 
     read()
 

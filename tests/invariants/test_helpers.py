@@ -25,7 +25,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, SpanCorruptionConfig, WordVectorsConfig
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.errors import DataError, RecipeError, Stopped
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError
 from tfm.pipeline.runtime import worker_process
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.criteria import CrossEntropy
@@ -38,12 +38,12 @@ from tfm.pipeline.tasks.word_vectors import WordVectorTask
 from tfm.pipeline.training.helpers import (
     MAX_WIDTH_FOR_WORKERS,
     MIN_TOKENS_PER_WORKER,
+    are_workers_faster,
     parallel_training_unsupported_reason,
     shard_batches,
     start_gradient_workers,
-    workers_pay_off,
 )
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 
 ALONE = World()
 ROOT = Path(__file__).parents[2]
@@ -133,14 +133,14 @@ def test_each_row_is_in_one_share_and_shares_are_equal(count: int) -> None:
         assert {(share.number, share.count) for share in found} == {(number, count) for number in range(len(found))}
 
 
-def gradients_of(dataset: Path, task: Any = None, **rates: float) -> Gradients:
+def gradients_of(dataset: Path, task: Any = None, **rates: float) -> GradientComputer:
     config = MODEL.model_copy(update={"dropout": DropoutConfig(**rates)})
     model = build(config, source_vocab=20, target_vocab=20, seed=1).train()
     task = task or Translation(CrossEntropy(0.1))
-    return Gradients(model, task, load_dataset(dataset).train, training(clip_norm=None), 1, ALONE)
+    return GradientComputer(model, task, load_dataset(dataset).train, training(clip_norm=None), 1, ALONE)
 
 
-def total(of: Gradients) -> list[Tensor]:
+def total(of: GradientComputer) -> list[Tensor]:
     return [torch.zeros_like(each) if each.grad is None else each.grad.clone() for each in of.parameters]
 
 
@@ -241,7 +241,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def test_a_training_that_is_resumed_ends_as_one_that_never_stopped(variant: str, dataset: Path, tmp_path: Path) -> None:
     config = {**SHORT, **VARIANTS[variant]}
     run(dataset, tmp_path / "straight", training(**config, **TWO))
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path / "out", training(**config, **TWO), reporter=SignalAt(4, signal.SIGTERM))
     assert not multiprocessing.active_children()
     said = Listening()
@@ -254,7 +254,7 @@ def test_a_training_that_is_resumed_ends_as_one_that_never_stopped(variant: str,
 
 
 def test_it_goes_on_by_threads_where_that_is_asked_for(dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path, training(**SHORT, **TWO), reporter=SignalAt(4, signal.SIGTERM))
     said = Listening()
     run(dataset, tmp_path, training(**SHORT, threads=1, parallel="threads"), reporter=said)
@@ -268,7 +268,7 @@ def test_it_goes_on_by_threads_where_that_is_asked_for(dataset: Path, tmp_path: 
 def test_it_goes_on_by_threads_where_no_process_can_be_forked(
     dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path, training(**SHORT, **TWO), reporter=SignalAt(4, signal.SIGTERM))
     monkeypatch.setattr(sys, "platform", "darwin")
     said = Listening()
@@ -323,7 +323,9 @@ def test_why_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_processes_are_chosen_where_they_are_faster(width: int, threads: int, tokens: int, found: bool) -> None:
     stack = {"dim": width, "heads": 2}
-    assert workers_pay_off(ModelConfig.model_validate({"decoder": stack, "encoder": stack}), threads, tokens) is found
+    assert (
+        are_workers_faster(ModelConfig.model_validate({"decoder": stack, "encoder": stack}), threads, tokens) is found
+    )
 
 
 def test_a_training_of_enough_tokens_has_them_by_itself(dataset: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.tiny_training import MODEL, run, training, write_dataset
 from tests.unit.pipeline.stages.test_images import config as images_in
 from tests.unit.pipeline.stages.test_images import dataset_of
 from tfm.model.config import ModelConfig
-from tfm.pipeline.errors import Stopped
+from tfm.pipeline.errors import StoppedError
 from tfm.pipeline.training.helpers import parallel_training_unsupported_reason
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -58,7 +58,7 @@ def test_resumed_it_is_the_same(kind: Any, tmp_path: Path) -> None:
     data, changes, model = kind(tmp_path)
     config = training(**SHORT, **changes, **TWO)
     run(data, tmp_path / "straight", config, model=model)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(data, tmp_path / "out", config, model=model, reporter=SignalAt(4, signal.SIGTERM))
     assert not multiprocessing.active_children()
     said = Listening()

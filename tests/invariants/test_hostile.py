@@ -19,7 +19,7 @@ from tests.damage import listing
 from tests.peak_memory import peak_of
 from tests.quick import NUM_THIRDS, third, thirds
 from tests.tiny_artifact import rewritten, signed
-from tfm.data.safe_files import MAX_BYTES
+from tfm.data.safe_files import MAX_FILE_BYTES
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _document_sha256
 
 pytestmark = pytest.mark.promise("hostile")
@@ -241,7 +241,7 @@ def test_tensors_of_checkpoints(
 def test_states_of_checkpoints(base: Path, checkpoint: Path, number: int, record_property: Record) -> None:
     original = (checkpoint / "state.json").read_bytes()
     state = json.loads(original)["state"]
-    files: list[bytes] = [b"", b"3", b"[]", hostile.DEEP, hostile.DEEP_OBJECT, b"\xff", b" " * (MAX_BYTES + 1)]
+    files: list[bytes] = [b"", b"3", b"[]", hostile.DEEP, hostile.DEEP_OBJECT, b"\xff", b" " * (MAX_FILE_BYTES + 1)]
     changes: list[dict[str, object]] = [
         *({"files": names} for names in ({"../x": ENTRY}, {"/etc/passwd": ENTRY}, {"a\0": ENTRY}, {}, [], None, 3)),
         *({"files": {"model.safetensors": entry, "optimizer.safetensors": ENTRY}} for entry in (3, None, [], "x")),
@@ -349,8 +349,8 @@ def test_metrics_of_a_training_that_are_none_leave_a_gap_in_the_curves(base: Pat
 def test_memory_is_bounded(base: Path, run: Path, made: Path, record_property: Record) -> None:
     code, _, usual = peak_of(base, *TRANSLATE)
     assert code == 0
-    zeros = b"[" + b"0," * (MAX_BYTES // 2 - 10) + b"0]"
-    lists = b"[" + b"[]," * (MAX_BYTES // 3 - 10) + b"0]"
+    zeros = b"[" + b"0," * (MAX_FILE_BYTES // 2 - 10) + b"0]"
+    lists = b"[" + b"[]," * (MAX_FILE_BYTES // 3 - 10) + b"0]"
     cases: dict[str, dict[str, bytes | hostile.Change]] = {
         "model.safetensors": {
             "terabytes": hostile.WEIGHTS["terabytes"],

@@ -29,7 +29,7 @@ from tests.cli.user import ROOT
 from tfm.data.config import DataConfig
 from tfm.data.corpora import sources
 from tfm.data.corpora.portions import Portion
-from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.sources import Splits, content_fingerprints, read_pairs, resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, TfmError
@@ -89,7 +89,7 @@ def read_all(folder: Path) -> list[tuple[str, str]]:
     """All training pairs of a folder, by every way that a stage reads them."""
     splits = resolve_splits(DataConfig(path=str(folder)))
     (corpus,) = (each.corpora[0] if isinstance(each, Portion) else each for each in splits.train)
-    check_splits(Splits((corpus,), (corpus,), {}))
+    check_and_count_splits(Splits((corpus,), (corpus,), {}))
     content_fingerprints(corpus)
     return list(read_pairs(corpus))
 

@@ -19,7 +19,7 @@ from tests.quick import NUM_THIRDS, third, thirds
 from tests.sharded_ranks import train_by_ranks
 from tests.tiny_training import MODEL, training
 from tfm.pipeline.runtime.fully_sharded import shard_of_rank
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _document_sha256, part_file
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _document_sha256, part_file_name
 
 pytestmark = pytest.mark.promise("hostile")
 SIZE = 2
@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (found.folder / f"{group}.safetensors").unlink()
         for rank in range(SIZE):
             some = {name: shard_of_rank(tensor, rank, SIZE).clone() for name, tensor in tensors.items()}
-            parts[part_file(group, rank, SIZE)] = safetensors.torch.save(some)
+            parts[part_file_name(group, rank, SIZE)] = safetensors.torch.save(some)
     write(found.folder, parts)
     return base
 
@@ -107,7 +107,7 @@ def test_parts_that_are_whole_give_the_model_that_was_trained(base: Path) -> Non
     assert (base / "runs" / "tiny" / "model" / file).read_bytes() == (base / "whole" / file).read_bytes()
 
 
-@pytest.mark.parametrize("name", [part_file(group, rank, SIZE) for group in GROUPS for rank in range(SIZE)])
+@pytest.mark.parametrize("name", [part_file_name(group, rank, SIZE) for group in GROUPS for rank in range(SIZE)])
 def test_damage_of_a_part_is_told(base: Path, checkpoint: Path, name: str, record_property: Record) -> None:
     for kind, damage in DAMAGES.items():
         with damaged(checkpoint / name, damage):
@@ -138,7 +138,7 @@ CHANGES: dict[str, Callable[[Tensor], Tensor]] = {
 def test_parts_made_to_harm(
     base: Path, checkpoint: Path, tmp_path: Path, group: str, rank: int, number: int, record_property: Record
 ) -> None:
-    marker, whole, name = tmp_path / "it ran", contents(checkpoint), part_file(group, rank, SIZE)
+    marker, whole, name = tmp_path / "it ran", contents(checkpoint), part_file_name(group, rank, SIZE)
     tensors = safetensors.torch.load(whole[name])
     files = {
         **hostile.WEIGHTS,
@@ -168,18 +168,18 @@ def test_all_parts_of_another_type_or_shape(base: Path, checkpoint: Path, kind: 
 
 def test_parts_of_other_names_or_numbers(base: Path, checkpoint: Path, record_property: Record) -> None:
     whole = contents(checkpoint)
-    first, last = (part_file("model", rank, SIZE) for rank in range(SIZE))
+    first, last = (part_file_name("model", rank, SIZE) for rank in range(SIZE))
     others = {name: content for name, content in whole.items() if not name.startswith("model")}
     cases: list[dict[str, bytes]] = [
         {},
         {first: whole[first]},
         {last: whole[last]},
-        {part_file("model", 0, 3): whole[first], part_file("model", 1, 3): whole[last]},
-        {part_file("model", 0, 2): whole[first], part_file("model", 2, 3): whole[last]},
+        {part_file_name("model", 0, 3): whole[first], part_file_name("model", 1, 3): whole[last]},
+        {part_file_name("model", 0, 2): whole[first], part_file_name("model", 2, 3): whole[last]},
         {"model-1-of-2.safetensors": whole[first], "model-2-of-2.safetensors": whole[last]},
         {"model-00000-of-00001.safetensors": whole[first]},
-        {part_file("model", 0, 1): whole[first]},
-        {first: whole[first], last: whole[last], part_file("model", 2, 3): whole[last]},
+        {part_file_name("model", 0, 1): whole[first]},
+        {first: whole[first], last: whole[last], part_file_name("model", 2, 3): whole[last]},
         {"model.safetensors": whole[first]},
     ]
     for case in cases:
@@ -189,7 +189,7 @@ def test_parts_of_other_names_or_numbers(base: Path, checkpoint: Path, record_pr
 
 
 def test_parts_that_lead_elsewhere(base: Path, checkpoint: Path) -> None:
-    whole, (first, last) = contents(checkpoint), (part_file("model", rank, SIZE) for rank in range(SIZE))
+    whole, (first, last) = contents(checkpoint), (part_file_name("model", rank, SIZE) for rank in range(SIZE))
     outside = base / "outside.safetensors"
     outside.write_bytes(whole[first])
     entries = json.loads((checkpoint / "state.json").read_text("utf-8"))["files"]
@@ -233,7 +233,7 @@ def test_a_part_made_to_harm_ends_every_process_with_the_same_line(
     out = shutil.copytree(sharded, tmp_path / "out")
     checkpoints = Checkpoints(out / "training" / "checkpoints")
     folder = checkpoints.checkpoint_folder(checkpoints.steps()[-1])
-    whole, name = contents(folder), part_file(group, rank, SIZE)
+    whole, name = contents(folder), part_file_name(group, rank, SIZE)
     write(folder, {**whole, name: b"" if kind == "nothing" else changed(whole[name], CHANGES[kind])})
     config = training(**{**SHARDED, "max_steps": 6})
     (code, said), other = train_by_ranks(dataset, out, config, MODEL, SIZE, "float32")

@@ -12,7 +12,7 @@ from tests.unit.pipeline.judging import panel
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.campaign import CampaignKind
-from tfm.pipeline.judging.findings import LOWER_IS_BETTER, Findings, analyze_answers
+from tfm.pipeline.judging.findings import LOWER_IS_BETTER_SCALES, Findings, analyze_answers
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.judging.metric_correlation import add_correlations, campaign_references
@@ -67,7 +67,7 @@ def check_ranks(found: Findings) -> None:
     """No system ranks behind another that it is significantly better than; where it stands behind, that is said."""
     parts: list[tuple[str, dict[str, tuple[int, int]], list[tuple[str, str]]]] = []
     for scale in found.scales:
-        sign = -1 if scale.name in LOWER_IS_BETTER else 1
+        sign = -1 if scale.name in LOWER_IS_BETTER_SCALES else 1
         better = [
             (t.first, t.second) if sign * t.difference > 0 else (t.second, t.first)
             for t in scale.tests

@@ -70,7 +70,7 @@ def test_the_gradients_written_out_are_those_of_the_equation(bias: tuple[int, ..
     added = None if bias is None else torch.randn(bias, dtype=torch.float64)
     if added is not None:
         added[..., 1] = float("-inf")
-    assert torch.autograd.gradcheck(explicit_attention.ShortAttention.apply, (query, key, value, added))
+    assert torch.autograd.gradcheck(explicit_attention.ShortSequenceAttention.apply, (query, key, value, added))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -12,7 +12,7 @@ from tests.killing import Spoil, result
 from tests.recording_reporter import Listening
 from tests.tiny_training import run, training
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.errors import DataError, RecipeError, Stopped
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError
 from tfm.pipeline.reports.run_summary import read_run
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.checkpoints import checkpoint
@@ -55,7 +55,7 @@ def test_a_schedule_without_an_end_goes_on_and_it_is_written_down(name: str, dat
 @pytest.mark.parametrize("name", sorted(TOTAL_STEPS_SCHEDULES))
 @pytest.mark.parametrize("steps", [8, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_schedule_with_an_end_is_not_given_another(name: str, steps: int, dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path, scheduled(name), reporter=SignalAt(6, signal.SIGTERM))
     before = everything(tmp_path)
     with pytest.raises(
@@ -73,7 +73,7 @@ def test_a_schedule_with_an_end_is_not_given_another(name: str, steps: int, data
 
 
 def test_a_training_under_way_is_published_as_it_is_and_still_ends_as_planned(dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path, scheduled("cosine"), reporter=SignalAt(6, signal.SIGTERM))
     run(dataset, tmp_path, scheduled("cosine", max_steps=6))
     figures = open_artifact(tmp_path / "model").figures
@@ -101,14 +101,14 @@ def test_the_remedy_of_a_training_that_cannot_go_on_works(dataset: Path, tmp_pat
 def test_the_same_end_said_otherwise_goes_on(dataset: Path, tmp_path: Path) -> None:
     run(dataset, tmp_path / "epochs", scheduled("cosine", max_steps=None, max_epochs=2))
     total = open_artifact(tmp_path / "epochs" / "model").figures["updates"]
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path, scheduled("cosine", max_steps=total), reporter=SignalAt(6, signal.SIGTERM))
     run(dataset, tmp_path, scheduled("cosine", max_steps=None, max_epochs=2))
     assert open_artifact(tmp_path / "model").figures["updates"] == total
 
 
 def test_patience_may_change_whatever_the_schedule(dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path, scheduled("cosine"), reporter=SignalAt(6, signal.SIGTERM))
     run(dataset, tmp_path, scheduled("cosine", early_stopping={"patience": 9}))
     changes = open_artifact(tmp_path / "model").figures["changed_during_training"]
@@ -125,7 +125,7 @@ def as_before(out: Path) -> None:
 
 
 def test_checkpoints_of_before_go_on_and_know_their_end(dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path, scheduled("cosine"), reporter=SignalAt(6, signal.SIGTERM))
     as_before(tmp_path)
     with pytest.raises(RecipeError, match="6 of 10 updates"):

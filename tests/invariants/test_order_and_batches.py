@@ -94,7 +94,7 @@ def sums(loaded: LoadedModel, task: Task, split: Split, budget: int) -> np.ndarr
     """-log p, how many predictions are right, how many there are, and unknown labels."""
     validator = Validator(task, split, task.ordered_batches(split, budget), None)
     with torch.no_grad():
-        return np.array(validator.sum_over_processes(loaded.model.eval(), World(), lambda: None))
+        return np.array(validator.sum_predictions_over_processes(loaded.model.eval(), World(), lambda: None))
 
 
 def assert_same(found: Any, expected: Any) -> None:

@@ -11,14 +11,14 @@ import torch
 from tests.killing import TIMES, result
 from tests.tiny_training import run, training
 from tfm.model.layers.linear import Linear
-from tfm.pipeline.errors import DataError, Stopped
+from tfm.pipeline.errors import DataError, StoppedError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import loop
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.loop import Trainer
-from tfm.pipeline.training.optimizers import OPTIMIZERS, can_skip, make_optimizer
+from tfm.pipeline.training.optimizers import OPTIMIZERS, can_skip_step, make_optimizer
 from tfm.pipeline.training_config import OptimizerConfig
 
 pytestmark = pytest.mark.usefixtures("no_curves")
@@ -63,7 +63,7 @@ class Ways:
                 for _ in range(runs):
                     try:
                         run(self.dataset, self.folder / way, training(**{**CONFIG, **changes}), reporter=heard)
-                    except (DataError, Stopped) as error:
+                    except (DataError, StoppedError) as error:
                         heard.said.append(str(error))
         assert self.heard["later"].said == self.heard["at-once"].said
 
@@ -186,5 +186,5 @@ def test_stopped_and_resumed(ways: Ways, step: int) -> None:
 
 def test_which_optimisers_skip_on_the_device() -> None:
     model = torch.nn.Sequential(torch.nn.Sequential(Linear(2, 2, compute_dtype=torch.float32)))
-    found = {name: can_skip(make_optimizer(model, OptimizerConfig(name=name))) for name in OPTIMIZERS}
+    found = {name: can_skip_step(make_optimizer(model, OptimizerConfig(name=name))) for name in OPTIMIZERS}
     assert found == {"adam": True, "adamw": True, "sgd": False, "adagrad": False, "muon": False}

@@ -15,7 +15,7 @@ import pytest
 
 from tests.killing import Killed, result
 from tests.tiny_training import run, training
-from tfm.pipeline.errors import DataError, RecipeError, Stopped
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError
 from tfm.pipeline.runtime.progress import Bar, NullReporter
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.task import EvaluationSums
@@ -89,7 +89,7 @@ def test_stopped_and_resumed_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, step: int, number: signal.Signals
 ) -> None:
     config, expected = straight
-    with pytest.raises(Stopped, match=f"stopped by {number.name} after step {step}; the same command resumes"):
+    with pytest.raises(StoppedError, match=f"stopped by {number.name} after step {step}; the same command resumes"):
         run(dataset, tmp_path, config, reporter=SignalAt(step, number))
     assert not (tmp_path / "model").exists()
     run(dataset, tmp_path, config)
@@ -125,7 +125,7 @@ def test_killed_while_validating_is_the_same(
     straight: tuple[TrainingConfig, Path], dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, expected = straight
-    real, times = Validator.figures, 0
+    real, times = Validator.compute_metrics, 0
 
     def figures(*given: Any) -> dict[str, Any]:
         nonlocal times
@@ -134,7 +134,7 @@ def test_killed_while_validating_is_the_same(
             raise Killed
         return real(*given)
 
-    monkeypatch.setattr(Validator, "figures", figures)
+    monkeypatch.setattr(Validator, "compute_metrics", figures)
     for _ in range(2):
         with pytest.raises(Killed):
             run(dataset, tmp_path, config)
@@ -158,7 +158,7 @@ def test_stopped_while_validating_leaves_at_once_and_is_the_same(
 
     with monkeypatch.context() as patch:
         patch.setattr(Translation, "evaluate", evaluate)
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             run(dataset, tmp_path, config)
     assert calls == 1
     run(dataset, tmp_path, config)
@@ -169,7 +169,7 @@ def test_stopped_while_validating_leaves_at_once_and_is_the_same(
 def test_a_damaged_newest_checkpoint_costs_only_its_steps(dataset: Path, tmp_path: Path) -> None:
     config = training(keep={"last": 2})
     run(dataset, tmp_path / "straight", config)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path / "other", config, reporter=SignalAt(12, signal.SIGTERM))
     newest = max((tmp_path / "other" / "training" / "checkpoints").iterdir())
     assert newest.name == "step-0000012"
@@ -179,7 +179,7 @@ def test_a_damaged_newest_checkpoint_costs_only_its_steps(dataset: Path, tmp_pat
 
 
 def test_no_checkpoint_that_verifies_stops_instead_of_starting_over(dataset: Path, tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path, training(), reporter=SignalAt(7, signal.SIGTERM))
     for folder in (tmp_path / "training" / "checkpoints").iterdir():
         (folder / "model.safetensors").write_bytes(b"")
@@ -215,7 +215,7 @@ def test_a_training_of_two_processes_is_not_resumed_by_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(train_state.Progress, "model_dump", of_two)
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             run(dataset, tmp_path, training(), reporter=SignalAt(7, signal.SIGTERM))
     with pytest.raises(RecipeError, match="nproc-per-node 2"):
         run(dataset, tmp_path, training())

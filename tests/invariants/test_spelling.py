@@ -53,7 +53,7 @@ def test_what_is_to_be_written_is_written_or_refused(kind):
             next(translate_lines(loaded, ["a dog"], SHORT, reporter=NullReporter(), prefixes=[text]))[0].text
         ),
         "the target": lambda text: trace_text(loaded, "a dog", text, SHORT).target,
-        "the prompt": lambda text: writer.prompt_text(text) + writer.texts(text)[0].text,
+        "the prompt": lambda text: writer.decode_encoded_prompt(text) + writer.generate_texts(text)[0].text,
     }
     for text in ("the sea", UNKNOWN):
         for what, write in ways.items():

@@ -14,7 +14,7 @@ from tfm.pipeline.attention_page.attended import (
     AttentionTrace,
     LayerAttention,
 )
-from tfm.pipeline.attention_page.page import render_page
+from tfm.pipeline.attention_page.page import render_attention_page
 
 pytestmark = pytest.mark.slow
 NAME = "<b>कुत्ता</b>.png"
@@ -45,7 +45,7 @@ READ = reading()
 def page(browser: Browser, tmp_path: Path) -> Browser:
     """The page; at first it shows the encoder."""
     file = tmp_path / "attention.html"
-    file.write_text(render_page("Attention", READ, None, None), encoding="utf-8")
+    file.write_text(render_attention_page("Attention", READ, None, None), encoding="utf-8")
     browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
     browser.open(file)
     return browser

@@ -15,7 +15,7 @@ from tfm.pipeline.attention_page.attended import (
     LayerAttention,
 )
 from tfm.pipeline.attention_page.head_statistics import HeadMeasures, HeadReport
-from tfm.pipeline.attention_page.page import render_page
+from tfm.pipeline.attention_page.page import render_attention_page
 from tfm.pipeline.attention_page.picture import AttentionView
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,7 @@ def page(browser: Browser, tmp_path: Path) -> Browser:
     """The page, opened at the first head of the second layer of cross-attention."""
     measure = HeadMeasures("cross", 1, 1, 4, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, {"<b>NOUN</b>": 0.5})
     file = tmp_path / "attention.html"
-    text = render_page("Attention of <i>x</i>", READ, AttentionView("cross", 2, 1), HeadReport(3, (measure,)))
+    text = render_attention_page("Attention of <i>x</i>", READ, AttentionView("cross", 2, 1), HeadReport(3, (measure,)))
     file.write_text(text, encoding="utf-8")
     browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
     browser.ask("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
@@ -190,7 +190,7 @@ def test_it_follows_the_reader_s_light_or_dark(page: Browser) -> None:
 def test_a_page_of_a_report_alone_has_no_script(browser: Browser, tmp_path: Path) -> None:
     measure = HeadMeasures("encoder", 1, 1, 4, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, None)
     file = tmp_path / "report.html"
-    file.write_text(render_page("Heads", None, None, HeadReport(3, (measure,))), encoding="utf-8")
+    file.write_text(render_attention_page("Heads", None, None, HeadReport(3, (measure,))), encoding="utf-8")
     browser.open(file)
     assert browser.texts("td")[:4] == ["encoder", "1", "1", "25.0"]
     assert browser.value("document.scripts.length") == 0

@@ -16,7 +16,7 @@ from bench.cleaning.speed import PEER
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.cleaning.config import CleanConfig
-from tfm.pipeline.cleaning.measurement import Measurer, PairChunk
+from tfm.pipeline.cleaning.measurement import ChunkMeasurer, PairChunk
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
 from tfm.pipeline.cleaning.rules.pairs.config import CopiesConfig, NumbersConfig, PunctuationConfig, RatioConfig
 from tfm.pipeline.cleaning.rules.registry import make_rules
@@ -92,7 +92,7 @@ def test_scores_and_decisions_are_the_same(both: tuple[list[tuple[str, str]], di
     off = dict.fromkeys(each for each in CleanConfig.model_fields if each != "external")
     (made,) = make_rules(CleanConfig.model_validate(off | {rule: config}), HeldOutKeys.from_pairs(()))
     sources, targets = zip(*pairs, strict=True)
-    found = Measurer([made], everything=True)(PairChunk(0, True, sources, targets)).columns
+    found = ChunkMeasurer([made], everything=True)(PairChunk(0, True, sources, targets)).columns
     scores = np.stack([found[column] for column in made.score_names], 1)
     expected = np.array([np.ravel(each) for each in theirs[name]["scores"]], np.float64)
     if rule == "length":
@@ -101,7 +101,7 @@ def test_scores_and_decisions_are_the_same(both: tuple[list[tuple[str, str]], di
         expected = expected.min(1, keepdims=True)
     # the language's probability is rounded to two digits there
     np.testing.assert_allclose(scores, expected, atol=0.00501 if rule == "language" else 1e-12)
-    dropped = made.is_failed(scores, made.limits)
+    dropped = made.find_failed_pairs(scores, made.limits)
     kept = np.array(theirs[name]["kept"])
     at_limit = np.isclose(expected[:, -1], 0.505, atol=0.006) if rule == "language" else np.zeros(len(kept), bool)
     assert (kept == ~dropped)[~at_limit].all()

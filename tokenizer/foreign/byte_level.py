@@ -18,16 +18,16 @@ def build_byte_level_json(
     Args:
         vocab: what vocab.json has.
         lines: those of merges.txt.
-        tokenizer_config: see `byte_level_steps`.
+        tokenizer_config: see `byte_level_components`.
         control: names of control tokens, by the keys of `CONTROL_KEYS`.
     """
     merges = [line.split(" ") for line in lines if line and not line.startswith("#version")]
     model: dict[str, Any] = {"type": "BPE", "vocab": vocab, "merges": merges, "unk_token": None, "dropout": None}
     model |= {"continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False}
-    return wrap_in_tokenizer_json(model, control) | byte_level_steps(tokenizer_config)
+    return wrap_in_tokenizer_json(model, control) | byte_level_components(tokenizer_config)
 
 
-def byte_level_steps(tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
+def byte_level_components(tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
     """The steps before a text is split, and after pieces are joined: its bytes, and its words with the space before."""
     step = {"type": "ByteLevel", "trim_offsets": True, "use_regex": True}
     return {

@@ -80,7 +80,7 @@ def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None
 
     Pieces that the vocabulary lacks are in no text; see `pieces_missing_from_vocabulary`.
     """
-    names = [*_pieces(codes)] if vocabulary is None else [*vocabulary]
+    names = [*_iterate_bpe_pieces(codes)] if vocabulary is None else [*vocabulary]
     there = {*names}
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     model: dict[str, Any] = dict.fromkeys(("dropout", "continuing_subword_prefix"))
@@ -103,10 +103,10 @@ def build_bpe_codes_json(codes: Sequence[Code], vocabulary: Sequence[str] | None
 def pieces_missing_from_vocabulary(codes: Sequence[Code], vocabulary: Sequence[str]) -> dict[str, float]:
     """The pieces that codes make or join and the vocabulary does not have, with scores that nothing uses."""
     there = {*vocabulary}
-    return {piece: 0.0 for piece in _pieces(codes) if piece not in there}
+    return {piece: 0.0 for piece in _iterate_bpe_pieces(codes) if piece not in there}
 
 
-def _pieces(codes: Sequence[Code]) -> Iterator[str]:
+def _iterate_bpe_pieces(codes: Sequence[Code]) -> Iterator[str]:
     """Every piece of codes once: letters in the order of Unicode, inner ones first, then in the order of codes."""
     alphabet = sorted({letter for code in codes for each in code for letter in each.removesuffix(END)})
     yield from dict.fromkeys(

@@ -11,7 +11,7 @@ from typing import Any
 
 from tfm.tokenizer.special import BOS, BOS_ID, EOS, EOS_ID, PAD, SPECIAL_TOKENS, UNK, UNK_ID
 
-WHOLE_WORD_MODELS = ("Unigram", "WordPiece", "WordLevel")
+MODELS_WITHOUT_MERGES = ("Unigram", "WordPiece", "WordLevel")
 """Models that look for whole pieces in a text, where they would find a control token."""
 FILLER_PREFIX = "\ue000"
 """Stands before pieces that the model of a side does not have, so that no text has them; decoding removes it."""
@@ -79,7 +79,9 @@ def document_pieces(document: Mapping[str, Any]) -> dict[int, str]:
         found = {number: piece for number, (piece, _) in enumerate(vocab)}
     else:
         raise ValueError(f"its tokenizer is of a kind that is not known ({document['model'].get('type')})")
-    return found | {_check_id(each["id"]): _check_name(each["content"]) for each in document.get("added_tokens") or []}
+    return found | {
+        _check_id(each["id"]): _check_token_is_text(each["content"]) for each in document.get("added_tokens") or []
+    }
 
 
 def _check_id(token_id: object) -> int:
@@ -88,7 +90,7 @@ def _check_id(token_id: object) -> int:
     return token_id
 
 
-def _check_name(content: object) -> str:
+def _check_token_is_text(content: object) -> str:
     if not isinstance(content, str):
         raise ValueError(f"its tokenizer has an added token that is no text, {content!r:.40}")
     return content
@@ -128,11 +130,11 @@ def _renumber_document(
         for new in range(len(rows))
         if new < len(SPECIAL_TOKENS) or rows[new] in added or new > last
     ]
-    needs_split = model["type"] in WHOLE_WORD_MODELS or model.get("ignore_merges")
+    needs_split = model["type"] in MODELS_WITHOUT_MERGES or model.get("ignore_merges")
     before = document.get("pre_tokenizer")
     if needs_split:
         control = [each["content"] for each in tokens if each["special"] and each["id"] <= last]
-        before = remove_control_tokens(
+        before = split_spelled_control_tokens(
             before, {*SPECIAL_TOKENS, *(name for name in control if not name.startswith(FILLER_PREFIX))}
         )
     changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
@@ -151,7 +153,7 @@ def _make_token(token_id: int, name: str, old_token: Mapping[str, Any] | None) -
     return {**plain, **(old_token or {}), "id": token_id, "content": name, "special": is_special}
 
 
-def remove_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
+def split_spelled_control_tokens(step: dict[str, Any] | None, control: Collection[str]) -> dict[str, Any]:
     """The pre-tokenizer that also splits behind the first character of a text that spells a control token."""
     spelled = "|".join(f"{re.escape(each[0])}(?={re.escape(each[1:])})" for each in sorted(control))
     cut = {"type": "Split", "pattern": {"Regex": spelled}, "behavior": "Isolated", "invert": False}

@@ -22,29 +22,29 @@ NAMES_BY_ROLE = {
 """Their names in published tokenizers."""
 
 
-def find_roles(
-    document: Mapping[str, Any], settings: Mapping[str, str], given_tokens: Mapping[str, str]
+def find_role_ids(
+    document: Mapping[str, Any], settings: Mapping[str, str], configured_tokens: Mapping[str, str]
 ) -> dict[str, int]:
     """The ids there by our control token; a role that no piece has is left out.
 
     Args:
         document: tokenizer.json, whose model has a type.
         settings: what files beside it say, by their keys; a token that the tokenizer lacks counts as none.
-        given_tokens: by our control token what somebody says, which counts before all else.
+        configured_tokens: by our control token what somebody says, which counts before all else.
 
     Raises:
         ValueError: a given token is no piece.
     """
     numbers = {piece: number for number, piece in document_pieces(document).items()}
-    for role, token in given_tokens.items():
+    for role, token in configured_tokens.items():
         if token not in numbers:
             raise ValueError(f"it has no piece {token!r:.80}, which tokenizer.{KEYS_BY_ROLE[role][0]} names")
-    before, after = template_ids(document)
+    before, after = template_prefix_and_suffix_ids(document)
     ends = {BOS: before[-1:], EOS: after[:1]}
     found: dict[str, int] = {}
     for role in SPECIAL_TOKENS:
         tokens = [
-            given_tokens.get(role),
+            configured_tokens.get(role),
             *(_model_unk_tokens(document) if role == UNK else ()),
             *(settings.get(key) for key in KEYS_BY_ROLE[role]),
             *NAMES_BY_ROLE[role],
@@ -64,7 +64,7 @@ def _model_unk_tokens(document: Mapping[str, Any]) -> list[str]:
     return [model["unk_token"]] if isinstance(model.get("unk_token"), str) else []
 
 
-def template_ids(document: Mapping[str, Any]) -> tuple[list[int], list[int]]:
+def template_prefix_and_suffix_ids(document: Mapping[str, Any]) -> tuple[list[int], list[int]]:
     """The ids of the tokens that a tokenizer.json puts before and after each text."""
     step = document.get("post_processor") or {}
     steps = step["processors"] if step.get("type") == "Sequence" else [step]

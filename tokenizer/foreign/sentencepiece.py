@@ -14,14 +14,14 @@ from itertools import islice
 from typing import Any
 
 from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, unused_token_name
-from tfm.tokenizer.foreign.unnumbered import append_unnumbered_pieces
+from tfm.tokenizer.foreign.unnumbered import append_pieces_read_as_unk
 from tfm.tokenizer.languages import is_language_token
 from tfm.tokenizer.special import UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 UNIGRAM, BPE, WORD, CHAR = 1, 2, 3, 4
-SPACE = "\u2581"
+METASPACE = "\u2581"
 MAX_BYTES, MAX_PIECE, MAX_MERGES = 16 * 2**20, 1000, 2_000_000
 """Bounds on a file, on the characters of a piece and on the merges of a BPE model: several times those of the largest
 published models, so that a file made to harm takes neither hours nor gigabytes."""
@@ -30,7 +30,7 @@ MAX_VARINT_BYTES = 10
 
 
 @dataclass(frozen=True)
-class SentencePiece:
+class SentencePieceModel:
     """scores: by piece of text; BPE makes the piece of the highest one first. charsmap: the normaliser, as it is
     compiled. dummy_prefix: whether a text begins with a space. kind: UNIGRAM, BPE or CHAR. types: by piece, in the
     order of ids, what it is. byte_fallback: whether the bytes of an unknown character are pieces. extra_spaces: whether
@@ -45,7 +45,7 @@ class SentencePiece:
     extra_spaces: bool = False
 
 
-def read_model(data: bytes) -> SentencePiece:
+def parse_sentencepiece_model(data: bytes) -> SentencePieceModel:
     """The model in the bytes of a .spm or .model file. Raises ValueError where it is none, or of another kind."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"its SentencePiece model has {len(data):,} bytes, and {MAX_BYTES:,} at most are read")
@@ -84,16 +84,16 @@ def read_model(data: bytes) -> SentencePiece:
         raise ValueError("is no SentencePiece model") from error
     if kind not in (UNIGRAM, BPE, CHAR) or not scores:
         raise ValueError("is no SentencePiece model of kind unigram, BPE or char")
-    return SentencePiece(scores, charsmap, prefix, kind, types, fallback, extra)
+    return SentencePieceModel(scores, charsmap, prefix, kind, types, fallback, extra)
 
 
 def build_tokenizer_json(
-    model: SentencePiece, pieces: list[str], roles: Mapping[str, str], size: int = 0, *, unknown: str = UNK
+    model: SentencePieceModel, pieces: list[str], roles: Mapping[str, str], size: int = 0, *, unknown: str = UNK
 ) -> dict[str, Any]:
     """tokenizer.json of the model, for a vocabulary whose ids say where each piece stands.
 
     Args:
-        model: what cuts texts; pieces of its that the vocabulary does not have are left out: see `embed_model`.
+        model: what cuts texts; pieces that the vocabulary lacks are left out: see `add_unnumbered_model_pieces`.
         pieces: the vocabulary, in the order of ids.
         roles: by the token there (</s>) ours: they are control tokens.
         size: how many ids there are, if more than pieces; the others are control tokens that no text has.
@@ -107,7 +107,11 @@ def build_tokenizer_json(
     known = {*model.scores, *roles, *codes, *in_bytes}
     names = [piece if piece in known else FILLER_PREFIX + piece for piece in pieces]
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    space = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always" if model.dummy_prefix else "never"}
+    space = {
+        "type": "Metaspace",
+        "replacement": METASPACE,
+        "prepend_scheme": "always" if model.dummy_prefix else "never",
+    }
     of_kind = {UNIGRAM: _unigram_model, BPE: _bpe_model, CHAR: _character_model}[model.kind]
     return {
         "version": "1.0",
@@ -126,7 +130,7 @@ def build_tokenizer_json(
     }
 
 
-def _normalizer_steps(model: SentencePiece) -> list[dict[str, Any]]:
+def _normalizer_steps(model: SentencePieceModel) -> list[dict[str, Any]]:
     """The normalizer of a text, before it is split."""
     steps: list[dict[str, Any]] = []
     if model.charsmap:
@@ -140,7 +144,7 @@ def _normalizer_steps(model: SentencePiece) -> list[dict[str, Any]]:
     return steps
 
 
-def _pre_tokenizer(model: SentencePiece, space: dict[str, Any]) -> dict[str, Any]:
+def _pre_tokenizer(model: SentencePieceModel, space: dict[str, Any]) -> dict[str, Any]:
     """The pre-tokenizer of a text: at spaces, unless pieces go across them, and around symbols
     that a user defined."""
     if model.extra_spaces:
@@ -153,39 +157,39 @@ def _pre_tokenizer(model: SentencePiece, space: dict[str, Any]) -> dict[str, Any
     return {"type": "Sequence", "pretokenizers": [step, *steps]} if steps else step
 
 
-def _decoder_steps(model: SentencePiece, space: dict[str, Any]) -> list[dict[str, Any]]:
+def _decoder_steps(model: SentencePieceModel, space: dict[str, Any]) -> list[dict[str, Any]]:
     """The decoder, which joins pieces."""
     steps: list[dict[str, Any]] = [{"type": "Replace", "pattern": {"String": FILLER_PREFIX}, "content": ""}]
     if model.byte_fallback:
         steps.append({"type": "ByteFallback"})
     if not _has_pieces_across_spaces(model):
         return [*steps, {**space, "split": True}]
-    steps += [{"type": "Replace", "pattern": {"String": SPACE}, "content": " "}, {"type": "Fuse"}]
+    steps += [{"type": "Replace", "pattern": {"String": METASPACE}, "content": " "}, {"type": "Fuse"}]
     return [*steps, {"type": "Strip", "content": " ", "start": 1, "stop": 0}] if model.dummy_prefix else steps
 
 
-def _has_pieces_across_spaces(model: SentencePiece) -> bool:
+def _has_pieces_across_spaces(model: SentencePieceModel) -> bool:
     """Whether pieces have a space that does not begin them."""
-    return any(SPACE in piece[1:] for piece in model.scores)
+    return any(METASPACE in piece[1:] for piece in model.scores)
 
 
 def _split_step(pattern: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 
-def _unigram_model(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+def _unigram_model(model: SentencePieceModel, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
     low = min(model.scores.values())
     vocab = [[name, model.scores.get(piece, low)] for name, piece in zip(names, pieces, strict=True)]
     fallback = model.byte_fallback
     return {"type": "Unigram", "unk_id": pieces.index(unknown), "vocab": vocab, "byte_fallback": fallback}
 
 
-def _bpe_model(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+def _bpe_model(model: SentencePieceModel, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
     made = _character_model(model, pieces, names, unknown)
     return {**made, "merges": [list(cut) for cut in _merges(model, {*names})]}
 
 
-def _character_model(model: SentencePiece, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
+def _character_model(model: SentencePieceModel, pieces: list[str], names: list[str], unknown: str) -> dict[str, Any]:
     """Byte-pair encoding without a merge: symbols that a user defined are whole all the same."""
     nothing = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
     return {
@@ -200,7 +204,7 @@ def _character_model(model: SentencePiece, pieces: list[str], names: list[str], 
     }
 
 
-def _merges(model: SentencePiece, names: Set[str]) -> list[tuple[str, str]]:
+def _merges(model: SentencePieceModel, names: Set[str]) -> list[tuple[str, str]]:
     """All ways to make a piece of two others, the piece of the highest score first."""
     there = model.scores.keys() & names
     cuts = (
@@ -216,7 +220,7 @@ def _merges(model: SentencePiece, names: Set[str]) -> list[tuple[str, str]]:
     return merges
 
 
-def build_tokenizer_json_with_own_ids(model: SentencePiece) -> dict[str, Any]:
+def build_tokenizer_json_with_model_ids(model: SentencePieceModel) -> dict[str, Any]:
     """tokenizer.json of a model under its own numbers. Raises ValueError where nothing stands for what is unknown."""
     unknown = [piece for piece, of_type in model.types.items() if of_type == UNKNOWN]
     if len(unknown) != 1:
@@ -227,14 +231,14 @@ def build_tokenizer_json_with_own_ids(model: SentencePiece) -> dict[str, Any]:
     )
 
 
-def embed_model(document: dict[str, Any], model: SentencePiece) -> dict[str, Any]:
+def add_unnumbered_model_pieces(document: dict[str, Any], model: SentencePieceModel) -> dict[str, Any]:
     """tokenizer.json that cuts texts by all pieces of the model; those that it does not have read as <unk>.
 
     document: of `build_tokenizer_json`, with a name for each id of the model.
     """
     numbered = {*document_pieces(document).values()}
     scores = {piece: score for piece, score in model.scores.items() if piece not in numbered}
-    return append_unnumbered_pieces(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
+    return append_pieces_read_as_unk(document, scores, _merges(model, model.scores.keys()) if model.kind == BPE else ())
 
 
 def have_same_ids(one: Tokenizer, other: Tokenizer) -> bool:
@@ -269,11 +273,11 @@ def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
         at += size
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
     value = 0
     for place in range(MAX_VARINT_BYTES):
-        byte = data[at + place]
+        byte = data[offset + place]
         value |= (byte & 127) << 7 * place
         if not byte & 128:
-            return value, at + place + 1
+            return value, offset + place + 1
     raise ValueError("is no SentencePiece model: an integer has more than 64 bits")

@@ -42,8 +42,12 @@ def build_sentencepiece_model(tokenizer: Tokenizer) -> bytes:
     pieces += b"".join(_encode_field(1, _encode_piece(name, score, NORMAL)) for name, score in _piece_scores(document))
     space, charsmap = _find_metaspace_step(document), _charsmap(document)
     assert space is not None
-    before = (_encode_field(2, charsmap) if charsmap else b"") + _encode_number(3, space["prepend_scheme"] == "always")
-    return pieces + _encode_field(2, _encode_number(3, kind)) + _encode_field(3, before + _encode_number(4, 1))
+    before = (_encode_field(2, charsmap) if charsmap else b"") + _encode_varint_field(
+        3, space["prepend_scheme"] == "always"
+    )
+    return (
+        pieces + _encode_field(2, _encode_varint_field(3, kind)) + _encode_field(3, before + _encode_varint_field(4, 1))
+    )
 
 
 def _piece_scores(document: TokenizerJson) -> Iterator[tuple[str, float]]:
@@ -75,15 +79,15 @@ def _charsmap(document: TokenizerJson) -> bytes:
     return base64.b64decode(compiled)
 
 
-def _encode_piece(name: str, score: float, of_type: int) -> bytes:
-    return _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + _encode_number(3, of_type)
+def _encode_piece(name: str, score: float, piece_type: int) -> bytes:
+    return _encode_field(1, name.encode()) + b"\x15" + struct.pack("<f", score) + _encode_varint_field(3, piece_type)
 
 
 def _encode_field(field_number: int, data: bytes) -> bytes:
     return _encode_varint(field_number << 3 | 2) + _encode_varint(len(data)) + data
 
 
-def _encode_number(field_number: int, value: int) -> bytes:
+def _encode_varint_field(field_number: int, value: int) -> bytes:
     return _encode_varint(field_number << 3) + _encode_varint(value)
 
 

@@ -16,7 +16,7 @@ from tfm.tokenizer.special import UNK_ID
 UNNUMBERED_PREFIX = FILLER_PREFIX + "<unnumbered>"
 
 
-def append_unnumbered_pieces(
+def append_pieces_read_as_unk(
     document: Mapping[str, Any], scores: Mapping[str, float], merges: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
     """tokenizer.json with more pieces that cut texts and read as <unk>.
@@ -54,6 +54,6 @@ def has_unnumbered_pieces(document: Mapping[str, Any]) -> bool:
     return any(each["content"] == UNNUMBERED_PREFIX and each["special"] for each in document["added_tokens"])
 
 
-def assign_free_ids(ids: Collection[int], size: int) -> list[int]:
+def replace_unnumbered_ids_by_unk(ids: Collection[int], size: int) -> list[int]:
     """The ids with <unk> in place of each that is no id of a model with `size` pieces."""
     return [number if number < size else UNK_ID for number in ids]

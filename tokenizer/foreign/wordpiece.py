@@ -9,12 +9,14 @@ BERT_CONTROL_TOKENS = dict(zip(CONTROL_KEYS, ("[UNK]", "[SEP]", "[PAD]", "[CLS]"
 
 
 def build_wordpiece_json(lines: Sequence[str], tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
-    """tokenizer.json of the lines of a vocab.txt. tokenizer_config: see `bert_steps`, and names of control tokens."""
+    """tokenizer.json of the lines of a vocab.txt. tokenizer_config: of `bert_components`, names of control tokens."""
     vocab = {piece: number for number, piece in enumerate(lines)}
     unknown = tokenizer_config.get("unk_token", BERT_CONTROL_TOKENS["unk_token"])
     model = {"type": "WordPiece", "unk_token": unknown, "vocab": vocab}
     model |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 100}
-    return wrap_in_tokenizer_json(model, BERT_CONTROL_TOKENS | dict(tokenizer_config)) | bert_steps(tokenizer_config)
+    return wrap_in_tokenizer_json(model, BERT_CONTROL_TOKENS | dict(tokenizer_config)) | bert_components(
+        tokenizer_config
+    )
 
 
 def wrap_in_tokenizer_json(model: Mapping[str, Any], tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def wrap_in_tokenizer_json(model: Mapping[str, Any], tokenizer_config: Mapping[s
     return {**nothing, "version": "1.0", "model": model, "added_tokens": added}
 
 
-def bert_steps(tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
+def bert_components(tokenizer_config: Mapping[str, Any]) -> dict[str, Any]:
     """The steps of BERT before a text is split, and after pieces are joined, by its settings in tokenizer_config.json.
 
     Raises ValueError where it would do neither.

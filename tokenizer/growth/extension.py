@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers.models import WordPiece
 
 from tfm.tokenizer.code_points import CodePoints
-from tfm.tokenizer.foreign.renumbered import WHOLE_WORD_MODELS, document_pieces
+from tfm.tokenizer.foreign.renumbered import MODELS_WITHOUT_MERGES, document_pieces
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -43,13 +43,13 @@ def append_pieces(
     return {**document, "model": model}
 
 
-def exposed_control_token(document: TokenizerJson) -> str | None:
+def control_token_spellable_in_text(document: TokenizerJson) -> str | None:
     """A control token that texts could spell once it is named among the pieces of the model; None: there is none such.
 
     Byte-pair encoding makes pieces by merges alone; other models look for whole pieces in what a text is split into.
     """
     model, whole = document["model"], tokenizers.Tokenizer.from_str(json.dumps(document))
-    if model["type"] not in WHOLE_WORD_MODELS and not model.get("ignore_merges"):
+    if model["type"] not in MODELS_WITHOUT_MERGES and not model.get("ignore_merges"):
         return None
     inside = model["type"] in ("Unigram", "WordPiece")
     for token in document["added_tokens"]:
@@ -68,7 +68,7 @@ def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
     names = document_pieces(theirs)
     if any(new.piece(number) != names[number] for number in range(old.vocab_size)):
         return False
-    (mine, added), (own, control) = (_split_pieces(each) for each in (ours, theirs))
+    (mine, added), (own, control) = (_split_settings_and_control_tokens(each) for each in (ours, theirs))
     vocab, known = ours["model"]["vocab"], theirs["model"]["vocab"]
     scored = isinstance(known, list)
     merges, first = ours["model"].get("merges", []), theirs["model"].get("merges", [])
@@ -82,14 +82,14 @@ def is_extension(new: Tokenizer, old: Tokenizer) -> bool:
     )
 
 
-def _split_pieces(document: TokenizerJson) -> tuple[TokenizerJson, dict[str, str]]:
+def _split_settings_and_control_tokens(document: TokenizerJson) -> tuple[TokenizerJson, dict[str, str]]:
     """A tokenizer.json without its pieces and merges, and its control tokens, each spelled out."""
     model = {key: value for key, value in document["model"].items() if key not in ("vocab", "merges")}
     tokens = {each["content"]: json.dumps(each, sort_keys=True) for each in document["added_tokens"]}
     return {**document, "model": model, "added_tokens": []}, tokens
 
 
-def old_segmentations(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
+def segment_new_pieces_by_old(new: Tokenizer, old: Tokenizer) -> list[list[int]]:
     """By new piece, in the order of their ids, the ids of the pieces that the old tokenizer has in its place."""
     document = old.document
     whole = tokenizers.Tokenizer.from_str(json.dumps(document))

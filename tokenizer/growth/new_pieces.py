@@ -15,11 +15,11 @@ import tokenizers
 
 from tfm.tokenizer.foreign.renumbered import document_pieces
 from tfm.tokenizer.growth.extension import TokenizerJson, append_pieces
-from tfm.tokenizer.learn import MAX_WORD_CHARACTERS, WordCounts, learn_unigram_pieces, most_frequent_names
+from tfm.tokenizer.learn import MAX_WORD_CHARACTERS, WordCounts, learn_unigram_pieces, most_frequent_strings
 from tfm.tokenizer.merges.piece_counts import Pair, PieceCounts, best_merges, merged_piece
 from tfm.tokenizer.special import CONTINUATION_PREFIX, UNK
 
-BYTE_PIECE = r"<0x[0-9A-F]{2}>"
+BYTE_PIECE_PATTERN = r"<0x[0-9A-F]{2}>"
 """A piece that stands for a byte of an unknown letter; of several no new piece is made."""
 
 
@@ -32,7 +32,9 @@ def grow_bpe(document: TokenizerJson, words: WordCounts, count: int, min_frequen
     lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
     if document["pre_tokenizer"] is None and not document["model"]["merges"]:
         return lettered  # one piece a character
-    pairs = list(_best_merges(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right))
+    pairs = list(
+        _most_frequent_merges(lettered, words, count - len(letters), min_frequency, lambda left, right: left + right)
+    )
     return append_pieces(lettered, {left + right: 0.0 for left, right in pairs}, pairs)
 
 
@@ -44,7 +46,7 @@ def grow_wordpiece(document: TokenizerJson, words: WordCounts, count: int, min_f
         lacked = [each for each in (letter, CONTINUATION_PREFIX + letter) if each not in known]
         letters += lacked if len(letters) + len(lacked) <= count else []
     lettered = append_pieces(document, dict.fromkeys(letters, 0.0))
-    pairs = _best_merges(lettered, words, count - len(letters), min_frequency, merged_piece)
+    pairs = _most_frequent_merges(lettered, words, count - len(letters), min_frequency, merged_piece)
     return append_pieces(lettered, {merged_piece(*pair): 0.0 for pair in pairs})
 
 
@@ -58,11 +60,11 @@ def grow_unigram(document: TokenizerJson, words: WordCounts, count: int, min_fre
     whole, scores = _load_tokenizer(document), [score for _, score in document["model"]["vocab"]]
     unknown = document["model"]["unk_id"]
 
-    def parts(piece: str) -> float:
+    def score_of_parts(piece: str) -> float:
         ids = [token.id for token in whole.model.tokenize(piece)]
         return float("-inf") if unknown in ids else sum(scores[number] for number in ids)
 
-    new = [piece for piece, score in learned.items() if piece not in known and score > parts(piece)]
+    new = [piece for piece, score in learned.items() if piece not in known and score > score_of_parts(piece)]
     kept = sorted(new, key=lambda piece: len(piece) > 1)[:count]  # letters first, then by probability
     return append_pieces(document, {piece: learned[piece] for piece in kept})
 
@@ -71,7 +73,7 @@ def grow_word(document: TokenizerJson, words: WordCounts, count: int, min_freque
     """A vocabulary of words with the most frequent ones that it does not know."""
     known = {*document_pieces(document).values()}
     short = {word: times for word, times in words.items() if word not in known and len(word) <= MAX_WORD_CHARACTERS}
-    return append_pieces(document, dict.fromkeys(most_frequent_names(short, count, min_frequency), 0.0))
+    return append_pieces(document, dict.fromkeys(most_frequent_strings(short, count, min_frequency), 0.0))
 
 
 GROWERS: Mapping[str, Callable[[TokenizerJson, WordCounts, int, int], TokenizerJson]] = {
@@ -94,25 +96,25 @@ def _new_characters(document: TokenizerJson, words: WordCounts, min_frequency: i
     for word, times in words.items():
         for letter in word:
             seen[letter] += times
-    return most_frequent_names(
+    return most_frequent_strings(
         {letter: times for letter, times in seen.items() if letter not in known}, None, min_frequency
     )
 
 
-def _best_merges(
-    document: TokenizerJson, words: WordCounts, count: int, min_frequency: int, union: Callable[[str, str], str]
+def _most_frequent_merges(
+    document: TokenizerJson, words: WordCounts, count: int, min_frequency: int, join_pieces: Callable[[str, str], str]
 ) -> Iterator[Pair]:
     """The most frequent pair of neighbours that makes a new piece, again and again; `count` at most."""
     known = {*document_pieces(document).values()}
-    counts = PieceCounts(_count_piece_sequences(document, words), union)
+    counts = PieceCounts(_count_piece_sequences(document, words), join_pieces)
 
     def score(pair: Pair) -> float:
-        return 0 if union(*pair) in known else counts.pairs[pair]
+        return 0 if join_pieces(*pair) in known else counts.pairs[pair]
 
     for pair in best_merges(counts, score, min_frequency, min_score=1):
         if not count:
             return
-        known.add(union(*pair))
+        known.add(join_pieces(*pair))
         count -= 1
         yield pair
 
@@ -122,7 +124,7 @@ def _count_piece_sequences(document: TokenizerJson, words: WordCounts) -> Counte
     whole, runs = _load_tokenizer(document), Counter[tuple[str, ...]]()
 
     def is_text(piece: str) -> bool:
-        return piece != UNK and not (document["model"].get("byte_fallback") and re.fullmatch(BYTE_PIECE, piece))
+        return piece != UNK and not (document["model"].get("byte_fallback") and re.fullmatch(BYTE_PIECE_PATTERN, piece))
 
     for word, times in words.items():
         for inside, run in groupby((token.value for token in whole.model.tokenize(word)), is_text):

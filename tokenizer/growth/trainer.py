@@ -8,13 +8,13 @@ import tokenizers
 
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.foreign.unnumbered import has_unnumbered_pieces
-from tfm.tokenizer.growth.extension import TokenizerJson, exposed_control_token
+from tfm.tokenizer.growth.extension import TokenizerJson, control_token_spellable_in_text
 from tfm.tokenizer.growth.new_pieces import GROWERS
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.special import CONTINUATION_PREFIX
 from tfm.tokenizer.tokenizer import Tokenizer
 
-SPACED_WORD = r"[▁ ]*[^▁ ]+|[▁ ]+"
+SPACED_WORD_PATTERN = r"[▁ ]*[^▁ ]+|[▁ ]+"
 """A word with the spaces before it, of a tokenizer that does not split texts: no new piece goes beyond one."""
 
 
@@ -42,7 +42,7 @@ class GrowthTrainer:
         if self._whole.pre_tokenizer is not None:
             self._words.update(word for word, _ in self._whole.pre_tokenizer.pre_tokenize_str(text))
         else:
-            self._words.update(re.findall(SPACED_WORD, text))
+            self._words.update(re.findall(SPACED_WORD_PATTERN, text))
 
     @property
     def num_words(self) -> int:
@@ -75,6 +75,6 @@ def growth_problem(old: Tokenizer) -> str | None:
     for key in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
         if model["type"] == "BPE" and model.get(key):
             return f"its merges have {key} = {model[key]!r}"
-    if (name := exposed_control_token(document)) is not None:
+    if (name := control_token_spellable_in_text(document)) is not None:
         return f"a text that spells {name} would become that control token, which is behind the pieces of the model"
     return None

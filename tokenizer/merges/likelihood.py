@@ -35,10 +35,10 @@ def likelihood_gain(counts: PieceCounts, pair: Pair) -> float:
     return fsum([*gains, *(-loss for loss in losses), _log_likelihood_drop(counts.num_pieces, places)])
 
 
-def _log_likelihood_drop(count: int, fall: int) -> float:
+def _log_likelihood_drop(count: int, decrease: int) -> float:
     """f(count) - f(count - fall), without the loss of digits that a difference of large numbers has."""
-    after = count - fall
-    return fall * log(count) - after * log1p(-fall / count) if after else count * log(count)
+    after = count - decrease
+    return decrease * log(count) - after * log1p(-decrease / count) if after else count * log(count)
 
 
 def best_merges_by_ratio(counts: PieceCounts, min_frequency: int, min_score: float) -> Iterator[str]:
@@ -51,7 +51,7 @@ def best_merges_by_ratio(counts: PieceCounts, min_frequency: int, min_score: flo
         min_frequency: the least number of occurrences of a pair.
         min_score: the least ratio of a pair.
     """
-    return _best_merges(counts, count_ratio, min_frequency, min_score)
+    return _pieces_by_best_merges(counts, count_ratio, min_frequency, min_score)
 
 
 def best_merges_by_likelihood(counts: PieceCounts, min_frequency: int, min_gain: float) -> Iterator[str]:
@@ -64,10 +64,10 @@ def best_merges_by_likelihood(counts: PieceCounts, min_frequency: int, min_gain:
         min_frequency: the least number of occurrences of a pair.
         min_gain: the least gain in nats.
     """
-    return _best_merges(counts, likelihood_gain, min_frequency, max(min_gain, MIN_GAIN))
+    return _pieces_by_best_merges(counts, likelihood_gain, min_frequency, max(min_gain, MIN_GAIN))
 
 
-def _best_merges(
+def _pieces_by_best_merges(
     counts: PieceCounts, score: Callable[[PieceCounts, Pair], float], min_frequency: int, min_score: float
 ) -> Iterator[str]:
     merges = best_merges(counts, lambda pair: score(counts, pair), min_frequency, min_score)

@@ -40,7 +40,7 @@ class PieceCounts:
             for piece in word:
                 self.pieces[piece] += self._times[number]
             for left, right in zip(word, word[1:], strict=False):
-                self._add(left, right, number)
+                self._add_pair(left, right, number)
 
     def num_merges(self, pair: Pair) -> int:
         """The number of places where a join makes one piece of the two: of a run of a piece, every second one."""
@@ -72,16 +72,16 @@ class PieceCounts:
     def _merge_pair(self, index: int, new: str, word_id: int) -> None:
         word = self._words[word_id]
         left, right = word[index : index + 2]
-        self._remove(left, right, word_id)
+        self._remove_pair(left, right, word_id)
         if index > 0:
-            self._remove(word[index - 1], left, word_id)
-            self._add(word[index - 1], new, word_id)
+            self._remove_pair(word[index - 1], left, word_id)
+            self._add_pair(word[index - 1], new, word_id)
         if index + 2 < len(word):
-            self._remove(right, word[index + 2], word_id)
-            self._add(new, word[index + 2], word_id)
+            self._remove_pair(right, word[index + 2], word_id)
+            self._add_pair(new, word[index + 2], word_id)
         word[index : index + 2] = [new]
 
-    def _add(self, left: str, right: str, word_id: int) -> None:
+    def _add_pair(self, left: str, right: str, word_id: int) -> None:
         pair = left, right
         self.pairs[pair] += self._times[word_id]
         self._where[pair].add(word_id)
@@ -90,7 +90,7 @@ class PieceCounts:
         self._makers[self.union(left, right)].add(pair)
         self._twins.pop(pair, None)
 
-    def _remove(self, left: str, right: str, word_id: int) -> None:
+    def _remove_pair(self, left: str, right: str, word_id: int) -> None:
         pair = left, right
         self.pairs[pair] -= self._times[word_id]
         self._twins.pop(pair, None)
@@ -122,11 +122,11 @@ def best_merges(
         min_score: the least score of a pair.
     """
 
-    def entry(pair: Pair) -> tuple[float, int, Pair]:
+    def heap_entry(pair: Pair) -> tuple[float, int, Pair]:
         return -score(pair), -counts.pairs[pair], pair
 
     # A pair has one valid entry: the score that it had when it was looked at last, which is at least what it has now.
-    valid = {pair: entry(pair) for pair, count in counts.pairs.items() if count >= min_frequency}
+    valid = {pair: heap_entry(pair) for pair, count in counts.pairs.items() if count >= min_frequency}
     heap = list(valid.values())
     heapify(heap)
     while heap:
@@ -137,7 +137,7 @@ def best_merges(
         if counts.pairs.get(pair, 0) < min_frequency:
             del valid[pair]
             continue
-        if best != (now := entry(pair)):
+        if best != (now := heap_entry(pair)):
             valid[pair] = now
             heappush(heap, now)
             continue
@@ -146,7 +146,7 @@ def best_merges(
         del valid[pair]
         yield pair
         for changed in counts.join(*pair):
-            if counts.pairs[changed] >= min_frequency and valid.get(changed) != (now := entry(changed)):
+            if counts.pairs[changed] >= min_frequency and valid.get(changed) != (now := heap_entry(changed)):
                 valid[changed] = now
                 heappush(heap, now)
         if len(heap) > 4 * len(valid) + 1000:

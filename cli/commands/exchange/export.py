@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from tfm.cli.options import command_line, reject_flags
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 ExportFormat = Literal["ctranslate2", "huggingface", "onnx"]
 
@@ -39,7 +39,7 @@ def export(
     from tfm.pipeline.model_io.export import ExportOptions
     from tfm.pipeline.model_io.export import export as export_model
 
-    card, folder = None, model_folder(model)
+    card, folder = None, resolve_model_folder(model)
     if to != "onnx":
         reject_flags({"--quantize": quantize}, f"is for --to onnx, not --to {to}")
     if to == "huggingface":
@@ -51,4 +51,4 @@ def export(
         given = {"--language": language, "--license": license, "--name": name}
         reject_flags(given, f"is for a model card, which --to {to} does not write")
     wanted = ExportOptions(card, quantize)
-    export_model(folder, to, out, command=command_line(), reporter=make_reporter(), wanted=wanted)
+    export_model(folder, to, out, command=command_line(), reporter=make_reporter(), options=wanted)

@@ -81,13 +81,13 @@ def make(
         raise typer.BadParameter("two systems have the same name", param_hint="--system")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
-    from tfm.pipeline.judging.making.folder import write_folder
+    from tfm.pipeline.judging.making.folder import write_campaign_folder
     from tfm.pipeline.judging.making.texts import image_source_warning, read_systems
 
     systems = read_systems(runs or (), files, test=test, source=source, references=reference or ())
     wanted = CampaignSpec(kind, segments, judges, each, repeats, checks, seed, show_reference)
     campaign = make_campaign(wanted, systems)
-    write_folder(campaign, out)
+    write_campaign_folder(campaign, out)
     reporter = make_reporter()
     reporter.table(f"{kind}: {', '.join(campaign.systems)}", *_workload_table(campaign))
     reporter.line(f"written: {out}; campaign.json is the key: keep it from judges")

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import Sets, reject_flags
+from tfm.cli.options import RecipeOverrides, reject_flags
 from tfm.cli.streams import print_json
 
 if TYPE_CHECKING:
     from tfm.pipeline.planning.run_plan import RunPlan
 
-THIS = "this"
+THIS_MACHINE = "this"
 
 
 def plan(
@@ -19,7 +19,7 @@ def plan(
     on: Annotated[
         str,
         typer.Option("--on", metavar='this|"N x DEVICE"', help='Where: this machine (measured), or as in "8 x H100".'),
-    ] = THIS,
+    ] = THIS_MACHINE,
     pairs: Annotated[
         int | None, typer.Option("--pairs", metavar="N", min=1, help="Rows of a corpus that is not here.")
     ] = None,
@@ -30,7 +30,7 @@ def plan(
         float | None, typer.Option("--price", metavar="X", min=0, help="Price of a device and hour.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
-    sets: Sets = None,
+    sets: RecipeOverrides = None,
 ) -> None:
     """Say what a training will take: rows, updates, memory, operations, time, disk, energy and money.
 
@@ -39,7 +39,7 @@ def plan(
     """
     if (pairs is None) != (tokens is None):
         raise typer.BadParameter("give both --pairs and --tokens, or none", param_hint="--pairs")
-    if on == THIS:
+    if on == THIS_MACHINE:
         reject_flags({"--pairs": pairs}, "this machine measures updates of the run's own dataset: give --on")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.planning.devices import parse_devices
@@ -48,7 +48,7 @@ def plan(
     from tfm.pipeline.recipes.recipe import load_recipe
 
     resolved = load_recipe(recipe, sets or ())
-    devices = None if on == THIS else parse_devices(on)
+    devices = None if on == THIS_MACHINE else parse_devices(on)
     number = 1 if devices is None else devices[0]
     if pairs is not None and tokens is not None:
         corpus, *vocabularies = assume_corpus_and_vocabularies(resolved, pairs, tokens, number)

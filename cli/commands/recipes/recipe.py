@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from tfm.cli.options import Sets, reject_flags
+from tfm.cli.options import RecipeOverrides, reject_flags
 from tfm.cli.streams import print_json
 
 
 def recipe(
     file: Annotated[Path | None, typer.Argument(metavar="[RECIPE]", help="The recipe (TOML).")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of recipes.")] = False,
-    sets: Sets = None,
+    sets: RecipeOverrides = None,
 ) -> None:
     """Print a recipe with all defaults filled in, as JSON."""
     if schema:

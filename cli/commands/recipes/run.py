@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import IO_ERROR_EXIT_CODE, ClusterAddress, Device, Sets, command_line, reject_flags
+from tfm.cli.options import IO_ERROR_EXIT_CODE, ClusterAddress, Device, RecipeOverrides, command_line, reject_flags
 from tfm.cli.streams import print_json
 from tfm.pipeline.errors import TfmError
 
@@ -43,7 +43,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="With --folds: print the figures as JSON.")] = False,
     cluster: ClusterAddress = None,
     device: Device = None,
-    sets: Sets = None,
+    sets: RecipeOverrides = None,
 ) -> None:
     """Run the five stages of a recipe; those up to date are skipped.
 

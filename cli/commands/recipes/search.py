@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfm.cli.options import ClusterAddress, Sets, command_line
+from tfm.cli.options import ClusterAddress, RecipeOverrides, command_line
 from tfm.cli.streams import print_json
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, format_count
 
 if TYPE_CHECKING:
-    from tfm.pipeline.tuning.results import Results
+    from tfm.pipeline.tuning.results import SearchResults
 
 MAX_TRIALS_SHOWN = 10  # trials in the table on a terminal
 TRIAL_STORAGE_ENV_VAR = "TFM_STORAGE"
@@ -62,7 +62,7 @@ def search(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all trials as JSON.")] = False,
-    sets: Sets = None,
+    sets: RecipeOverrides = None,
 ) -> None:
     """Search for the settings of a recipe that validate best.
 
@@ -114,7 +114,7 @@ def search(
         columns, rows = trials_table(results, list(found.config.space))
         num = len(results.trials)
         reporter.table(
-            f"{found.config.name}: {format_count(num, 'trial')}, the best {describe_trial_order(num)}", columns, rows
+            f"{found.config.name}: {format_count(num, 'trial')}, the best {describe_trials_shown(num)}", columns, rows
         )
 
 
@@ -131,12 +131,12 @@ def _worker_arguments(arguments: list[str]) -> list[str]:
     return kept
 
 
-def describe_trial_order(num_trials: int) -> str:
+def describe_trials_shown(num_trials: int) -> str:
     """The words after "the best" in the table's title, which say where trials are left out."""
     return "first" if num_trials <= MAX_TRIALS_SHOWN else f"{MAX_TRIALS_SHOWN} of them"
 
 
-def trials_table(results: "Results", keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def trials_table(results: "SearchResults", keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """The best trials, those without a figure last; keys: of the space, of which those that a trial has are shown."""
     rest = [each for each in results.trials if each.value is None]
     keys = [key for key in keys if any(key in each.configuration for each in results.trials)]

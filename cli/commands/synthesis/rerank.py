@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tfm.pipeline.reranking.lists import NBestList
     from tfm.pipeline.reranking.weights import FeatureWeights
 
-LISTS_PER_BATCH = 64
+N_BEST_LISTS_PER_BATCH = 64
 MAX_TUNING_TRIALS = 1_000_000
-COLUMNS = ("feature", "weight", "mean of the first", "mean of the chosen")
+FEATURE_TABLE_COLUMNS = ("feature", "weight", "mean of the first", "mean of the chosen")
 
 
 def rerank(
@@ -84,21 +84,21 @@ def rerank(
     from tfm.data.lines import open_lines, stream_lines
     from tfm.pipeline.reranking.features import FeatureScorer
     from tfm.pipeline.reranking.lists import read_lists
-    from tfm.pipeline.reranking.weights import check_models, read_weights
+    from tfm.pipeline.reranking.weights import check_weights_fit_models, read_weights
 
     lines = stream_lines(sys.stdin.buffer, "stdin") if file == STDIN else open_lines(file)
     lists = read_lists(lines, "stdin" if file == STDIN else str(file))
     if weights is not None:
         used = read_weights(weights)
         scorer = FeatureScorer.load(channel, language_model, device or "auto")
-        check_models(used, scorer.fingerprints, weights)
-        while some := list(islice(lists, LISTS_PER_BATCH)):
-            _print_lists(some, scorer.score(some), used, jsonl=jsonl)
+        check_weights_fit_models(used, scorer.fingerprints, weights)
+        while some := list(islice(lists, N_BEST_LISTS_PER_BATCH)):
+            _print_reranked_lists(some, scorer.score(some), used, jsonl=jsonl)
         return
     assert tune is not None
     assert reference is not None
     scorer = FeatureScorer.load(channel, language_model, device or "auto")
-    _tune(
+    _tune_feature_weights(
         scorer,
         lists,
         list(open_lines(reference)),
@@ -108,12 +108,12 @@ def rerank(
     )
 
 
-def _tune(
+def _tune_feature_weights(
     scorer: "FeatureScorer",
     lists: "Iterator[NBestList]",
     references: list[str],
     out: Path,
-    how: tuple[str, int, int],
+    metric_trials_seed: tuple[str, int, int],
     jsonl: bool,
 ) -> None:
     """Find weights, write them, and print the lists as they order them. how: metric, trials and seed."""
@@ -132,12 +132,12 @@ def _tune(
         counts = f"{format_count(len(references), 'reference')} of {format_count(len(found), 'list')}"
         raise DataError(f"{counts}: give one for each line")
     with reporter.bar("scoring", len(found), "lists") as bar:
-        for begin in range(0, len(found), LISTS_PER_BATCH):
-            some = found[begin : begin + LISTS_PER_BATCH]
+        for begin in range(0, len(found), N_BEST_LISTS_PER_BATCH):
+            some = found[begin : begin + N_BEST_LISTS_PER_BATCH]
             features.append(scorer.score(some))
             bar.advance(len(some))
     table = np.concatenate(features)
-    metric, trials, seed = how
+    metric, trials, seed = metric_trials_seed
     tuned = tune_weights(
         table, found, references, scorer.names, metric=metric, trials=trials, seed=seed, models=scorer.fingerprints
     )
@@ -149,11 +149,13 @@ def _tune(
     ]
     value, alone, before = (tuned.tuning[name] for name in ("value", "direct_alone", "first"))
     title = f"{metric} {value:.2f} by these weights, {alone:.2f} by the direct model's alone, {before:.2f} as they came"
-    reporter.table(f"{title}; {trials:,} trials, seed {seed}", COLUMNS, rows)
-    _print_lists(found, table, tuned, jsonl=jsonl)
+    reporter.table(f"{title}; {trials:,} trials, seed {seed}", FEATURE_TABLE_COLUMNS, rows)
+    _print_reranked_lists(found, table, tuned, jsonl=jsonl)
 
 
-def _print_lists(lists: "list[NBestList]", features: "Floats", weights: "FeatureWeights", *, jsonl: bool) -> None:
+def _print_reranked_lists(
+    lists: "list[NBestList]", features: "Floats", weights: "FeatureWeights", *, jsonl: bool
+) -> None:
     """Print the best translation of each list, or all in their order with their features."""
     import numpy as np
 

@@ -9,10 +9,10 @@ import typer
 from tfm.cli.options import (
     ClusterAddress,
     Device,
-    Out,
+    OutFolder,
     RecipeFile,
+    RecipeOverrides,
     SamplingSeed,
-    Sets,
     SourceLanguage,
     TargetLanguage,
     Temperature,
@@ -24,8 +24,8 @@ from tfm.cli.options import (
     require_flag,
     run_recipe_stage,
 )
-from tfm.cli.typed_options import flags_of
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.cli.typed_options import values_by_flag
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class SynthesizeOptions:
     source_language: SourceLanguage = None
     device: Device = None
     cluster: ClusterAddress = None
-    sets: Sets = None
-    out: Out = None
+    sets: RecipeOverrides = None
+    out: OutFolder = None
 
     @property
     def recipe_flags(self) -> dict[str, object]:
@@ -103,16 +103,16 @@ def synthesize(options: SynthesizeOptions) -> None:
     With --recipe: by the recipe's model and [synthesis], into runs/NAME/synthetic.
     """
     if options.strategy == "sample":
-        reject_flags(flags_of(options, "beam"), "is for searching, and not for --strategy sample")
+        reject_flags(values_by_flag(options, "beam"), "is for searching, and not for --strategy sample")
     if options.recipe is not None:
         reject_flags(
-            {"MODEL": options.models, **flags_of(options, "source")},
+            {"MODEL": options.models, **values_by_flag(options, "source")},
             "not allowed with --recipe, whose [synthesis] names models and text",
         )
         flags = {**options.recipe_flags, "training.device": options.device}
         run_recipe_stage("synthesize", options.recipe, options.sets, flags, options.out, cluster=options.cluster)
         return
-    first, *others = [model_folder(each) for each in require_flag(options.models or None, "MODEL")]
+    first, *others = [resolve_model_folder(each) for each in require_flag(options.models or None, "MODEL")]
     source, out = require_flag(options.source, "--source"), require_flag(options.out, "--out")
     from tfm.pipeline.synthesis.config import SynthesisConfig
 

@@ -18,8 +18,8 @@ from tfm.data.errors import DataError
 from tfm.data.json_documents import parse_json
 
 SCHEMES = ("https", "http", "s3", "gs", "abfs", "hf", "ftp", "sftp", "memory")
-URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://.+", re.DOTALL)
-CHANGE_MARKS = (
+URL_PATTERN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://.+", re.DOTALL)
+FILE_VERSION_FIELDS = (
     "etag",
     "size",
     "mtime",
@@ -38,10 +38,10 @@ HTTP_ENCODINGS = ("", "identity", "gzip", "x-gzip")
 """Content-Encoding of a body that can be kept as it comes: readers know gzip by its first bytes."""
 CONNECT_SECONDS, READ_SECONDS = 30.0, 60.0
 """Patience for a connection, and for the next bytes of a file; a whole file may take as long as it does."""
-RECORD_SUFFIX = ".json"
+DOWNLOAD_RECORD_SUFFIX = ".json"
 MAX_NAME_CHARS = 100
 
-_refreshed: dict[str, Path] = {}
+_refreshed_copies_by_url: dict[str, Path] = {}
 """The copies that this process has compared with their servers: a command reads one state of a file."""
 
 ByteCallback: TypeAlias = Callable[[int, int | None], None]
@@ -50,7 +50,7 @@ ByteCallback: TypeAlias = Callable[[int, int | None], None]
 
 def is_url(path: str) -> bool:
     """Return whether a text is a URL and not a path."""
-    return URL.fullmatch(path) is not None
+    return URL_PATTERN.fullmatch(path) is not None
 
 
 def cache_folder() -> Path:
@@ -59,7 +59,7 @@ def cache_folder() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tfm" / "remote"
 
 
-def local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count, total: None) -> Path:
+def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count, total: None) -> Path:
     """Return the copy of a file behind a URL, made where there is none or the file has changed.
 
     Args:
@@ -71,18 +71,18 @@ def local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count,
         DataError: there is no copy and `online` is false, or the server does not give the file.
     """
     _check_url(url)
-    if url in _refreshed:
-        return _refreshed[url]
-    file = _place_of(url)
-    record = _read_record(file)
+    if url in _refreshed_copies_by_url:
+        return _refreshed_copies_by_url[url]
+    file = _cache_path(url)
+    record = _read_valid_download_record(file)
     if not online:
         if record is None:
             problem = "is not downloaded yet, and data.online = false: set it to true"
             raise DataError(problem, file=redact_credentials(url))
         return file
     try:
-        _refreshed[url] = _refresh(url, file, record, on_bytes)
-        return _refreshed[url]
+        _refreshed_copies_by_url[url] = _download_if_changed(url, file, record, on_bytes)
+        return _refreshed_copies_by_url[url]
     except DataError:
         raise
     except ImportError as error:
@@ -93,13 +93,13 @@ def local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda count,
         raise DataError(f"needs a package that is not installed: {command}", file=redact_credentials(url)) from error
     except Exception as error:  # each file system of fsspec has errors of its own
         user = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
-        said = _reason_of(error)
+        said = _error_reason(error)
         text = " ".join(said.replace(user, "***").split()) if user else " ".join(said.split())
         reason = redact_credentials(text) or type(error).__name__
         raise DataError(f"cannot be downloaded ({reason:.200})", file=redact_credentials(url)) from error
 
 
-def _reason_of(error: BaseException) -> str:
+def _error_reason(error: BaseException) -> str:
     """The reason of an error of a file system: a server's answer, which fsspec hides in a FileNotFoundError."""
     if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
         error = error.__cause__
@@ -108,7 +108,7 @@ def _reason_of(error: BaseException) -> str:
 
 
 def _check_url(url: str) -> None:
-    match = URL.fullmatch(url)
+    match = URL_PATTERN.fullmatch(url)
     scheme = "" if match is None else match[1].lower()
     if scheme not in SCHEMES:
         known = ", ".join(SCHEMES[:-1])
@@ -117,17 +117,17 @@ def _check_url(url: str) -> None:
         raise DataError("a URL names a single file, without * and ::", file=redact_credentials(url))
 
 
-def _place_of(url: str) -> Path:
+def _cache_path(url: str) -> Path:
     """The file of a copy: its name ends as the URL's path does, since the ending says how a file is compressed."""
     path = url if url.startswith(("s3:", "gs:", "hf:")) else re.split(r"[?#]", url)[0]
     name = re.sub(r"[^\w.-]", "_", path.rstrip("/").rpartition("/")[2])[-MAX_NAME_CHARS:].lstrip(".") or "file"
     return cache_folder() / hashlib.sha256(url.encode()).hexdigest()[:32] / name
 
 
-def _read_record(file: Path) -> Mapping[str, Any] | None:
+def _read_valid_download_record(file: Path) -> Mapping[str, Any] | None:
     """The record of a whole copy; None where there is none, or it was changed."""
     try:
-        record = parse_json(file.with_name(file.name + RECORD_SUFFIX).read_bytes())
+        record = parse_json(file.with_name(file.name + DOWNLOAD_RECORD_SUFFIX).read_bytes())
         with file.open("rb") as opened:
             found = hashlib.file_digest(opened, "sha256").hexdigest()
     except (OSError, ValueError, DataError):
@@ -135,7 +135,9 @@ def _read_record(file: Path) -> Mapping[str, Any] | None:
     return record if isinstance(record, dict) and record.get("sha256") == found else None
 
 
-def _refresh(url: str, file: Path, record: Mapping[str, Any] | None, on_bytes: ByteCallback) -> Path:
+def _download_if_changed(
+    url: str, file: Path, download_record: Mapping[str, Any] | None, on_bytes: ByteCallback
+) -> Path:
     import fsspec  # here, as few recipes name a URL
 
     is_http = url.partition("://")[0].lower() in HTTP_SCHEMES
@@ -144,9 +146,9 @@ def _refresh(url: str, file: Path, record: Mapping[str, Any] | None, on_bytes: B
     if info.get("type", "file") != "file":
         raise DataError("is a folder; name a file", file=redact_credentials(url))
     said = {name.lower().replace("-", ""): value for name, value in info.items()}
-    marks = {name: str(said[name]) for name in CHANGE_MARKS if said.get(name) is not None}
+    marks = {name: str(said[name]) for name in FILE_VERSION_FIELDS if said.get(name) is not None}
     tells_changes = bool(marks.keys() - {"size"} if is_http else marks)  # a server may tell the size alone, or nothing
-    if record is not None and tells_changes and record.get("marks") == marks:
+    if download_record is not None and tells_changes and download_record.get("marks") == marks:
         return file
     size = info.get("size")
     at_once = {"block_size": 0} if is_http else {}  # parts might be of two versions, and not every server gives them
@@ -167,7 +169,7 @@ def _refresh(url: str, file: Path, record: Mapping[str, Any] | None, on_bytes: B
     finally:
         Path(draft).unlink(missing_ok=True)
     kept = {"url": redact_credentials(url), "sha256": digest.hexdigest(), "marks": marks}
-    file.with_name(file.name + RECORD_SUFFIX).write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    file.with_name(file.name + DOWNLOAD_RECORD_SUFFIX).write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return file
 
 

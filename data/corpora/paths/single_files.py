@@ -28,7 +28,7 @@ TAG_PATTERN = re.compile(r"(?:[BIESLUM]-\S+|O)")
 MAX_LINES_SAMPLED = 50
 
 
-def corpus_advice(path: Path, source: str | None, target: str) -> str:
+def suggest_corpus_table(path: Path, source: str | None, target: str) -> str:
     """A TOML table for `data.train` that reads a file, and in words what else it may be.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.errors import DataError, format_count
-from tfm.data.formats.conll.schemes import SchemeCheck
+from tfm.data.formats.conll.schemes import TagSchemeChecker
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
 DOCUMENT_START = "-DOCSTART-"
@@ -19,23 +19,26 @@ UNSPECIFIED_LABEL = "_"
 
 
 def read_conll(
-    path: Path, columns: Sequence[str], within: str = " ", remark: Callable[[Path, str], None] | None = None
+    path: Path,
+    columns: Sequence[str],
+    space_replacement: str = " ",
+    on_warning: Callable[[Path, str], None] | None = None,
 ) -> Iterator[tuple[str, ...]]:
     """For each sentence its words' values in each of `columns`, joined by spaces.
 
     Args:
         path: the file.
         columns: numbers from 0, or FIRST_COLUMN and LAST_COLUMN.
-        within: what stands for a space within a value, which files with tabs may have.
-        remark: is told the scheme of the tags in the last of the columns, and how often they break it.
+        space_replacement: what stands for a space within a value, which files with tabs may have.
+        on_warning: is told the scheme of the tags in the last of the columns, and how often they break it.
 
     Raises:
         DataError: naming the line; it has another number of columns than the first one, an empty cell, or a word
             without label.
     """
-    is_tabbed, width = _sniff_shape(path)
+    is_tabbed, width = _detect_tabs_and_width(path)
     places = [_column_index(path, column, width) for column in columns]
-    check = SchemeCheck()
+    check = TagSchemeChecker()
     words: list[list[str]] = []
     lines: list[int] = []
     size = 0
@@ -60,15 +63,15 @@ def read_conll(
         if size > MAX_LINE_BYTES:
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
-        words.append(_column_values(cells, places, width, within, path, number))
+        words.append(_column_values(cells, places, width, space_replacement, path, number))
         lines.append(number)
     if words:
         yield finish_sentence()
-    if remark is not None and (text := check.warning()) is not None:
-        remark(path, text)
+    if on_warning is not None and (text := check.warning()) is not None:
+        on_warning(path, text)
 
 
-def _sniff_shape(path: Path) -> tuple[bool, int]:
+def _detect_tabs_and_width(path: Path) -> tuple[bool, int]:
     """Whether tabs separate the columns of a file, and their number, by its first word."""
     for line in open_lines(path):
         if line.strip() and not line.startswith(("#", DOCUMENT_START)):
@@ -86,12 +89,12 @@ def _column_index(path: Path, column: str, width: int) -> int:
 
 
 def _column_values(
-    cells: Sequence[str], columns: Sequence[int], width: int, within: str, path: Path, line_number: int
+    cells: Sequence[str], columns: Sequence[int], width: int, space_replacement: str, path: Path, line_number: int
 ) -> list[str]:
     if len(cells) != width:
         has = f"has {format_count(len(cells), 'column')}, but the first word has {width}"
         raise DataError(f"{has}: a blank line separates sentences", file=path, line=line_number)
-    values = [within.join(cells[place].split()) for place in columns]
+    values = [space_replacement.join(cells[place].split()) for place in columns]
     if empty := [place for place, value in zip(columns, values, strict=True) if not value]:
         raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=line_number)
     if columns[-1] != columns[0] and values[-1] == UNSPECIFIED_LABEL:

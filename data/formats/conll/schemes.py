@@ -27,7 +27,7 @@ class SchemeViolations:
 
 
 @dataclass
-class SchemeCheck:
+class TagSchemeChecker:
     """Reads the tags of sentences and counts, for each scheme, what it does not allow."""
 
     is_tagged: bool = True

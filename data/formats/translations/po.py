@@ -28,7 +28,7 @@ class PoEntry:
     size: int = 0
 
 
-def read_po(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Iterator[tuple[str, str]]:
+def read_po(path: Path, corpus: CorpusConfig, on_warning: WarningCallback) -> Iterator[tuple[str, str]]:
     """The messages (`msgid`) of a file and their translations (`msgstr`); of one with plurals a pair for each form.
 
     Properties to filter by are `msgctxt` and flags (`fuzzy=yes`); fuzzy ones are left out unless a filter names them.
@@ -38,7 +38,7 @@ def read_po(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Iterat
     if not any(re.match(rf"{FUZZY_FLAG}!?=", each) for each in filters):
         corpus = corpus.model_copy(update={"filters": (*filters, f"{FUZZY_FLAG}!=yes")})
     return pairs_from_units(
-        (unit for entry in _read_entries(path) for unit in _units_of_entry(entry, path)), path, corpus, remark
+        (unit for entry in _read_entries(path) for unit in _units_of_entry(entry, path)), path, corpus, on_warning
     )
 
 

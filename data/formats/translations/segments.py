@@ -10,7 +10,7 @@ from tfm.data.lines import MAX_LINE_BYTES
 
 INLINE_ELEMENTS = ("bpt", "ept", "ph", "it", "ut")
 """Elements of TMX and XLIFF whose content is code of the original document, not text."""
-MAX_TAGS = 1 << 20
+MAX_TAGS_PER_SEGMENT = 1 << 20
 """The most tags of a segment: reading more takes longer than anyone waits."""
 
 
@@ -64,8 +64,8 @@ class SegmentText:
             self._num_codes += 1 if event.kind == "start" else -1
         self._size += len(name)
         self._num_tags += 1
-        if self._num_tags > MAX_TAGS:
-            raise DataError(f"has a segment with more than {MAX_TAGS:,} tags", file=self._path)
+        if self._num_tags > MAX_TAGS_PER_SEGMENT:
+            raise DataError(f"has a segment with more than {MAX_TAGS_PER_SEGMENT:,} tags", file=self._path)
         if not self._keeps_tags:
             self._write("")
             return

@@ -12,16 +12,16 @@ from tfm.data.formats.translations.segments import read_segments
 from tfm.data.formats.translations.units import TranslationUnit, WarningCallback, pairs_from_units
 from tfm.data.formats.translations.xml_events import Event
 
-MAX_TEXTS = 10_000
+MAX_TEXTS_PER_UNIT = 10_000
 """Texts and properties of a unit."""
 
 
-def read_tmx(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Iterator[tuple[str, str]]:
+def read_tmx(path: Path, corpus: CorpusConfig, on_warning: WarningCallback) -> Iterator[tuple[str, str]]:
     """The segments of a file in two languages, which `source` and `target` of the corpus name.
 
     Properties to filter by are the attributes of a unit (`creationid`) and its `prop` by their type.
     """
-    return pairs_from_units(_read_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
+    return pairs_from_units(_read_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, on_warning)
 
 
 def languages_of_first_unit(path: Path) -> list[str]:
@@ -45,8 +45,8 @@ def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:
             unit.texts.append(((variant.get("xml:lang", variant.get("lang", "")),), event.text))
         elif event.kind == "end" and name == "tu":
             yield unit
-        if len(unit.texts) + len(unit.properties) > MAX_TEXTS:
-            raise DataError(f"has a unit with more than {MAX_TEXTS:,} texts", file=path)
+        if len(unit.texts) + len(unit.properties) > MAX_TEXTS_PER_UNIT:
+            raise DataError(f"has a unit with more than {MAX_TEXTS_PER_UNIT:,} texts", file=path)
 
 
 def _is_segment(event: Event) -> bool:

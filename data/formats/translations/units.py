@@ -26,7 +26,7 @@ class TranslationUnit:
 
 
 def pairs_from_units(
-    units: Iterable[TranslationUnit], path: Path, corpus: CorpusConfig, remark: WarningCallback
+    units: Iterable[TranslationUnit], path: Path, corpus: CorpusConfig, on_warning: WarningCallback
 ) -> Iterator[tuple[str, str]]:
     """The source and target of each unit that has both, and the properties that the corpus asks for.
 
@@ -34,13 +34,13 @@ def pairs_from_units(
         units: of a file.
         path: the file, for messages.
         corpus: `source` and `target` name languages; `filters` properties.
-        remark: is told how many units are left out.
+        on_warning: is told how many units are left out.
 
     Raises:
         DataError: no unit has a language that is asked for.
     """
     sides = [side for side in (corpus.source, corpus.target) if side is not None]
-    filters = [_parse_filter(each) for each in corpus.filters or ()]
+    filters = [_parse_property_filter(each) for each in corpus.filters or ()]
     there: dict[str, None] = {}
     missing = {*sides}
     num_lacking = num_other = 0
@@ -61,16 +61,16 @@ def pairs_from_units(
         problem = f'holds no text in "{wanted}"; set source and target to two of: {format_names(there)}'
         raise DataError(problem, file=path)
     if num_lacking:
-        remark(path, f"{_format_segment_count(num_lacking, ' without a translation')} left out")
+        on_warning(path, f"{_format_segment_count(num_lacking, ' without a translation')} left out")
     if num_other:
-        remark(path, f"{_format_segment_count(num_other)} left out by filters = {list(corpus.filters or ())}")
+        on_warning(path, f"{_format_segment_count(num_other)} left out by filters = {list(corpus.filters or ())}")
 
 
 def _format_segment_count(count: int, kind: str = "") -> str:
     return f"{count:,} segment{kind} is" if count == 1 else f"{count:,} segments{kind} are"
 
 
-def _parse_filter(text: str) -> tuple[str, str, bool]:
+def _parse_property_filter(text: str) -> tuple[str, str, bool]:
     """A property, a value, and whether the property shall have it: of `state=final`, or `state!=final`."""
     name, _, value = text.partition("=")
     return name.removesuffix("!"), value, not name.endswith("!")

@@ -18,13 +18,13 @@ LANGUAGE_ATTRIBUTES = {"source": ("source-language", "srcLang"), "target": ("tar
 """By side: what says its language, an attribute of `file` in 1.2 and of the first element in 2.0."""
 
 
-def read_xliff(path: Path, corpus: CorpusConfig, remark: WarningCallback) -> Iterator[tuple[str, str]]:
+def read_xliff(path: Path, corpus: CorpusConfig, on_warning: WarningCallback) -> Iterator[tuple[str, str]]:
     """The sources and targets of a file; `source` and `target` of the corpus are these, or the codes of languages.
 
     Properties to filter by are the attributes of the unit, of what is around it and of its target (`approved`,
     `state`). A unit without a target, or with an empty one, is not translated.
     """
-    return pairs_from_units(_read_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, remark)
+    return pairs_from_units(_read_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, on_warning)
 
 
 def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:

@@ -10,7 +10,7 @@ from tfm.data.lines import MAX_LINE_BYTES, open_maybe_compressed
 
 READ_BLOCK_BYTES = 2**16
 MAX_DEPTH = 100
-MAX_NAMES = 10_000
+MAX_DISTINCT_NAMES = 10_000
 """Different names of elements and attributes."""
 
 
@@ -70,8 +70,8 @@ def read_events(path: Path) -> Iterator[Event]:
                 raise DataError(str(error), file=path, line=parser.CurrentLineNumber) from None
             if num_bytes - parser.CurrentByteIndex > MAX_LINE_BYTES:
                 raise DataError(f"has a tag or comment longer than {MAX_LINE_BYTES:,} bytes", file=path)
-            if len(names) > MAX_NAMES:
-                raise DataError(f"has more than {MAX_NAMES:,} different names of elements", file=path)
+            if len(names) > MAX_DISTINCT_NAMES:
+                raise DataError(f"has more than {MAX_DISTINCT_NAMES:,} different names of elements", file=path)
             for kind, what in found:
                 if isinstance(what, Element):
                     if len(around) >= MAX_DEPTH:

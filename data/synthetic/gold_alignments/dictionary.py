@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from tfm.data.synthetic.language import expressions, lexicon, phrases
-from tfm.data.synthetic.language.expressions import Modal, Words
+from tfm.data.synthetic.language.expressions import BilingualWords, Modal
 from tfm.data.synthetic.language.german import GENITIVE
 from tfm.data.synthetic.language.lexicon import BE, Verb
 from tfm.data.synthetic.language.phrases import Determiner
@@ -18,14 +18,14 @@ T = TypeVar("T")
 Dictionary = Mapping[str, frozenset[str]]
 """By English word, the German words."""
 
-MARKS = ".,?"
-ENDINGS = ("", "e", "em", "en", "er", "es")
-PARTICLES = {verb.prefix for verb in lexicon.VERBS if verb.prefix}
+PUNCTUATION_MARKS = ".,?"
+ADJECTIVE_ENDINGS = ("", "e", "em", "en", "er", "es")
+GERMAN_VERB_PREFIXES = {verb.prefix for verb in lexicon.VERBS if verb.prefix}
 CONTRACTIONS = {"am": "an", "im": "in", "vom": "von", "zum": "zu", "zur": "zu", "ins": "in"}
 BE_FORMS = ("am", "is", "are", "was", "were")
 DO_FORMS = ("do", "does", "did")
-RELATIVES = ("who", "whom", "that", "which")
-RELATIVE_PRONOUNS = ("der", "die", "das", "den", "dem", "denen")
+ENGLISH_RELATIVE_PRONOUNS = ("who", "whom", "that", "which")
+GERMAN_RELATIVE_PRONOUNS = ("der", "die", "das", "den", "dem", "denen")
 PREPOSITIONS: Mapping[str, tuple[str, ...]] = {
     "in": ("in",),
     "into": ("in",),
@@ -54,22 +54,22 @@ NOUNS_LIKE_ADJECTIVES = frozenset(
     for noun in lexicon.NOUNS
     for row in noun.german
     for form in row
-    if form.lower() in {adjective.stem + ending for adjective in lexicon.ADJECTIVES for ending in ENDINGS}
+    if form.lower() in {adjective.stem + ending for adjective in lexicon.ADJECTIVES for ending in ADJECTIVE_ENDINGS}
 )
 
 
-def _verb_words(verb: Verb) -> set[str]:
+def _german_verb_forms(verb: Verb) -> set[str]:
     """All German words that a verb can be, the prefix with it or apart."""
     forms = {*verb.present, *verb.past, verb.infinitive}
     joined = {verb.prefix + form for form in forms}
     return {*forms, *joined, verb.participle, f"{verb.prefix}zu{verb.infinitive}"}
 
 
-def _modal_words(modal: Modal) -> set[str]:
+def _german_modal_forms(modal: Modal) -> set[str]:
     return {*modal.german, *(modal.german_negated or ())}
 
 
-def _collect() -> tuple[Dictionary, frozenset[str]]:
+def _build_dictionary_and_verbs() -> tuple[Dictionary, frozenset[str]]:
     """The dictionary of words with a translation of their own, and which of its words are verbs."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     verbs: set[str] = set()
@@ -78,7 +78,7 @@ def _collect() -> tuple[Dictionary, frozenset[str]]:
         found[noun.english_plural].update(noun.german[1])
         found[f"{noun.lexeme}'s"].add(noun.german[0][GENITIVE])
     for adjective in lexicon.ADJECTIVES:
-        found[adjective.lexeme].update([adjective.german, *(adjective.stem + each for each in ENDINGS)])
+        found[adjective.lexeme].update([adjective.german, *(adjective.stem + each for each in ADJECTIVE_ENDINGS)])
     for verb in (
         *lexicon.VERBS,
         *lexicon.WEATHER_VERBS,
@@ -86,25 +86,25 @@ def _collect() -> tuple[Dictionary, frozenset[str]]:
         *lexicon.TO_INFINITIVE_VERBS,
     ):
         for form in verb.english:
-            found[form.split()[0]] |= _verb_words(verb)
+            found[form.split()[0]] |= _german_verb_forms(verb)
             verbs.add(form.split()[0])
     for form in BE_FORMS:
         found[form].update((*BE.present, *BE.past))
     for form in ("have", "has"):  # of the perfect
         found[form].update(("habe", "hat", "haben", *BE.present))
-    for modal in _instances(Modal):
+    for modal in _expressions_of_type(Modal):
         for words in (*modal.english, *(("cannot",) if modal is expressions.CAN else ())):
-            found[words.split()[0]] |= _modal_words(modal)
+            found[words.split()[0]] |= _german_modal_forms(modal)
             verbs.add(words.split()[0])
     for name in expressions.NAMES:
         found[name], found[f"{name}'s"] = {name}, {f"{name}s"}
-    single = [each for each in _instances(Words) if " " not in each.english + each.german]
+    single = [each for each in _expressions_of_type(BilingualWords) if " " not in each.english + each.german]
     for each in (*single, *expressions.NUMBERS[1:], *expressions.LARGE_NUMBERS):
         found[each.english].add(each.german)
     for adverbs in (expressions.FREQUENCY_ADVERBS, expressions.PERFECT_ADVERBS, *expressions.MANNER_ADVERBS.values()):
         for each in adverbs:
             found[each.english].add(each.german)
-    for times in expressions.TIMES.values():
+    for times in expressions.TIME_ADVERBS_BY_TENSE.values():
         for each in times:
             english, german = each.english.split(), each.german.split()
             if len(english) == len(german) < 3 and german[-1] != "uhr":
@@ -123,18 +123,18 @@ def _collect() -> tuple[Dictionary, frozenset[str]]:
     }, frozenset(verbs | {"cost", "costs"})
 
 
-def _instances(kind: type[T]) -> list[T]:
+def _expressions_of_type(kind: type[T]) -> list[T]:
     """The expressions of the grammar that have a name of their own."""
     return [each for each in vars(expressions).values() if isinstance(each, kind)]
 
 
-def _determiners() -> Dictionary:
+def _build_determiner_dictionary() -> Dictionary:
     """All forms of the determiners, the numbers apart."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for each in (value for value in vars(phrases).values() if isinstance(value, Determiner) and not value.negative):
         for word in each.english:
             found[word].update(form for row in each.german for form in row)
-    for each in phrases.OWNERS:
+    for each in phrases.POSSESSIVE_PRONOUN_DETERMINERS:
         found[each.english[0]].update(form for row in each.german for form in row)
     found["an"] = found["a"]
     found["many"].add("viele")  # how many: wie viele
@@ -143,7 +143,7 @@ def _determiners() -> Dictionary:
     return {source: frozenset(target.lower() for target in targets) for source, targets in found.items()}
 
 
-def _pronouns() -> Dictionary:
+def _build_pronoun_dictionary() -> Dictionary:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for each in phrases.PRONOUNS:
         found[each.subject.lower()].add(each.german[0].lower())
@@ -153,7 +153,7 @@ def _pronouns() -> Dictionary:
     return {source: frozenset(targets) for source, targets in found.items()}
 
 
-def verb_particles() -> dict[str, set[tuple[str, str]]]:
+def build_verb_particles() -> dict[str, set[tuple[str, str]]]:
     """By the first word of an English verb, pairs of its English particle and its German prefix, "" for none."""
     found: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for verb in lexicon.VERBS:
@@ -170,19 +170,19 @@ def lower_german(word: str) -> str:
 
 def split_english(text: str) -> list[str]:
     """Words without capitals and without the marks that end them."""
-    return [each.lower().rstrip(MARKS) for each in text.split(" ")]
+    return [each.lower().rstrip(PUNCTUATION_MARKS) for each in text.split(" ")]
 
 
 def split_german(text: str) -> list[str]:
     """Words without the marks that end them, and without capitals but those that `lower_german` leaves."""
-    first, *others = (each.rstrip(MARKS) for each in text.split(" "))
+    first, *others = (each.rstrip(PUNCTUATION_MARKS) for each in text.split(" "))
     return [first.lower(), *map(lower_german, others)]
 
 
-WORDS, VERBS = _collect()
-DETERMINERS = _determiners()
-PRONOUNS = _pronouns()
-VERB_PARTICLES = verb_particles()
+WORDS, VERBS = _build_dictionary_and_verbs()
+DETERMINERS = _build_determiner_dictionary()
+PRONOUNS = _build_pronoun_dictionary()
+VERB_PARTICLES = build_verb_particles()
 NUMBERS = frozenset(each.english for each in expressions.NUMBERS)
 GERMAN_NUMBERS = frozenset(each.german for each in expressions.NUMBERS)
 ADJECTIVES = frozenset(each.lexeme for each in lexicon.ADJECTIVES)

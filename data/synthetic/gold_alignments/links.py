@@ -45,7 +45,7 @@ class PairLinks:
         starts = frozenset(place for place in range(1, len(words)) if words[place - 1].endswith(","))
         return cls(dictionary.split_english(english), dictionary.split_german(german), starts)
 
-    def open_english(self) -> list[int]:
+    def unlinked_english_positions(self) -> list[int]:
         """Places of English words without a link."""
         known = {place for place, _ in self.sure | self.possible}
         return [place for place in range(len(self.english)) if place not in known]
@@ -55,12 +55,12 @@ class PairLinks:
         known = {place for _, place in self.sure}
         return [place for place in range(len(self.german)) if place not in known]
 
-    def german_of(self, place: int) -> list[int]:
+    def surely_linked_german_positions(self, english_position: int) -> list[int]:
         """The German words that an English one surely translates."""
-        return sorted(target for source, target in self.sure if source == place)
+        return sorted(target for source, target in self.sure if source == english_position)
 
 
-def align_grammar(english: str, german: str) -> GoldAlignment:
+def align_grammar_sentences(english: str, german: str) -> GoldAlignment:
     """Return the links of a sentence of the built-in grammar.
 
     Args:
@@ -75,7 +75,7 @@ def align_grammar(english: str, german: str) -> GoldAlignment:
     progressive = _progressive_auxiliaries(pair)
     qualities = {each: WORDS[each] for each in dictionary.ADJECTIVES}
     words = {each: WORDS[each] for each in WORDS.keys() - qualities}
-    _link_by_dictionary(pair, words, {*progressive, *_phrase_places(pair)})
+    _link_by_dictionary(pair, words, {*progressive, *_phrasal_preposition_positions(pair)})
     for source, target in sorted(pair.sure):
         if pair.english[source] in dictionary.NOMINALS:
             _link_before_noun(pair, source, target)
@@ -85,7 +85,7 @@ def align_grammar(english: str, german: str) -> GoldAlignment:
     _link_particles(pair)
     _link_infinitives(pair)
     _link_auxiliaries(pair, progressive)
-    missing = [pair.english[place] for place in pair.open_english()]
+    missing = [pair.english[place] for place in pair.unlinked_english_positions()]
     missing += [pair.german[place] for place in {*range(len(pair.german))} - {each for _, each in _all_links(pair)}]
     if missing:
         raise ValueError(f"{english!r}, {german!r}: no link of {', '.join(missing)}")
@@ -119,7 +119,7 @@ def _progressive_auxiliaries(pair: PairLinks) -> dict[int, int]:
     return found
 
 
-def _phrase_places(pair: PairLinks) -> Iterator[int]:
+def _phrasal_preposition_positions(pair: PairLinks) -> Iterator[int]:
     """Yield the English places of prepositions of several words: "next" of "next to" is no "nächste"."""
     for phrase in dictionary.PHRASAL_PREPOSITIONS:
         for first in range(len(pair.english) - len(phrase) + 1):
@@ -127,23 +127,23 @@ def _phrase_places(pair: PairLinks) -> Iterator[int]:
                 yield from range(first, first + len(phrase))
 
 
-def _link_by_dictionary(pair: PairLinks, words: Dictionary, without: Collection[int] = ()) -> None:
+def _link_by_dictionary(pair: PairLinks, words: Dictionary, excluded: Collection[int] = ()) -> None:
     """Link the words that a dictionary has; of several that fit each other the ones in order.
 
     Args:
         pair: the words, and the links so far.
         words: the dictionary.
-        without: English places that are not linked.
+        excluded: English places that are not linked.
     """
     targets = pair.unlinked_german_positions()
     edges = {
         (source, target)
-        for source in pair.open_english()
-        if source not in without
+        for source in pair.unlinked_english_positions()
+        if source not in excluded
         for target in targets
         if pair.german[target] in words.get(pair.english[source], ())
     }
-    for some in _components(edges):
+    for some in _connected_components(edges):
         pair.sure |= best_matching(some)
     for source, target in sorted(pair.sure):
         for owned, other in sorted(pair.sure):  # "our mother's mother": "die Mutter unserer Mutter"
@@ -154,7 +154,7 @@ def _link_by_dictionary(pair: PairLinks, words: Dictionary, without: Collection[
                 pair.sure ^= {(source, target), (owned, other), (source, other), (owned, target)}
 
 
-def _components(edges: set[Link]) -> Iterator[set[Link]]:
+def _connected_components(edges: set[Link]) -> Iterator[set[Link]]:
     """Yield the edges that are joined with each other."""
     rest = set(edges)
     while rest:
@@ -234,10 +234,10 @@ def _link_pronouns(pair: PairLinks) -> None:
     relative = [
         place
         for place in pair.unlinked_german_positions()
-        if pair.german[place] in dictionary.RELATIVE_PRONOUNS and _begins_clause(pair, place)
+        if pair.german[place] in dictionary.GERMAN_RELATIVE_PRONOUNS and _begins_clause(pair, place)
     ]
-    sources = pair.open_english()
-    asked = [place for place in sources if pair.english[place] in dictionary.RELATIVES]
+    sources = pair.unlinked_english_positions()
+    asked = [place for place in sources if pair.english[place] in dictionary.ENGLISH_RELATIVE_PRONOUNS]
     pair.sure |= best_matching({(source, target) for source in asked for target in relative})
     _link_by_dictionary(pair, PRONOUNS)
     for source, target in sorted(pair.sure - before):
@@ -259,16 +259,16 @@ def _link_negations(pair: PairLinks) -> None:
 
 def _link_infinitives(pair: PairLinks) -> None:
     """Link "to" of infinitives and of "want to", and "in order"."""
-    for place in pair.open_english():
+    for place in pair.unlinked_english_positions():
         if pair.english[place] == "to" and place:
             if pair.english[place - 1] in ("want", "wants", "wanted", "have", "had"):
-                pair.possible |= {(place, target) for target in pair.german_of(place - 1)}
+                pair.possible |= {(place, target) for target in pair.surely_linked_german_positions(place - 1)}
             elif place + 1 < len(pair.english):
-                for target in pair.german_of(place + 1):
+                for target in pair.surely_linked_german_positions(place + 1):
                     apart = target > 0 and pair.german[target - 1] == "zu"
                     (pair.sure if apart else pair.possible).add((place, target - apart))
         elif pair.english[place] == "in" and pair.english[place + 1] == "order":
-            pair.possible |= {(place, target) for target in pair.german_of(place + 1)}
+            pair.possible |= {(place, target) for target in pair.surely_linked_german_positions(place + 1)}
 
 
 def _link_particles(pair: PairLinks) -> None:
@@ -291,14 +291,14 @@ def _link_particles(pair: PairLinks) -> None:
                 pair.possible |= {(source + each, ends[0]) for each in range(2 if particle else 1)}
 
 
-def _link_auxiliaries(pair: PairLinks, progressive: dict[int, int]) -> None:
+def _link_auxiliaries(pair: PairLinks, verb_of_progressive_be: dict[int, int]) -> None:
     """Link "do" and the "be" of progressives to the verb that they belong to, and "there" to its verb."""
-    for place in pair.open_english():
-        verb: int | None = progressive.get(place)
+    for place in pair.unlinked_english_positions():
+        verb: int | None = verb_of_progressive_be.get(place)
         if pair.english[place] in dictionary.DO_FORMS:
             later = range(place + 1, len(pair.english))
             verb = next((each for each in later if pair.english[each] in dictionary.VERBS), None)
         elif pair.english[place] == "there":
             verb = place + 1
         if verb is not None:
-            pair.possible |= {(place, target) for target in pair.german_of(verb)}
+            pair.possible |= {(place, target) for target in pair.surely_linked_german_positions(verb)}

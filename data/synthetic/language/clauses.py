@@ -9,24 +9,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfm.data.synthetic.language import expressions, lexicon, phrases
-from tfm.data.synthetic.language.complements import COMPLEMENTS, Complement, location
-from tfm.data.synthetic.language.expressions import Modal, Words
+from tfm.data.synthetic.language.complements import COMPLEMENTS, Complement, draw_location
+from tfm.data.synthetic.language.expressions import BilingualWords, Modal
 from tfm.data.synthetic.language.german import FIRST, PLURAL_PERSON, THIRD
 from tfm.data.synthetic.language.lexicon import BE, Verb
-from tfm.data.synthetic.language.phrases import Draw, Phrase, subject_phrase
+from tfm.data.synthetic.language.phrases import Phrase, SeededRandom, subject_phrase
 
 Tense = str | Modal  # "present", "progressive", "past", "perfect" or a modal verb
-NOTHING = Words()
+NO_WORDS = BilingualWords()
 
 PRESENT_TENSES: tuple[Tense, ...] = ("present",)
 PAST_TENSES: tuple[Tense, ...] = ("past",)
-PLAIN_TENSES: tuple[Tense, ...] = ("present", "present", "progressive", "past", "past", "perfect")
+NON_MODAL_TENSES: tuple[Tense, ...] = ("present", "present", "progressive", "past", "past", "perfect")
 MODAL_TENSES: tuple[Tense, ...] = (
     *(expressions.CAN, expressions.MUST, expressions.WILL, expressions.WANT) * 2,
     *(expressions.COULD, expressions.SHOULD, expressions.MAY, expressions.WANTED, expressions.HAD_TO),
 )
 # What may stand beside a clause of the same time.
-NOW_TENSES: tuple[Tense, ...] = (
+PRESENT_TIME_TENSES: tuple[Tense, ...] = (
     *("present",) * 4,
     "progressive",
     "perfect",
@@ -34,7 +34,7 @@ NOW_TENSES: tuple[Tense, ...] = (
     expressions.MUST,
     expressions.WANT,
 )
-THEN_TENSES: tuple[Tense, ...] = (*("past",) * 4, expressions.COULD, expressions.WANTED, expressions.HAD_TO)
+PAST_TIME_TENSES: tuple[Tense, ...] = (*("past",) * 4, expressions.COULD, expressions.WANTED, expressions.HAD_TO)
 
 
 def fit_tense(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
@@ -61,10 +61,10 @@ def fit_tense(tense: Tense, verb: Verb, subject: Phrase) -> Tense:
 
 
 _BE_PRESENT = {FIRST: "am", THIRD: "is", PLURAL_PERSON: "are"}
-_HABEN = {FIRST: "habe", THIRD: "hat", PLURAL_PERSON: "haben"}
+_HABEN_PRESENT = {FIRST: "habe", THIRD: "hat", PLURAL_PERSON: "haben"}
 
 
-def english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -> tuple[str, str]:
+def inflect_english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -> tuple[str, str]:
     """Return the part of an English verb that a question puts first, and the rest.
 
     Args:
@@ -92,7 +92,7 @@ def english_verb(verb: Verb, tense: Tense, person: int, with_do: bool) -> tuple[
     return "", past if tense == "past" else third if singular else base
 
 
-def german_verb(verb: Verb, tense: Tense, person: int, negated: bool) -> tuple[str, str, str]:
+def inflect_german_verb(verb: Verb, tense: Tense, person: int, negated: bool) -> tuple[str, str, str]:
     """Return the parts of a German verb.
 
     Args:
@@ -109,13 +109,13 @@ def german_verb(verb: Verb, tense: Tense, person: int, negated: bool) -> tuple[s
         infinitive = verb.prefix + verb.infinitive
         return forms[person], infinitive, f"{infinitive} {forms[person]}"
     if tense == "perfect":
-        auxiliary = _HABEN[person] if verb.auxiliary == "haben" else BE.present[person]
+        auxiliary = _HABEN_PRESENT[person] if verb.auxiliary == "haben" else BE.present[person]
         return auxiliary, verb.participle, f"{verb.participle} {auxiliary}"
     finite = (verb.past if tense == "past" else verb.present)[person]
     return finite, verb.prefix, verb.prefix + finite
 
 
-def words(*parts: str) -> str:
+def join_words(*parts: str) -> str:
     return " ".join(filter(None, parts))
 
 
@@ -126,10 +126,10 @@ class Clause:
     tense: Tense
     negated: bool
     complement: Complement
-    frequency: Words = NOTHING
-    time: Words = NOTHING
-    manner: Words = NOTHING
-    place: Words = NOTHING
+    frequency: BilingualWords = NO_WORDS
+    time: BilingualWords = NO_WORDS
+    manner: BilingualWords = NO_WORDS
+    place: BilingualWords = NO_WORDS
     place_uses: tuple[str, ...] = ()
 
     @property
@@ -137,12 +137,12 @@ class Clause:
         """The lexemes of the clause."""
         return (self.verb.lexeme, *self.subject.uses, *self.complement.uses, *self.place_uses)
 
-    def _english_end(self) -> tuple[str, str, str, str]:
+    def _english_complement_and_adverbs(self) -> tuple[str, str, str, str]:
         return self.complement.english, self.manner.english, self.place.english, self.time.english
 
-    def _middle(self) -> str:
+    def _german_middle_field(self) -> str:
         nicht = "nicht" if self.negated and not self.complement.negative else ""
-        return words(
+        return join_words(
             self.complement.early,
             self.time.german,
             self.frequency.german,
@@ -154,46 +154,55 @@ class Clause:
 
     def english(self) -> str:
         """Subject first, as in statements and in subordinate clauses."""
-        auxiliary, rest = english_verb(self.verb, self.tense, self.subject.person, self.negated)
+        auxiliary, rest = inflect_english_verb(self.verb, self.tense, self.subject.person, self.negated)
         if self.negated:
             auxiliary = "cannot" if auxiliary == "can" else auxiliary + " not"
-        return words(self.subject.english, auxiliary, self.frequency.english, rest, *self._english_end())
+        return join_words(
+            self.subject.english, auxiliary, self.frequency.english, rest, *self._english_complement_and_adverbs()
+        )
 
     def english_question(self) -> str:
         """Auxiliary first, as in questions."""
-        auxiliary, rest = english_verb(self.verb, self.tense, self.subject.person, True)
+        auxiliary, rest = inflect_english_verb(self.verb, self.tense, self.subject.person, True)
         negation = "not" if self.negated else ""
-        return words(auxiliary, self.subject.english, negation, self.frequency.english, rest, *self._english_end())
+        return join_words(
+            auxiliary,
+            self.subject.english,
+            negation,
+            self.frequency.english,
+            rest,
+            *self._english_complement_and_adverbs(),
+        )
 
     def german(self) -> str:
         """Verb second, the subject first: "der Mann ruft das Kind an"."""
-        finite, tail, _ = german_verb(self.verb, self.tense, self.subject.person, self.negated)
-        return words(self.subject.german, finite, self._middle(), tail)
+        finite, tail, _ = inflect_german_verb(self.verb, self.tense, self.subject.person, self.negated)
+        return join_words(self.subject.german, finite, self._german_middle_field(), tail)
 
     def german_inverted(self) -> str:
         """Verb first, as in questions and behind a first element: "ruft der Mann das Kind an"."""
-        finite, tail, _ = german_verb(self.verb, self.tense, self.subject.person, self.negated)
-        return words(finite, self.subject.german, self._middle(), tail)
+        finite, tail, _ = inflect_german_verb(self.verb, self.tense, self.subject.person, self.negated)
+        return join_words(finite, self.subject.german, self._german_middle_field(), tail)
 
     def german_verb_final(self) -> str:
         """Verb last, as in subordinate clauses: "der Mann das Kind anruft"."""
-        _, _, final = german_verb(self.verb, self.tense, self.subject.person, self.negated)
-        return words(self.subject.german, self._middle(), final)
+        _, _, final = inflect_german_verb(self.verb, self.tense, self.subject.person, self.negated)
+        return join_words(self.subject.german, self._german_middle_field(), final)
 
     def is_bare_infinitive(self) -> bool:
         """Whether the German infinitive is zu and the verb alone, which takes no comma."""
-        return not self._middle()
+        return not self._german_middle_field()
 
     def infinitive(self) -> tuple[str, str]:
         """English and German with "to" and "zu", without the subject: "das Kind anzurufen"."""
         negation = "not" if self.negated else ""
-        english = words(negation, "to", self.verb.english[0], *self._english_end())
+        english = join_words(negation, "to", self.verb.english[0], *self._english_complement_and_adverbs())
         zu = f"{self.verb.prefix}zu{self.verb.infinitive}" if self.verb.prefix else f"zu {self.verb.infinitive}"
-        return english, words(self._middle(), zu)
+        return english, join_words(self._german_middle_field(), zu)
 
 
-def clause(
-    draw: Draw,
+def draw_clause(
+    draw: SeededRandom,
     tenses: Sequence[Tense],
     *,
     verbs: Sequence[Verb],
@@ -215,46 +224,46 @@ def clause(
         adverbs: whether adverbs may be drawn.
         complement: for clauses whose object stands elsewhere, as in questions and relative clauses; None: drawn.
     """
-    verb = draw.one(verbs)
+    verb = draw.choice(verbs)
     if subject is None:
         subject = (
             phrases.IT
             if "weather" in verb.traits
-            else subject_phrase(draw, verb.subjects, phrases.DEFINITE if negated else subjects)
+            else subject_phrase(draw, verb.subjects, phrases.DEFINITE_DETERMINERS if negated else subjects)
         )
     if complement is None:
         complement = COMPLEMENTS[verb.frame](draw, verb, subject, negated)
-    result = Clause(subject, verb, fit_tense(draw.one(tenses), verb, subject), negated, complement)
+    result = Clause(subject, verb, fit_tense(draw.choice(tenses), verb, subject), negated, complement)
     if adverbs and "state" not in verb.traits:
         _add_adverbs(draw, result)
     return result
 
 
-def _time(draw: Draw, tense: Tense, negated: bool) -> Words:
+def _draw_time(draw: SeededRandom, tense: Tense, negated: bool) -> BilingualWords:
     if isinstance(tense, Modal):
         tense = "past" if tense.past else "coming"
-    time = draw.one(expressions.TIMES[tense])
-    while negated and time in expressions.POSITIVE_TIMES:
-        time = draw.one(expressions.TIMES[tense])
+    time = draw.choice(expressions.TIME_ADVERBS_BY_TENSE[tense])
+    while negated and time in expressions.POSITIVE_ONLY_TIME_ADVERBS:
+        time = draw.choice(expressions.TIME_ADVERBS_BY_TENSE[tense])
     return time
 
 
-def _add_adverbs(draw: Draw, clause: Clause) -> None:
+def _add_adverbs(draw: SeededRandom, clause: Clause) -> None:
     traits, tense = clause.verb.traits, clause.tense
     quantified = clause.subject.quantified or clause.complement.quantified
     if tense != "progressive" and not (clause.negated or quantified) and draw.chance(0.22):
-        clause.frequency = draw.one(
+        clause.frequency = draw.choice(
             expressions.PERFECT_ADVERBS if tense == "perfect" else expressions.FREQUENCY_ADVERBS
         )
     elif draw.chance(0.28):
-        clause.time = _time(draw, tense, clause.negated)
+        clause.time = _draw_time(draw, tense, clause.negated)
     # "sieht den Hund nicht im Garten" would deny only the place.
     if "place" in traits and not (clause.negated and clause.verb.frame != "none") and draw.chance(0.3):
-        clause.place, clause.place_uses = location(draw)
+        clause.place, clause.place_uses = draw_location(draw)
     elif not (clause.negated or clause.frequency.english) and draw.chance(0.3):
         for trait in traits:
             if trait in expressions.MANNER_ADVERBS:
-                clause.manner = draw.one(expressions.MANNER_ADVERBS[trait])
+                clause.manner = draw.choice(expressions.MANNER_ADVERBS[trait])
 
 
 VERBS = lexicon.VERBS + (BE,) * 6

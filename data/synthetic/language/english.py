@@ -31,6 +31,6 @@ def add_ing_ending(base: str) -> str:
     return base + "ing"
 
 
-def article(word: str) -> str:
+def indefinite_article(word: str) -> str:
     """The indefinite article before `word` (the lexicon holds no 'hour' and no 'university')."""
     return "an" if word[0] in _VOWELS else "a"

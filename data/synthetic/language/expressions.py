@@ -23,7 +23,7 @@ class Modal:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class BilingualWords:
     """An expression that never changes, in both languages."""
 
     english: str = ""
@@ -43,22 +43,27 @@ WANTED = Modal(("want to", "wanted to"), ("wollte", "wollte", "wollten"), auxili
 HAD_TO = Modal(("have to", "had to"), ("musste", "musste", "mussten"), auxiliary=False, past=True)
 
 FREQUENCY_ADVERBS = (
-    Words("often", "oft"),
-    Words("always", "immer"),
-    Words("sometimes", "manchmal"),
-    Words("rarely", "selten"),
-    Words("never", "nie"),
+    BilingualWords("often", "oft"),
+    BilingualWords("always", "immer"),
+    BilingualWords("sometimes", "manchmal"),
+    BilingualWords("rarely", "selten"),
+    BilingualWords("never", "nie"),
 )
-PERFECT_ADVERBS = (Words("already", "schon"), Words("already", "schon"), Words("often", "oft"), Words("never", "nie"))
+PERFECT_ADVERBS = (
+    BilingualWords("already", "schon"),
+    BilingualWords("already", "schon"),
+    BilingualWords("often", "oft"),
+    BilingualWords("never", "nie"),
+)
 MANNER_ADVERBS = {
-    "speed": (Words("quickly", "schnell"), Words("slowly", "langsam")),
-    "voice": (Words("loudly", "laut"), Words("quietly", "leise")),
-    "care": (Words("carefully", "vorsichtig"),),
+    "speed": (BilingualWords("quickly", "schnell"), BilingualWords("slowly", "langsam")),
+    "voice": (BilingualWords("loudly", "laut"), BilingualWords("quietly", "leise")),
+    "care": (BilingualWords("carefully", "vorsichtig"),),
 }
 
-TODAY, TOMORROW = Words("today", "heute"), Words("tomorrow", "morgen")
+TODAY, TOMORROW = BilingualWords("today", "heute"), BilingualWords("tomorrow", "morgen")
 _DAYS = tuple(
-    Words(f"on {day}", f"am {tag}")
+    BilingualWords(f"on {day}", f"am {tag}")
     for day, tag in (
         ("Monday", "Montag"),
         ("Tuesday", "Dienstag"),
@@ -71,24 +76,26 @@ _DAYS = tuple(
 )
 _ENGLISH_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
 _GERMAN_NUMBERS = "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()
-NUMBERS = tuple(map(Words, _ENGLISH_NUMBERS, _GERMAN_NUMBERS))
-_CLOCK_TIMES = tuple(Words(f"at {number.english} o'clock", f"um {number.german} Uhr") for number in NUMBERS)
-_EVERY_DAY = (Words("every day", "jeden Tag"), Words("every evening", "jeden Abend"))
-_SOON = Words("soon", "bald")
-POSITIVE_TIMES = (*_EVERY_DAY, _SOON)  # "not every day" would deny only the time
+NUMBERS = tuple(map(BilingualWords, _ENGLISH_NUMBERS, _GERMAN_NUMBERS))
+_CLOCK_TIMES = tuple(BilingualWords(f"at {number.english} o'clock", f"um {number.german} Uhr") for number in NUMBERS)
+_EVERY_DAY = (BilingualWords("every day", "jeden Tag"), BilingualWords("every evening", "jeden Abend"))
+_SOON = BilingualWords("soon", "bald")
+POSITIVE_ONLY_TIME_ADVERBS = (*_EVERY_DAY, _SOON)  # "not every day" would deny only the time
 
 # Expressions of time that go with a tense.
-TIMES = {
+TIME_ADVERBS_BY_TENSE = {
     "present": _EVERY_DAY * 5 + _CLOCK_TIMES,
-    "progressive": (TODAY, Words("now", "jetzt")),
-    "past": (Words("yesterday", "gestern"), Words("last week", "letzte Woche")) * 4 + _DAYS + _CLOCK_TIMES,
+    "progressive": (TODAY, BilingualWords("now", "jetzt")),
+    "past": (BilingualWords("yesterday", "gestern"), BilingualWords("last week", "letzte Woche")) * 4
+    + _DAYS
+    + _CLOCK_TIMES,
     "perfect": (TODAY,),
-    "coming": (TODAY, TOMORROW, _SOON, Words("next week", "nächste Woche")) * 3 + _DAYS + _CLOCK_TIMES,
+    "coming": (TODAY, TOMORROW, _SOON, BilingualWords("next week", "nächste Woche")) * 3 + _DAYS + _CLOCK_TIMES,
 }
 
 _TENS = ("twenty", "zwanzig"), ("thirty", "dreißig"), ("forty", "vierzig"), ("fifty", "fünfzig"), ("sixty", "sechzig")
 LARGE_NUMBERS = tuple(
-    Words(f"{ten}-{unit.english}", f"{unit.german}und{zehn}") if unit.english else Words(ten, zehn)
+    BilingualWords(f"{ten}-{unit.english}", f"{unit.german}und{zehn}") if unit.english else BilingualWords(ten, zehn)
     for ten, zehn in _TENS
-    for unit in (Words(), *NUMBERS[:9])
+    for unit in (BilingualWords(), *NUMBERS[:9])
 )

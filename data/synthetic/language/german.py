@@ -13,7 +13,7 @@ FIRST, THIRD, PLURAL_PERSON = range(3)
 DeclensionTable = tuple[tuple[str, str, str, str], ...]  # [gender][case]
 
 
-def _table(masculine: str, feminine: str, neuter: str, plural: str, stem: str = "") -> DeclensionTable:
+def _make_declension_table(masculine: str, feminine: str, neuter: str, plural: str, stem: str = "") -> DeclensionTable:
     """Four rows of four endings; "-" is the empty ending."""
     rows = []
     for row in (masculine, feminine, neuter, plural):
@@ -23,23 +23,31 @@ def _table(masculine: str, feminine: str, neuter: str, plural: str, stem: str = 
 
 
 #                        masculine          feminine         neuter          plural
-DEFINITE = _table("der den dem des", "die die der der", "das das dem des", "die die den der")
-RELATIVE_PRONOUN = _table("der den dem dessen", "die die der deren", "das das dem dessen", "die die denen deren")
+DEFINITE_ARTICLE = _make_declension_table("der den dem des", "die die der der", "das das dem des", "die die den der")
+RELATIVE_PRONOUN = _make_declension_table(
+    "der den dem dessen", "die die der deren", "das das dem dessen", "die die denen deren"
+)
 
 # Endings of an adjective, by what stands before it.
-WEAK_ENDINGS = _table("e en en en", "e e en en", "e e en en", "en en en en")  # after der, dieser, jeder, alle
-MIXED_ENDINGS = _table("er en en en", "e e en en", "es es en en", "en en en en")  # after ein, kein, mein
-STRONG_ENDINGS = _table("er en em en", "e e er er", "es es em en", "e e en er")  # after a number, viele, nothing
+WEAK_ENDINGS = _make_declension_table(
+    "e en en en", "e e en en", "e e en en", "en en en en"
+)  # after der, dieser, jeder, alle
+MIXED_ENDINGS = _make_declension_table(
+    "er en en en", "e e en en", "es es en en", "en en en en"
+)  # after ein, kein, mein
+STRONG_ENDINGS = _make_declension_table(
+    "er en em en", "e e er er", "es es em en", "e e en er"
+)  # after a number, viele, nothing
 
 
 def decline_like_dieser(stem: str) -> DeclensionTable:
     """dieser, diese, dieses ... from "dies"; so also jeder, welcher, alle, viele."""
-    return _table("er en em es", "e e er er", "es es em es", "e e en er", stem)
+    return _make_declension_table("er en em es", "e e er er", "es es em es", "e e en er", stem)
 
 
 def decline_like_ein(stem: str) -> DeclensionTable:
     """ein, eine, ein ... from "ein"; so also kein, mein, unser, Ihr."""
-    return _table("- en em es", "e e er er", "- - em es", "e e en er", stem)
+    return _make_declension_table("- en em es", "e e er er", "- - em es", "e e en er", stem)
 
 
 def make_indeclinable_table(word: str) -> DeclensionTable:
@@ -47,7 +55,7 @@ def make_indeclinable_table(word: str) -> DeclensionTable:
     return ((word,) * 4,) * 4
 
 
-def make_indeclinable_table_after(table: DeclensionTable, word: str) -> DeclensionTable:
+def append_indeclinable_word(table: DeclensionTable, word: str) -> DeclensionTable:
     """`table` with `word` behind each of its forms: die drei, den drei."""
     return tuple((f"{a} {word}", f"{b} {word}", f"{c} {word}", f"{d} {word}") for a, b, c, d in table)
 
@@ -68,12 +76,12 @@ def noun_forms(singular: str, plural: str, gender: int, weak: bool) -> Declensio
         genitive, oblique = plural, plural
     else:
         oblique = singular
-        genitive = singular if gender == FEMININE else singular + ("es" if _is_short(singular) else "s")
+        genitive = singular if gender == FEMININE else singular + ("es" if _is_monosyllable(singular) else "s")
     dative_plural = plural if plural.endswith(("n", "s")) else plural + "n"
     return (singular, oblique, oblique, genitive), (plural, plural, dative_plural, plural)
 
 
-def _is_short(noun: str) -> bool:
+def _is_monosyllable(noun: str) -> bool:
     """One syllable that ends in a consonant: Mann, Kind, Gast take -es."""
     word = noun.lower()
     vowels = sum(letter in "aeiouäöü" for letter in word)
@@ -82,7 +90,7 @@ def _is_short(noun: str) -> bool:
     )
 
 
-def verb_forms(row: str) -> tuple[str, str, tuple[str, str, str], tuple[str, str, str], str]:
+def parse_verb_forms(row: str) -> tuple[str, str, tuple[str, str, str], tuple[str, str, str], str]:
     """(prefix, bare infinitive, present by person, past by person, participle) of a dictionary entry.
 
     The entry is "kaufen" for a weak verb, else infinitive, er-form, past and participle: "sehen sieht sah

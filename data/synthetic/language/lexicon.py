@@ -45,11 +45,11 @@ class Verb:
 _GENDERS = {"der": german.MASCULINE, "die": german.FEMININE, "das": german.NEUTER}
 
 
-def _rows(table: str) -> list[list[str]]:
+def _parse_rows(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split(" |")] for line in table.strip().splitlines()]
 
 
-def _noun(row: list[str]) -> Noun:
+def _parse_noun(row: list[str]) -> Noun:
     singular, plural = [*row[0].split(), english.add_s_ending(row[0])][:2]
     article, german_singular, german_plural = row[1].split()
     gender, tags = _GENDERS[article], frozenset(row[2].split())
@@ -57,18 +57,18 @@ def _noun(row: list[str]) -> Noun:
     return Noun(singular, plural, gender, forms, tags)
 
 
-def _adjective(row: list[str]) -> Adjective:
+def _parse_adjective(row: list[str]) -> Adjective:
     predicate, stem = (row[1].split() * 2)[:2]
     return Adjective(row[0], predicate, stem, frozenset(row[2].split()), row[3])
 
 
-def tagged(tags: str) -> tuple[Noun, ...]:
+def nouns_with_tags(tags: str) -> tuple[Noun, ...]:
     """The nouns that carry any of `tags`, in the order of the table."""
     wanted = set(tags.split())
     return tuple(noun for noun in NOUNS if noun.tags & wanted)
 
 
-def _english_verb(row: str) -> tuple[str, str, str, str, str]:
+def _parse_english_verb_forms(row: str) -> tuple[str, str, str, str, str]:
     """The five forms; a particle follows each of them ("waits for")."""
     forms, _, particle = row.partition(" ~")
     stems, _, ing = forms.partition(" +")
@@ -82,41 +82,41 @@ def _english_verb(row: str) -> tuple[str, str, str, str, str]:
     return first, second, third, fourth, fifth
 
 
-def _verb(row: list[str]) -> Verb:
+def _parse_verb(row: list[str]) -> Verb:
     forms, entry, frame, subjects, objects, *traits = row
     bare = entry.removeprefix("s:")
     name, *governs = frame.split()
     preposition: tuple[str, str, int] | None = None
     if governs:
         preposition = governs[0], governs[1], {"accusative": ACCUSATIVE, "dative": DATIVE}[governs[2]]
-    english_forms = _english_verb(forms)
+    english_forms = _parse_english_verb_forms(forms)
     return Verb(
         " ".join([english_forms[0], *governs[:1]]),
         english_forms,
-        *german.verb_forms(bare),
+        *german.parse_verb_forms(bare),
         auxiliary="haben" if bare == entry else "sein",
         frame=name,
-        subjects=tagged(subjects),
-        objects=tagged(objects),
+        subjects=nouns_with_tags(subjects),
+        objects=nouns_with_tags(objects),
         traits=tuple(" ".join(traits).split()),
         preposition=preposition,
     )
 
 
-NOUNS = tuple(_noun(row) for row in _rows(words.NOUNS))
-ADJECTIVES = tuple(_adjective(row) for row in _rows(words.ADJECTIVES))
+NOUNS = tuple(_parse_noun(row) for row in _parse_rows(words.NOUNS))
+ADJECTIVES = tuple(_parse_adjective(row) for row in _parse_rows(words.ADJECTIVES))
 BE = Verb(
     "be",
     ("be", "is", "was", "been", "being"),
     *("", "sein", ("bin", "ist", "sind"), ("war", "war", "waren"), "gewesen"),
     auxiliary="sein",
     frame="predicate",
-    subjects=tagged("person animal thing paper vehicle food building"),
+    subjects=nouns_with_tags("person animal thing paper vehicle food building"),
     objects=(),
     traits=("state",),
 )
 
-_ALL_VERBS = tuple(_verb(row) for row in _rows(words.VERBS))
+_ALL_VERBS = tuple(_parse_verb(row) for row in _parse_rows(words.VERBS))
 WEATHER_VERBS = tuple(verb for verb in _ALL_VERBS if "weather" in verb.traits)
 TELLING_VERBS = tuple(verb for verb in _ALL_VERBS if verb.frame in ("that", "whether"))  # with a finite clause
 TO_INFINITIVE_VERBS = tuple(verb for verb in _ALL_VERBS if verb.frame == "to")  # with an infinitive clause

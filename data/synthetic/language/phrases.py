@@ -20,7 +20,7 @@ from tfm.data.synthetic.language.lexicon import Adjective, Noun
 T = TypeVar("T")
 
 
-class Draw:
+class SeededRandom:
     """Random choices that are a pure function of `seed` on every machine."""
 
     __slots__ = ("_random",)
@@ -28,7 +28,7 @@ class Draw:
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed).random
 
-    def one(self, options: Sequence[T]) -> T:
+    def choice(self, options: Sequence[T]) -> T:
         return options[int(self._random() * len(options))]
 
     def chance(self, probability: float) -> bool:
@@ -65,7 +65,7 @@ class Determiner:
     owner: bool = False
 
 
-THE = Determiner(("the", "the"), german.DEFINITE, german.WEAK_ENDINGS)
+THE = Determiner(("the", "the"), german.DEFINITE_ARTICLE, german.WEAK_ENDINGS)
 THIS = Determiner(("this", "these"), german.decline_like_dieser("dies"), german.WEAK_ENDINGS)
 EVERY = Determiner(("every", ""), german.decline_like_dieser("jed"), german.WEAK_ENDINGS, quantified=True)
 ALL = Determiner(("", "all"), german.decline_like_dieser("all"), german.WEAK_ENDINGS, quantified=True)
@@ -73,7 +73,7 @@ MANY = Determiner(
     ("", "many"), german.decline_like_dieser("viel"), german.STRONG_ENDINGS, definite=False, quantified=True
 )
 A = Determiner(("a", ""), german.decline_like_ein("ein"), german.MIXED_ENDINGS, definite=False)
-BARE = Determiner(("", ""), german.make_indeclinable_table(""), german.STRONG_ENDINGS, definite=False)
+EMPTY_DETERMINER = Determiner(("", ""), german.make_indeclinable_table(""), german.STRONG_ENDINGS, definite=False)
 NO = Determiner(("no", "no"), german.decline_like_ein("kein"), german.MIXED_ENDINGS, definite=False, quantified=True)
 # "does not see a dog" is "sieht keinen Hund": kein stands where English has a, or nothing.
 NOT_A = Determiner(A.english, NO.german, NO.endings, definite=False, negative=True)
@@ -92,12 +92,12 @@ NUMBERS = tuple(
 THE_NUMBERS = tuple(
     Determiner(
         ("", f"the {number.english}"),
-        german.make_indeclinable_table_after(german.DEFINITE, number.german),
+        german.append_indeclinable_word(german.DEFINITE_ARTICLE, number.german),
         german.WEAK_ENDINGS,
     )
     for number in expressions.NUMBERS[1:6]
 )
-OWNERS = tuple(
+POSSESSIVE_PRONOUN_DETERMINERS = tuple(
     Determiner((word, word), german.decline_like_ein(stem), german.MIXED_ENDINGS, owner=True)
     for word, stem in (
         ("my", "mein"),
@@ -108,7 +108,7 @@ OWNERS = tuple(
         ("their", "ihr"),
     )
 )
-POSSESSIVE_DETERMINERS = tuple(
+NAME_GENITIVE_DETERMINERS = tuple(
     Determiner((f"{name}'s",) * 2, german.make_indeclinable_table(f"{name}s"), german.STRONG_ENDINGS)
     for name in expressions.NAMES
 )
@@ -129,8 +129,8 @@ def _weighted_determiners(*rows: tuple[Sequence[Determiner], bool, int]) -> Dete
 _COMMON_DETERMINERS = (
     ((THE,), False, 150),
     ((THE,), True, 60),
-    (OWNERS, False, 48),
-    (OWNERS, True, 18),
+    (POSSESSIVE_PRONOUN_DETERMINERS, False, 48),
+    (POSSESSIVE_PRONOUN_DETERMINERS, True, 18),
     ((THIS,), False, 24),
     ((THIS,), True, 12),
 )
@@ -141,14 +141,16 @@ _QUANTIFIED_DETERMINERS = (
     (NUMBERS, True, 22),
     (THE_NUMBERS, True, 10),
 )
-DEFINITE = _weighted_determiners(*_COMMON_DETERMINERS)
+DEFINITE_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS)
 POSITIVE_DETERMINERS = _weighted_determiners(
     *_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 30)
 )  # "does no man sleep?" is not asked
 SUBJECT_DETERMINERS = _weighted_determiners(
     *_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 30), ((NO,), False, 8)
 )
-OBJECT = _weighted_determiners(*_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 100), ((BARE,), True, 30))
+OBJECT_DETERMINERS = _weighted_determiners(
+    *_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 100), ((EMPTY_DETERMINER,), True, 30)
+)
 NEGATED_OBJECT_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS, ((NOT_A,), False, 80), ((NOT_A,), True, 40))
 # What is given: "gives her apples" could be her apples, so no plural without a determiner.
 THEME_DETERMINERS = _weighted_determiners(*_COMMON_DETERMINERS, *_QUANTIFIED_DETERMINERS, ((A,), False, 150))
@@ -157,18 +159,18 @@ HEAD_DETERMINERS = _weighted_determiners(
     ((THE,), False, 10), ((THE,), True, 4), ((A,), False, 4)
 )  # of a relative clause
 PLACE_DETERMINERS = _weighted_determiners(
-    ((THE,), False, 30), ((A,), False, 4), (OWNERS, False, 6), ((THIS,), False, 2)
+    ((THE,), False, 30), ((A,), False, 4), (POSSESSIVE_PRONOUN_DETERMINERS, False, 6), ((THIS,), False, 2)
 )
 EXISTENCE_DETERMINERS = _weighted_determiners(
     ((A,), False, 12), (NUMBERS, True, 11), ((MANY,), True, 4), ((NO,), False, 3)
 )
 
-SUITING_ADJECTIVES = {
+ADJECTIVES_BY_NOUN = {
     noun: tuple(word for word in lexicon.ADJECTIVES if word.tags & noun.tags) for noun in lexicon.NOUNS
 }
 
 
-def inflect(
+def inflect_noun_phrase(
     noun: Noun, determiner: Determiner, case: int, plural: bool = False, adjective: Adjective | None = None
 ) -> Phrase:
     """Return the noun phrase of some parts in a case, with everything agreeing.
@@ -190,7 +192,7 @@ def inflect(
         uses = (noun.lexeme, adjective.lexeme)
     before = determiner.english[plural]
     if before == "a":
-        before = english.article(words)
+        before = english.indefinite_article(words)
     return Phrase(
         f"{before} {words}" if before else words,
         f"{determiner.german[row][case]} {german_words}".lstrip(),
@@ -204,26 +206,32 @@ def inflect(
     )
 
 
-def noun_phrase(draw: Draw, noun: Noun, case: int, menu: DeterminerChoices, adjectives: float = 0.25) -> Phrase:
+def noun_phrase(
+    draw: SeededRandom,
+    noun: Noun,
+    case: int,
+    determiner_choices: DeterminerChoices,
+    adjective_probability: float = 0.25,
+) -> Phrase:
     """Draw a phrase about a noun with a determiner, and with an adjective that suits it or none.
 
     Args:
         draw: the random draws.
         noun: the noun.
         case: of the German phrase.
-        menu: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
-        adjectives: the probability of an adjective.
+        determiner_choices: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
+        adjective_probability: the probability of an adjective.
     """
-    determiner, plural = draw.one(menu)
+    determiner, plural = draw.choice(determiner_choices)
     several = plural and (determiner.owner or not determiner.definite)
     if (determiner.owner and "other" in noun.tags) or (several and "one" in noun.tags):
         determiner = THE
-    suiting = SUITING_ADJECTIVES[noun]
-    adjective = draw.one(suiting) if suiting and draw.chance(adjectives) else None
-    return inflect(noun, determiner, case, plural, adjective)
+    suiting = ADJECTIVES_BY_NOUN[noun]
+    adjective = draw.choice(suiting) if suiting and draw.chance(adjective_probability) else None
+    return inflect_noun_phrase(noun, determiner, case, plural, adjective)
 
 
-def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
+def genitive_phrase(draw: SeededRandom, noun: Noun, case: int) -> Phrase:
     """Draw a possessed noun: "the teacher's old dog", "der alte Hund des Lehrers"; or "Anna's dog", "Annas Hund".
 
     Args:
@@ -233,11 +241,15 @@ def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
     """
     plural = "one" not in noun.tags and draw.chance(0.25)
     if draw.chance(0.4):
-        return inflect(noun, draw.one(POSSESSIVE_DETERMINERS), case, plural)
-    owner = draw.one(OWNER_NOUNS)
-    possessor = inflect(owner, THE if "other" in owner.tags or draw.chance(0.6) else draw.one(OWNERS), GENITIVE)
-    adjective = draw.one(SUITING_ADJECTIVES[noun]) if draw.chance(0.2) else None
-    owned = inflect(noun, THE, case, plural, adjective)
+        return inflect_noun_phrase(noun, draw.choice(NAME_GENITIVE_DETERMINERS), case, plural)
+    owner = draw.choice(OWNER_NOUNS)
+    possessor = inflect_noun_phrase(
+        owner,
+        THE if "other" in owner.tags or draw.chance(0.6) else draw.choice(POSSESSIVE_PRONOUN_DETERMINERS),
+        GENITIVE,
+    )
+    adjective = draw.choice(ADJECTIVES_BY_NOUN[noun]) if draw.chance(0.2) else None
+    owned = inflect_noun_phrase(noun, THE, case, plural, adjective)
     return owned._replace(
         english=f"{possessor.english}'s {owned.english.removeprefix('the ')}",
         german=f"{owned.german} {possessor.german}",
@@ -245,8 +257,8 @@ def genitive_phrase(draw: Draw, noun: Noun, case: int) -> Phrase:
     )
 
 
-OWNER_NOUNS = lexicon.tagged("person")
-OWNABLE_NOUNS = frozenset(lexicon.tagged("relation pet thing vehicle"))
+OWNER_NOUNS = lexicon.nouns_with_tags("person")
+OWNABLE_NOUNS = frozenset(lexicon.nouns_with_tags("relation pet thing vehicle"))
 
 
 class Pronoun(NamedTuple):
@@ -270,21 +282,21 @@ IT = Phrase("it", "es")
 WHO = Phrase("who", "wer")
 
 
-def pronoun_or_name(draw: Draw, case: int) -> Phrase:
+def pronoun_or_name(draw: SeededRandom, case: int) -> Phrase:
     """A pronoun or a name."""
     if draw.chance(0.35):
-        name = draw.one(expressions.NAMES)
+        name = draw.choice(expressions.NAMES)
         return Phrase(name, name, (name,))
-    pronoun = draw.one(_WEIGHTED_PRONOUNS)
+    pronoun = draw.choice(_WEIGHTED_PRONOUNS)
     word = pronoun.subject if case == NOMINATIVE else pronoun.object
     return Phrase(word, pronoun.german[case], pronoun.uses, pronoun.person)
 
 
-def _coordinated_phrase(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
+def _coordinated_phrase(draw: SeededRandom, nouns: Sequence[Noun]) -> Phrase:
     """Two people as one subject: "Anna and the teacher"."""
-    first = inflect(draw.one(nouns), THE, NOMINATIVE)
-    name = draw.one(expressions.NAMES)
-    second = noun_phrase(draw, draw.one(OWNER_NOUNS), NOMINATIVE, DEFINITE, adjectives=0.1)
+    first = inflect_noun_phrase(draw.choice(nouns), THE, NOMINATIVE)
+    name = draw.choice(expressions.NAMES)
+    second = noun_phrase(draw, draw.choice(OWNER_NOUNS), NOMINATIVE, DEFINITE_DETERMINERS, adjective_probability=0.1)
     if second.noun is first.noun or draw.chance(0.5):
         first = Phrase(name, name, (name,))
     return Phrase(
@@ -295,15 +307,17 @@ def _coordinated_phrase(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
     )
 
 
-def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: DeterminerChoices = SUBJECT_DETERMINERS) -> Phrase:
+def subject_phrase(
+    draw: SeededRandom, nouns: Sequence[Noun], determiner_choices: DeterminerChoices = SUBJECT_DETERMINERS
+) -> Phrase:
     """Draw a subject: one of `nouns` or, for people, also a pronoun, a name or a couple.
 
     Args:
         draw: the random draws.
         nouns: the nouns that may be the subject.
-        menu: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
+        determiner_choices: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
     """
-    noun = draw.one(nouns)
+    noun = draw.choice(nouns)
     if "person" in noun.tags:
         if draw.chance(0.3):
             return pronoun_or_name(draw, NOMINATIVE)
@@ -311,26 +325,28 @@ def subject_phrase(draw: Draw, nouns: Sequence[Noun], menu: DeterminerChoices = 
             return _coordinated_phrase(draw, OWNER_NOUNS)
     if noun in OWNABLE_NOUNS and draw.chance(0.06):
         return genitive_phrase(draw, noun, NOMINATIVE)
-    return noun_phrase(draw, noun, NOMINATIVE, menu)
+    return noun_phrase(draw, noun, NOMINATIVE, determiner_choices)
 
 
-def object_phrase(draw: Draw, nouns: Sequence[Noun], case: int, menu: DeterminerChoices, subject: Phrase) -> Phrase:
+def object_phrase(
+    draw: SeededRandom, nouns: Sequence[Noun], case: int, determiner_choices: DeterminerChoices, subject: Phrase
+) -> Phrase:
     """Draw an object: one of `nouns`, other than the nouns that the subject has already named.
 
     Args:
         draw: the random draws.
         nouns: the nouns that may be the object.
         case: of the German phrase.
-        menu: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
+        determiner_choices: pairs of a determiner and whether the noun is plural, each as often as it is to come up.
         subject: of the clause.
     """
     while True:
-        noun = draw.one(nouns)
+        noun = draw.choice(nouns)
         if "person" in noun.tags and draw.chance(0.25):
             phrase = pronoun_or_name(draw, case)
         elif case == ACCUSATIVE and noun in OWNABLE_NOUNS and draw.chance(0.06):
             phrase = genitive_phrase(draw, noun, case)
         else:
-            phrase = noun_phrase(draw, noun, case, menu)
+            phrase = noun_phrase(draw, noun, case, determiner_choices)
         if not any(lexeme in subject.uses for lexeme in phrase.uses):
             return phrase

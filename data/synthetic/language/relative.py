@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from tfm.data.synthetic.language import lexicon, phrases
-from tfm.data.synthetic.language.clauses import VERBS, Clause, Tense, clause
+from tfm.data.synthetic.language.clauses import VERBS, Clause, Tense, draw_clause
 from tfm.data.synthetic.language.complements import Complement
-from tfm.data.synthetic.language.expressions import CAN, MUST, WANT, WILL, Words
+from tfm.data.synthetic.language.expressions import CAN, MUST, WANT, WILL, BilingualWords
 from tfm.data.synthetic.language.german import (
     ACCUSATIVE,
     DATIVE,
@@ -16,11 +16,11 @@ from tfm.data.synthetic.language.german import (
     make_indeclinable_table,
 )
 from tfm.data.synthetic.language.lexicon import Noun, Verb
-from tfm.data.synthetic.language.phrases import Determiner, Draw, Phrase, inflect, noun_phrase
-from tfm.data.synthetic.language.sentence import Sentence, sentence
+from tfm.data.synthetic.language.phrases import Determiner, Phrase, SeededRandom, inflect_noun_phrase, noun_phrase
+from tfm.data.synthetic.language.sentence import Sentence, make_sentence
 
 _TENSES: tuple[Tense, ...] = (*("present", "past") * 4, "progressive", "perfect", "perfect", CAN, MUST, WANT, WILL)
-Uses = tuple[tuple[Sequence[str], str], ...]
+RelativeClauseLexemes = tuple[tuple[Sequence[str], str], ...]
 
 
 def _verbs_by_noun(verbs: Sequence[Verb], role: Callable[[Verb], Sequence[Noun]]) -> dict[Noun, tuple[Verb, ...]]:
@@ -33,119 +33,140 @@ _VERBS_BY_PREPOSITIONAL_OBJECT = _verbs_by_noun(
     [v for v in VERBS if v.frame == "preposition"], lambda verb: verb.objects
 )
 _TRANSITIVE_VERBS = tuple(verb for verb in VERBS if verb.frame in ("object", "dative"))
-_OWNED_NOUNS = lexicon.tagged("relation pet")
+_OWNED_NOUNS = lexicon.nouns_with_tags("relation pet")
 
 
 def _is_person(head: Phrase) -> bool:
     return head.noun is not None and "person" in head.noun.tags
 
 
-def _pronoun(head: Phrase, case: int) -> str:
+def _relative_pronoun(head: Phrase, case: int) -> str:
     return RELATIVE_PRONOUN[head.gender][case]
 
 
-def _subject_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
+def _draw_subject_relative_clause(
+    draw: SeededRandom, head: Phrase, noun: Noun
+) -> tuple[BilingualWords, RelativeClauseLexemes]:
     """Draw a relative clause: "the man who buys the book" - "der Mann, der das Buch kauft"."""
-    pronoun = head._replace(english="who" if _is_person(head) else "that", german=_pronoun(head, NOMINATIVE))
-    it = clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[noun], subject=pronoun)
-    return Words(it.english(), it.german_verb_final()), ((it.uses, "subject relative"),)
+    pronoun = head._replace(english="who" if _is_person(head) else "that", german=_relative_pronoun(head, NOMINATIVE))
+    it = draw_clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[noun], subject=pronoun)
+    return BilingualWords(it.english(), it.german_verb_final()), ((it.uses, "subject relative"),)
 
 
-def _other_subject(draw: Draw, verb: Verb, head: Phrase) -> Phrase:
+def _draw_different_subject(draw: SeededRandom, verb: Verb, head: Phrase) -> Phrase:
     while True:
-        subject = phrases.subject_phrase(draw, verb.subjects, phrases.DEFINITE)
+        subject = phrases.subject_phrase(draw, verb.subjects, phrases.DEFINITE_DETERMINERS)
         if not any(lexeme in head.uses for lexeme in subject.uses):
             return subject
 
 
-def _object_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
+def _draw_object_relative_clause(
+    draw: SeededRandom, head: Phrase, noun: Noun
+) -> tuple[BilingualWords, RelativeClauseLexemes]:
     """Draw a relative clause: "the book that the woman buys" - "das Buch, das die Frau kauft".
 
     With a dative: "whom the woman helps" - "dem ...".
     """
-    verb = draw.one(_VERBS_BY_OBJECT[noun])
-    it = clause(draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=Complement())
+    verb = draw.choice(_VERBS_BY_OBJECT[noun])
+    it = draw_clause(
+        draw, _TENSES, verbs=(verb,), subject=_draw_different_subject(draw, verb, head), complement=Complement()
+    )
     english = "whom" if _is_person(head) else "that"
-    german = _pronoun(head, DATIVE if verb.frame == "dative" else ACCUSATIVE)
+    german = _relative_pronoun(head, DATIVE if verb.frame == "dative" else ACCUSATIVE)
     return (
-        Words(f"{english} {it.english()}", f"{german} {it.german_verb_final()}"),
+        BilingualWords(f"{english} {it.english()}", f"{german} {it.german_verb_final()}"),
         ((it.uses + head.uses, "object relative"),),
     )
 
 
-def _prepositional_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
+def _draw_prepositional_relative_clause(
+    draw: SeededRandom, head: Phrase, noun: Noun
+) -> tuple[BilingualWords, RelativeClauseLexemes]:
     """Draw a relative clause: "the man for whom the woman waits" - "der Mann, auf den die Frau wartet"."""
-    verb = draw.one(_VERBS_BY_PREPOSITIONAL_OBJECT[noun])
+    verb = draw.choice(_VERBS_BY_PREPOSITIONAL_OBJECT[noun])
     assert verb.preposition is not None
     english, german, case = verb.preposition
-    it = clause(draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=Complement())
+    it = draw_clause(
+        draw, _TENSES, verbs=(verb,), subject=_draw_different_subject(draw, verb, head), complement=Complement()
+    )
     who = "whom" if _is_person(head) else "which"
     return (
-        Words(f"{english} {who} {it.english()}", f"{german} {_pronoun(head, case)} {it.german_verb_final()}"),
+        BilingualWords(
+            f"{english} {who} {it.english()}", f"{german} {_relative_pronoun(head, case)} {it.german_verb_final()}"
+        ),
         ((it.uses + head.uses, "prepositional relative"),),
     )
 
 
-def _genitive_relative(draw: Draw, head: Phrase, noun: Noun) -> tuple[Words, Uses]:
+def _draw_genitive_relative_clause(
+    draw: SeededRandom, head: Phrase, noun: Noun
+) -> tuple[BilingualWords, RelativeClauseLexemes]:
     """Draw a relative clause: "the man whose dog sleeps" - "der Mann, dessen Hund schläft"."""
-    owned = draw.one(_OWNED_NOUNS)
+    owned = draw.choice(_OWNED_NOUNS)
     while owned is noun:
-        owned = draw.one(_OWNED_NOUNS)
-    whose = Determiner(("whose", "whose"), make_indeclinable_table(_pronoun(head, GENITIVE)), STRONG_ENDINGS)
-    subject = inflect(owned, whose, NOMINATIVE, plural="one" not in owned.tags and draw.chance(0.3))
+        owned = draw.choice(_OWNED_NOUNS)
+    whose = Determiner(("whose", "whose"), make_indeclinable_table(_relative_pronoun(head, GENITIVE)), STRONG_ENDINGS)
+    subject = inflect_noun_phrase(owned, whose, NOMINATIVE, plural="one" not in owned.tags and draw.chance(0.3))
     subject = subject._replace(uses=subject.uses + head.uses)
-    it = clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[owned], subject=subject)
-    return Words(it.english(), it.german_verb_final()), ((it.uses, "genitive relative"),)
+    it = draw_clause(draw, _TENSES, verbs=_VERBS_BY_SUBJECT[owned], subject=subject)
+    return BilingualWords(it.english(), it.german_verb_final()), ((it.uses, "genitive relative"),)
 
 
-def relative(draw: Draw, head: Phrase) -> tuple[Words, Uses]:
+def draw_relative_clause(draw: SeededRandom, head: Phrase) -> tuple[BilingualWords, RelativeClauseLexemes]:
     """Draw a relative clause about `head`, without commas, and its lexemes."""
     assert head.noun is not None
-    kinds = [_subject_relative, _subject_relative] if _VERBS_BY_SUBJECT[head.noun] else []
+    kinds = [_draw_subject_relative_clause, _draw_subject_relative_clause] if _VERBS_BY_SUBJECT[head.noun] else []
     if _VERBS_BY_OBJECT[head.noun]:
-        kinds += [_object_relative, _object_relative]
+        kinds += [_draw_object_relative_clause, _draw_object_relative_clause]
     if _VERBS_BY_PREPOSITIONAL_OBJECT[head.noun]:
-        kinds.append(_prepositional_relative)
+        kinds.append(_draw_prepositional_relative_clause)
     if _is_person(head):
-        kinds.append(_genitive_relative)
-    return draw.one(kinds)(draw, head, head.noun)
+        kinds.append(_draw_genitive_relative_clause)
+    return draw.choice(kinds)(draw, head, head.noun)
 
 
-def _repeats_words(main: Clause, head: Phrase, uses: Uses) -> bool:
+def _repeats_words(main: Clause, head: Phrase, uses: RelativeClauseLexemes) -> bool:
     """Whether `main` names again what the relative clause about `head` has named."""
     return any(lexeme in main.uses and lexeme not in head.uses for lexemes, _ in uses for lexeme in lexemes)
 
 
-def relative_clause_on_subject(draw: Draw) -> Sentence:
+def relative_clause_on_subject(draw: SeededRandom) -> Sentence:
     """Draw a sentence with a relative clause about its subject.
 
     Example: "The man who works in the garden sees the dog." - "Der Mann, der im Garten arbeitet, sieht den Hund."
     """
-    verb = draw.one(VERBS)
-    head = noun_phrase(draw, draw.one(verb.subjects), NOMINATIVE, phrases.HEAD_DETERMINERS, adjectives=0.15)
-    inner, uses = relative(draw, head)
+    verb = draw.choice(VERBS)
+    head = noun_phrase(
+        draw, draw.choice(verb.subjects), NOMINATIVE, phrases.HEAD_DETERMINERS, adjective_probability=0.15
+    )
+    inner, uses = draw_relative_clause(draw, head)
     subject = head._replace(english=f"{head.english} {inner.english}", german=f"{head.german}, {inner.german},")
-    main = clause(draw, _TENSES, verbs=(verb,), subject=subject, adverbs=False)
+    main = draw_clause(draw, _TENSES, verbs=(verb,), subject=subject, adverbs=False)
     if _repeats_words(main, head, uses):
         return relative_clause_on_subject(draw)
-    return sentence(".", main.english(), main.german(), (main.uses, "statement"), *uses)
+    return make_sentence(".", main.english(), main.german(), (main.uses, "statement"), *uses)
 
 
-def relative_clause_on_object(draw: Draw) -> Sentence:
+def relative_clause_on_object(draw: SeededRandom) -> Sentence:
     """Draw a sentence with a relative clause about its object.
 
     Example: "The man has seen the dog that sleeps." - "Der Mann hat den Hund gesehen, der schläft."
     """
-    verb = draw.one(_TRANSITIVE_VERBS)
+    verb = draw.choice(_TRANSITIVE_VERBS)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
-    head = noun_phrase(draw, draw.one(verb.objects), case, phrases.HEAD_DETERMINERS, adjectives=0.15)
-    inner, uses = relative(draw, head)
+    head = noun_phrase(draw, draw.choice(verb.objects), case, phrases.HEAD_DETERMINERS, adjective_probability=0.15)
+    inner, uses = draw_relative_clause(draw, head)
     complement = Complement(head.english, late=head.german, uses=head.uses)
-    main = clause(
-        draw, _TENSES, verbs=(verb,), subject=_other_subject(draw, verb, head), complement=complement, adverbs=False
+    main = draw_clause(
+        draw,
+        _TENSES,
+        verbs=(verb,),
+        subject=_draw_different_subject(draw, verb, head),
+        complement=complement,
+        adverbs=False,
     )
     if _repeats_words(main, head, uses):
         return relative_clause_on_object(draw)
-    return sentence(
+    return make_sentence(
         ".", f"{main.english()} {inner.english}", f"{main.german()}, {inner.german}", (main.uses, "statement"), *uses
     )

@@ -10,17 +10,17 @@ class Sentence(NamedTuple):
     uses: frozenset[tuple[str, str]]  # (lexeme, the kind of clause it stands in)
 
 
-Used = tuple[Sequence[str], str]  # lexemes, the kind of clause they stand in (grammar.CLAUSES)
+ClauseLexemes = tuple[Sequence[str], str]  # lexemes, the kind of clause they stand in (grammar.CLAUSES)
 
 
-def sentence(end: str, english: str, german: str, *used: Used) -> Sentence:
+def make_sentence(end_mark: str, english: str, german: str, *clause_lexemes: ClauseLexemes) -> Sentence:
     """Return a pair with a capital letter and its end mark.
 
     Args:
-        end: the end mark.
+        end_mark: the end mark.
         english: the English words.
         german: the German words.
         *used: the lexemes and the construction that they are used in.
     """
-    uses = frozenset((lexeme, construction) for lexemes, construction in used for lexeme in lexemes)
-    return Sentence(english[0].upper() + english[1:] + end, german[0].upper() + german[1:] + end, uses)
+    uses = frozenset((lexeme, construction) for lexemes, construction in clause_lexemes for lexeme in lexemes)
+    return Sentence(english[0].upper() + english[1:] + end_mark, german[0].upper() + german[1:] + end_mark, uses)

@@ -4,21 +4,21 @@ from tfm.data.synthetic.language import expressions, lexicon, phrases
 from tfm.data.synthetic.language.clauses import (
     EVENT_VERBS,
     MODAL_TENSES,
-    NOTHING,
-    PLAIN_TENSES,
+    NO_WORDS,
+    NON_MODAL_TENSES,
     STATEMENT_VERBS,
     VERBS,
     Tense,
-    clause,
+    draw_clause,
 )
-from tfm.data.synthetic.language.complements import Complement, location
-from tfm.data.synthetic.language.expressions import Modal, Words
+from tfm.data.synthetic.language.complements import Complement, draw_location
+from tfm.data.synthetic.language.expressions import BilingualWords, Modal
 from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, NOMINATIVE
 from tfm.data.synthetic.language.lexicon import BE, Verb
-from tfm.data.synthetic.language.phrases import Draw, inflect, noun_phrase, subject_phrase
-from tfm.data.synthetic.language.sentence import Sentence, sentence
+from tfm.data.synthetic.language.phrases import SeededRandom, inflect_noun_phrase, noun_phrase, subject_phrase
+from tfm.data.synthetic.language.sentence import Sentence, make_sentence
 
-_ANY_TENSE: tuple[Tense, ...] = PLAIN_TENSES * 2 + MODAL_TENSES
+_ANY_TENSE: tuple[Tense, ...] = NON_MODAL_TENSES * 2 + MODAL_TENSES
 _OBJECT_VERBS = tuple(verb for verb in lexicon.VERBS if verb.frame in ("object", "dative"))
 _INTENTIONAL_VERBS = tuple(verb for verb in EVENT_VERBS if "accident" not in verb.traits)
 _PERSON_VERBS = tuple(verb for verb in EVENT_VERBS if any("person" in noun.tags for noun in verb.subjects))
@@ -26,159 +26,163 @@ _PLACE_VERBS = tuple(verb for verb in EVENT_VERBS if "place" in verb.traits)
 _GO_VERBS = tuple(verb for verb in EVENT_VERBS if verb.frame == "go")
 
 
-def statement(draw: Draw) -> Sentence:
+def statement(draw: SeededRandom) -> Sentence:
     """Draw a statement, such as "The woman buys a book." - "Die Frau kauft ein Buch."."""
-    it = clause(draw, PLAIN_TENSES, verbs=lexicon.VERBS + lexicon.WEATHER_VERBS)  # without be, which is for predicate()
-    return sentence(".", it.english(), it.german(), (it.uses, "statement"))
+    it = draw_clause(
+        draw, NON_MODAL_TENSES, verbs=lexicon.VERBS + lexicon.WEATHER_VERBS
+    )  # without be, which is for predicate()
+    return make_sentence(".", it.english(), it.german(), (it.uses, "statement"))
 
 
-def negation(draw: Draw) -> Sentence:
+def negated_statement(draw: SeededRandom) -> Sentence:
     """Draw a negated statement, such as "The woman does not buy the book." - "Die Frau kauft das Buch nicht.".
 
     With an indefinite object: "a book" - "kein Buch".
     """
-    it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=True)
-    return sentence(".", it.english(), it.german(), (it.uses, "negation"))
+    it = draw_clause(draw, _ANY_TENSE, verbs=VERBS, negated=True)
+    return make_sentence(".", it.english(), it.german(), (it.uses, "negation"))
 
 
-def modal(draw: Draw) -> Sentence:
+def modal_statement(draw: SeededRandom) -> Sentence:
     """Draw a statement with a modal verb: "The woman wants to buy a book." - "Die Frau will ein Buch kaufen."."""
-    it = clause(draw, MODAL_TENSES, verbs=_INTENTIONAL_VERBS)
+    it = draw_clause(draw, MODAL_TENSES, verbs=_INTENTIONAL_VERBS)
     while not isinstance(it.tense, Modal):
-        it = clause(draw, MODAL_TENSES, verbs=_INTENTIONAL_VERBS)
-    return sentence(".", it.english(), it.german(), (it.uses, "modal"))
+        it = draw_clause(draw, MODAL_TENSES, verbs=_INTENTIONAL_VERBS)
+    return make_sentence(".", it.english(), it.german(), (it.uses, "modal"))
 
 
-def fronted(draw: Draw) -> Sentence:
+def fronted_statement(draw: SeededRandom) -> Sentence:
     """Draw a statement with a time or place first.
 
     Example: "Today the woman buys a book." - "Heute kauft die Frau ein Buch."
     """
-    it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS)
+    it = draw_clause(draw, _ANY_TENSE, verbs=EVENT_VERBS)
     while not (it.time.english or it.place.english):
-        it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS)
+        it = draw_clause(draw, _ANY_TENSE, verbs=EVENT_VERBS)
     if it.time.english:
-        first, it.time = it.time, NOTHING
+        first, it.time = it.time, NO_WORDS
     else:
-        first, it.place = it.place, NOTHING
+        first, it.place = it.place, NO_WORDS
     english, german = f"{first.english} {it.english()}", f"{first.german} {it.german_inverted()}"
-    return sentence(".", english, german, (it.uses, "fronted"))
+    return make_sentence(".", english, german, (it.uses, "fronted"))
 
 
-def question(draw: Draw) -> Sentence:
+def yes_no_question(draw: SeededRandom) -> Sentence:
     """Draw a question, such as "Does the woman buy a book?" - "Kauft die Frau ein Buch?"."""
-    it = clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
-    return sentence("?", it.english_question(), it.german_inverted(), (it.uses, "question"))
+    it = draw_clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
+    return make_sentence("?", it.english_question(), it.german_inverted(), (it.uses, "question"))
 
 
-def who(draw: Draw) -> Sentence:
+def subject_question(draw: SeededRandom) -> Sentence:
     """Draw a question for the subject, such as "Who buys the book?" - "Wer kauft das Buch?"."""
-    it = clause(draw, _ANY_TENSE, verbs=_PERSON_VERBS, subject=phrases.WHO)
-    return sentence("?", it.english(), it.german(), (it.uses, "who"))
+    it = draw_clause(draw, _ANY_TENSE, verbs=_PERSON_VERBS, subject=phrases.WHO)
+    return make_sentence("?", it.english(), it.german(), (it.uses, "who"))
 
 
-def _interrogative_phrase(draw: Draw, verb: Verb) -> tuple[Words, tuple[str, ...]]:
+def _interrogative_phrase(draw: SeededRandom, verb: Verb) -> tuple[BilingualWords, tuple[str, ...]]:
     """The words that ask for the object of `verb`, and its lexemes: "what", "was"; "which book", "welches Buch"."""
-    noun = draw.one(verb.objects)
+    noun = draw.choice(verb.objects)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
     if draw.chance(0.5):
-        determiner, plural = draw.one(((phrases.WHICH, False), (phrases.WHICH, True), (phrases.HOW_MANY, True)))
-        asked = inflect(noun, phrases.WHICH if case == DATIVE else determiner, case, plural)
-        return Words(asked.english, asked.german), asked.uses
+        determiner, plural = draw.choice(((phrases.WHICH, False), (phrases.WHICH, True), (phrases.HOW_MANY, True)))
+        asked = inflect_noun_phrase(noun, phrases.WHICH if case == DATIVE else determiner, case, plural)
+        return BilingualWords(asked.english, asked.german), asked.uses
     if "person" in noun.tags or case == DATIVE:
-        return Words("whom", "wem" if case == DATIVE else "wen"), ()
-    return Words("what", "was"), ()
+        return BilingualWords("whom", "wem" if case == DATIVE else "wen"), ()
+    return BilingualWords("what", "was"), ()
 
 
-def what(draw: Draw) -> Sentence:
+def object_question(draw: SeededRandom) -> Sentence:
     """Draw a question for the object: "Which book does the woman see?" - "Welches Buch sieht die Frau?"
 
     The question word is what, whom, which or how many; was, wen, welches, wie viele.
     """
-    verb = draw.one(_OBJECT_VERBS)
+    verb = draw.choice(_OBJECT_VERBS)
     asked, lexemes = _interrogative_phrase(draw, verb)
-    it = clause(
+    it = draw_clause(
         draw, _ANY_TENSE, verbs=(verb,), complement=Complement(uses=lexemes), subjects=phrases.POSITIVE_DETERMINERS
     )
     while it.subject.quantified or any(lexeme in lexemes for lexeme in it.subject.uses):
-        it.subject = subject_phrase(draw, verb.subjects, phrases.DEFINITE)
+        it.subject = subject_phrase(draw, verb.subjects, phrases.DEFINITE_DETERMINERS)
     english, german = f"{asked.english} {it.english_question()}", f"{asked.german} {it.german_inverted()}"
-    return sentence("?", english, german, (it.uses, "what"))
+    return make_sentence("?", english, german, (it.uses, "what"))
 
 
-def where(draw: Draw) -> Sentence:
+def place_question(draw: SeededRandom) -> Sentence:
     """Draw a question for a place or a destination.
 
     Examples: "Where does the child sleep?" - "Wo schläft das Kind?"; "Where does it go?" - "Wohin geht es?"
     """
     if draw.chance(0.3):
-        it = clause(draw, _ANY_TENSE, verbs=_GO_VERBS, complement=Complement(), subjects=phrases.POSITIVE_DETERMINERS)
+        it = draw_clause(
+            draw, _ANY_TENSE, verbs=_GO_VERBS, complement=Complement(), subjects=phrases.POSITIVE_DETERMINERS
+        )
         word = "wohin"
     else:
-        it = clause(draw, _ANY_TENSE, verbs=_PLACE_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
-        it.place, it.place_uses = NOTHING, ()
+        it = draw_clause(draw, _ANY_TENSE, verbs=_PLACE_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
+        it.place, it.place_uses = NO_WORDS, ()
         word = "wo"
-    return sentence("?", f"where {it.english_question()}", f"{word} {it.german_inverted()}", (it.uses, "where"))
+    return make_sentence("?", f"where {it.english_question()}", f"{word} {it.german_inverted()}", (it.uses, "where"))
 
 
-def when_clause_sentence(draw: Draw) -> Sentence:
+def time_question(draw: SeededRandom) -> Sentence:
     """Draw a question for the time, such as "When will the train arrive?" - "Wann wird der Zug ankommen?"."""
-    it = clause(draw, _ANY_TENSE, verbs=EVENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
-    it.time = it.frequency = NOTHING
-    return sentence("?", f"when {it.english_question()}", f"wann {it.german_inverted()}", (it.uses, "when"))
+    it = draw_clause(draw, _ANY_TENSE, verbs=EVENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
+    it.time = it.frequency = NO_WORDS
+    return make_sentence("?", f"when {it.english_question()}", f"wann {it.german_inverted()}", (it.uses, "when"))
 
 
-def why(draw: Draw) -> Sentence:
+def reason_question(draw: SeededRandom) -> Sentence:
     """Draw a question for the reason, such as "Why is the child not sleeping?" - "Warum schläft das Kind nicht?"."""
-    it = clause(draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=phrases.POSITIVE_DETERMINERS)
-    return sentence("?", f"why {it.english_question()}", f"warum {it.german_inverted()}", (it.uses, "why"))
+    it = draw_clause(draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=phrases.POSITIVE_DETERMINERS)
+    return make_sentence("?", f"why {it.english_question()}", f"warum {it.german_inverted()}", (it.uses, "why"))
 
 
 # ---- Being ------------------------------------------------------------------------------------------
 
-_ADULTS = lexicon.tagged("adult")
-_PRICED_NOUNS = tuple(noun for noun in lexicon.tagged("thing furniture vehicle") if "text" not in noun.tags)
-_KINDS = {"person", "animal", "thing", "vehicle", "food", "building"}
-_EXISTENCE_NOUNS = lexicon.tagged("person animal")
+_ADULTS = lexicon.nouns_with_tags("adult")
+_PRICED_NOUNS = tuple(noun for noun in lexicon.nouns_with_tags("thing furniture vehicle") if "text" not in noun.tags)
+_COMPARABLE_NOUN_TAGS = {"person", "animal", "thing", "vehicle", "food", "building"}
+_EXISTENCE_NOUNS = lexicon.nouns_with_tags("person animal")
 
 
-def predicate(draw: Draw) -> Sentence:
+def quality_statement(draw: SeededRandom) -> Sentence:
     """Draw a statement on a quality, such as "The old dog is tired." - "Der alte Hund ist müde."."""
-    it = clause(draw, ("present", "past"), verbs=(BE,))
-    return sentence(".", it.english(), it.german(), (it.uses, "predicate"))
+    it = draw_clause(draw, ("present", "past"), verbs=(BE,))
+    return make_sentence(".", it.english(), it.german(), (it.uses, "predicate"))
 
 
-def comparison(draw: Draw) -> Sentence:
+def comparison(draw: SeededRandom) -> Sentence:
     """Draw a comparison, such as "The dog is as old as the cat." - "Der Hund ist so alt wie die Katze."."""
-    it = clause(draw, ("present", "past"), verbs=(BE,), negated=draw.chance(0.3))
+    it = draw_clause(draw, ("present", "past"), verbs=(BE,), negated=draw.chance(0.3))
     while it.subject.noun is None:
-        it = clause(draw, ("present", "past"), verbs=(BE,), negated=it.negated)
+        it = draw_clause(draw, ("present", "past"), verbs=(BE,), negated=it.negated)
     adjective = it.complement
-    kinds = it.subject.noun.tags & _KINDS or {"thing"}
+    kinds = it.subject.noun.tags & _COMPARABLE_NOUN_TAGS or {"thing"}
     alike = [
         noun
         for noun in lexicon.NOUNS
         if noun is not it.subject.noun
         and noun.tags & kinds
-        and any(word.lexeme == adjective.english for word in phrases.SUITING_ADJECTIVES[noun])
+        and any(word.lexeme == adjective.english for word in phrases.ADJECTIVES_BY_NOUN[noun])
     ]
-    other = noun_phrase(draw, draw.one(alike), NOMINATIVE, phrases.DEFINITE, adjectives=0)
+    other = noun_phrase(draw, draw.choice(alike), NOMINATIVE, phrases.DEFINITE_DETERMINERS, adjective_probability=0)
     it.complement = Complement(
         f"as {adjective.english} as {other.english}",
         late=f"so {adjective.late} wie {other.german}",
         uses=adjective.uses + other.uses,
     )
-    return sentence(".", it.english(), it.german(), (it.uses, "comparison"))
+    return make_sentence(".", it.english(), it.german(), (it.uses, "comparison"))
 
 
-def existence(draw: Draw) -> Sentence:
+def existence_statement(draw: SeededRandom) -> Sentence:
     """Draw a statement on existence: "There are three cats in the garden." - "Im Garten sind drei Katzen."."""
-    place, place_uses = location(draw)
-    thing = noun_phrase(draw, draw.one(_EXISTENCE_NOUNS), NOMINATIVE, phrases.EXISTENCE_DETERMINERS)
+    place, place_uses = draw_location(draw)
+    thing = noun_phrase(draw, draw.choice(_EXISTENCE_NOUNS), NOMINATIVE, phrases.EXISTENCE_DETERMINERS)
     past = draw.chance(0.4)
     verb = (("are", "were") if thing.plural else ("is", "was"))[past]
     finite = (BE.past if past else BE.present)[thing.person]
-    return sentence(
+    return make_sentence(
         ".",
         f"there {verb} {thing.english} {place.english}",
         f"{place.german} {finite} {thing.german}",
@@ -189,21 +193,21 @@ def existence(draw: Draw) -> Sentence:
 # ---- Numbers ----------------------------------------------------------------------------------------
 
 
-def age(draw: Draw) -> Sentence:
+def age_statement(draw: SeededRandom) -> Sentence:
     """Draw a statement on age: "My uncle is forty-two years old." - "Mein Onkel ist zweiundvierzig Jahre alt."."""
-    number = draw.one(expressions.LARGE_NUMBERS)
-    subject = subject_phrase(draw, _ADULTS, phrases.DEFINITE)
+    number = draw.choice(expressions.LARGE_NUMBERS)
+    subject = subject_phrase(draw, _ADULTS, phrases.DEFINITE_DETERMINERS)
     years = Complement(f"{number.english} years old", late=f"{number.german} Jahre alt")
-    it = clause(draw, ("present", "past"), verbs=(BE,), subject=subject, complement=years)
-    return sentence(".", it.english(), it.german(), (it.subject.uses, "age"))
+    it = draw_clause(draw, ("present", "past"), verbs=(BE,), subject=subject, complement=years)
+    return make_sentence(".", it.english(), it.german(), (it.subject.uses, "age"))
 
 
-def price(draw: Draw) -> Sentence:
+def price_statement(draw: SeededRandom) -> Sentence:
     """Draw a sentence on a price, such as "This lamp costs thirty euros." - "Diese Lampe kostet dreißig Euro."."""
-    number = draw.one(expressions.LARGE_NUMBERS)
-    thing = noun_phrase(draw, draw.one(_PRICED_NOUNS), NOMINATIVE, phrases.DEFINITE)
+    number = draw.choice(expressions.LARGE_NUMBERS)
+    thing = noun_phrase(draw, draw.choice(_PRICED_NOUNS), NOMINATIVE, phrases.DEFINITE_DETERMINERS)
     costs, kostet = ("cost", "kosten") if thing.plural else ("costs", "kostet")
-    return sentence(
+    return make_sentence(
         ".",
         f"{thing.english} {costs} {number.english} euros",
         f"{thing.german} {kostet} {number.german} Euro",

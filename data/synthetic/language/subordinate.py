@@ -7,22 +7,22 @@ from typing import NamedTuple
 from tfm.data.synthetic.language.clauses import (
     EVENT_VERBS,
     MODAL_TENSES,
-    NOTHING,
-    NOW_TENSES,
+    NO_WORDS,
+    NON_MODAL_TENSES,
     PAST_TENSES,
-    PLAIN_TENSES,
+    PAST_TIME_TENSES,
     PRESENT_TENSES,
+    PRESENT_TIME_TENSES,
     STATEMENT_VERBS,
-    THEN_TENSES,
     VERBS,
     Clause,
     Tense,
-    clause,
+    draw_clause,
 )
 from tfm.data.synthetic.language.expressions import WILL
 from tfm.data.synthetic.language.lexicon import TELLING_VERBS, TO_INFINITIVE_VERBS, WEATHER_VERBS, Verb
-from tfm.data.synthetic.language.phrases import OWNER_NOUNS, POSITIVE_DETERMINERS, Draw, Phrase, subject_phrase
-from tfm.data.synthetic.language.sentence import Sentence, sentence
+from tfm.data.synthetic.language.phrases import OWNER_NOUNS, POSITIVE_DETERMINERS, Phrase, SeededRandom, subject_phrase
+from tfm.data.synthetic.language.sentence import Sentence, make_sentence
 
 
 class Conjunction(NamedTuple):
@@ -33,11 +33,11 @@ class Conjunction(NamedTuple):
 
 
 CONJUNCTIONS = (
-    Conjunction("because", "weil", NOW_TENSES, NOW_TENSES),
-    Conjunction("because", "weil", THEN_TENSES, THEN_TENSES),
-    Conjunction("although", "obwohl", NOW_TENSES, NOW_TENSES),
-    Conjunction("although", "obwohl", THEN_TENSES, THEN_TENSES),
-    Conjunction("if", "wenn", (*NOW_TENSES, *(WILL,) * 4), PRESENT_TENSES),
+    Conjunction("because", "weil", PRESENT_TIME_TENSES, PRESENT_TIME_TENSES),
+    Conjunction("because", "weil", PAST_TIME_TENSES, PAST_TIME_TENSES),
+    Conjunction("although", "obwohl", PRESENT_TIME_TENSES, PRESENT_TIME_TENSES),
+    Conjunction("although", "obwohl", PAST_TIME_TENSES, PAST_TIME_TENSES),
+    Conjunction("if", "wenn", (*PRESENT_TIME_TENSES, *(WILL,) * 4), PRESENT_TENSES),
     # when is wenn of what happens again and again, als of what happened once.
     Conjunction("when", "wenn", PRESENT_TENSES, PRESENT_TENSES),
     Conjunction("when", "als", PAST_TENSES, PAST_TENSES),
@@ -57,11 +57,11 @@ _PURPOSE_VERBS = tuple(verb for verb in _DELIBERATE_VERBS if verb.frame not in (
 _MOTION_VERBS = tuple(verb for verb in EVENT_VERBS if verb.frame == "go")
 
 
-def _draw_conjoined_clauses(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
+def _draw_conjoined_clauses(draw: SeededRandom) -> tuple[Conjunction, Clause, Clause]:
     """A conjunction, a main clause without adverbs, and a subordinate clause."""
-    conjunction = draw.one(CONJUNCTIONS)
+    conjunction = draw.choice(CONJUNCTIONS)
     once = conjunction.english in _TEMPORAL_CONJUNCTIONS
-    main = clause(
+    main = draw_clause(
         draw,
         conjunction.main,
         verbs=EVENT_VERBS if once else VERBS,
@@ -69,7 +69,7 @@ def _draw_conjoined_clauses(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
         subjects=POSITIVE_DETERMINERS,
         adverbs=False,
     )
-    inner = clause(
+    inner = draw_clause(
         draw,
         conjunction.subordinate,
         verbs=_DURATIVE_VERBS if once else STATEMENT_VERBS,
@@ -80,10 +80,10 @@ def _draw_conjoined_clauses(draw: Draw) -> tuple[Conjunction, Clause, Clause]:
     return (conjunction, main, inner) if inner.verb is not main.verb else _draw_conjoined_clauses(draw)
 
 
-def conjunction_last(draw: Draw) -> Sentence:
+def trailing_subordinate_clause(draw: SeededRandom) -> Sentence:
     """Draw a sentence such as "The child sleeps because it rains." - "Das Kind schläft, weil es regnet."."""
     conjunction, main, inner = _draw_conjoined_clauses(draw)
-    return sentence(
+    return make_sentence(
         ".",
         f"{main.english()} {conjunction.english} {inner.english()}",
         f"{main.german()}, {conjunction.german} {inner.german_verb_final()}",
@@ -92,10 +92,10 @@ def conjunction_last(draw: Draw) -> Sentence:
     )
 
 
-def conjunction_first(draw: Draw) -> Sentence:
+def leading_subordinate_clause(draw: SeededRandom) -> Sentence:
     """Draw a sentence such as "If it rains, the child sleeps." - "Wenn es regnet, schläft das Kind."."""
     conjunction, main, inner = _draw_conjoined_clauses(draw)
-    return sentence(
+    return make_sentence(
         ".",
         f"{conjunction.english} {inner.english()}, {main.english()}",
         f"{conjunction.german} {inner.german_verb_final()}, {main.german_inverted()}",
@@ -104,22 +104,22 @@ def conjunction_first(draw: Draw) -> Sentence:
     )
 
 
-def that_clause(draw: Draw) -> Sentence:
+def that_clause(draw: SeededRandom) -> Sentence:
     """Draw a sentence with a clause: "The man says that he is tired." - "Der Mann sagt, dass er müde ist.".
 
     Other verbs ask whether: "fragt, ob".
     """
     past = draw.chance(0.5)
-    main = clause(draw, PAST_TENSES if past else PRESENT_TENSES, verbs=TELLING_VERBS, adverbs=False)
-    inner = clause(
+    main = draw_clause(draw, PAST_TENSES if past else PRESENT_TENSES, verbs=TELLING_VERBS, adverbs=False)
+    inner = draw_clause(
         draw,
-        THEN_TENSES if past else (*NOW_TENSES, WILL, WILL, "past"),
+        PAST_TIME_TENSES if past else (*PRESENT_TIME_TENSES, WILL, WILL, "past"),
         verbs=STATEMENT_VERBS,
         negated=draw.chance(0.2),
         subjects=POSITIVE_DETERMINERS,
     )
     english, german = ("whether", "ob") if main.verb.frame == "whether" else ("that", "dass")
-    return sentence(
+    return make_sentence(
         ".",
         f"{main.english()} {english} {inner.english()}",
         f"{main.german()}, {german} {inner.german_verb_final()}",
@@ -128,20 +128,22 @@ def that_clause(draw: Draw) -> Sentence:
     )
 
 
-def _infinitive(draw: Draw, subject: Phrase, verbs: Sequence[Verb], negated: bool) -> Clause:
+def _draw_infinitive_clause(draw: SeededRandom, subject: Phrase, verbs: Sequence[Verb], negated: bool) -> Clause:
     """A clause to be said as an infinitive: its time is that of the main clause."""
-    it = clause(draw, PRESENT_TENSES, verbs=verbs, subject=subject, negated=negated)
-    it.time = it.frequency = NOTHING
+    it = draw_clause(draw, PRESENT_TENSES, verbs=verbs, subject=subject, negated=negated)
+    it.time = it.frequency = NO_WORDS
     return it
 
 
-def to_infinitive(draw: Draw) -> Sentence:
+def infinitive_sentence(draw: SeededRandom) -> Sentence:
     """Draw an infinitive: "The woman tries to call the man." - "Die Frau versucht, den Mann anzurufen."."""
-    main = clause(draw, PLAIN_TENSES, verbs=TO_INFINITIVE_VERBS, negated=draw.chance(0.1), adverbs=False)
-    inner = _infinitive(draw, main.subject, _DELIBERATE_VERBS, negated=not main.negated and draw.chance(0.1))
+    main = draw_clause(draw, NON_MODAL_TENSES, verbs=TO_INFINITIVE_VERBS, negated=draw.chance(0.1), adverbs=False)
+    inner = _draw_infinitive_clause(
+        draw, main.subject, _DELIBERATE_VERBS, negated=not main.negated and draw.chance(0.1)
+    )
     english, german = inner.infinitive()
     comma = "" if inner.is_bare_infinitive() else ","
-    return sentence(
+    return make_sentence(
         ".",
         f"{main.english()} {english}",
         f"{main.german()}{comma} {german}",
@@ -150,17 +152,19 @@ def to_infinitive(draw: Draw) -> Sentence:
     )
 
 
-def purpose(draw: Draw) -> Sentence:
+def purpose_sentence(draw: SeededRandom) -> Sentence:
     """Draw a purpose clause.
 
     Example: "The man goes to the market in order to buy eggs." - "Der Mann geht zum Markt, um Eier zu kaufen."
     """
     pronoun_or_name = subject_phrase(draw, OWNER_NOUNS)
-    main = clause(draw, PLAIN_TENSES + MODAL_TENSES[:4], verbs=_MOTION_VERBS, subject=pronoun_or_name, adverbs=False)
-    inner = _infinitive(draw, main.subject, _PURPOSE_VERBS, negated=False)
-    inner.place, inner.place_uses = NOTHING, ()
+    main = draw_clause(
+        draw, NON_MODAL_TENSES + MODAL_TENSES[:4], verbs=_MOTION_VERBS, subject=pronoun_or_name, adverbs=False
+    )
+    inner = _draw_infinitive_clause(draw, main.subject, _PURPOSE_VERBS, negated=False)
+    inner.place, inner.place_uses = NO_WORDS, ()
     english, german = inner.infinitive()
-    return sentence(
+    return make_sentence(
         ".",
         f"{main.english()} in order {english}",
         f"{main.german()}, um {german}",
@@ -169,16 +173,16 @@ def purpose(draw: Draw) -> Sentence:
     )
 
 
-def coordination(draw: Draw) -> Sentence:
+def coordination(draw: SeededRandom) -> Sentence:
     """Draw two main clauses: "Anna sings, but Peter does not dance." - "Anna singt, aber Peter tanzt nicht."."""
     tenses = PRESENT_TENSES if draw.chance(0.5) else PAST_TENSES
-    first = clause(draw, tenses, verbs=VERBS, adverbs=False)
+    first = draw_clause(draw, tenses, verbs=VERBS, adverbs=False)
     but = draw.chance(0.5)
-    second = clause(draw, tenses, verbs=VERBS, adverbs=False, negated=but and draw.chance(0.5))
+    second = draw_clause(draw, tenses, verbs=VERBS, adverbs=False, negated=but and draw.chance(0.5))
     if any(lexeme in first.uses for lexeme in second.uses):
         return coordination(draw)
     english, german = (", but", ", aber") if but else (" and", " und")
-    return sentence(
+    return make_sentence(
         ".",
         f"{first.english()}{english} {second.english()}",
         f"{first.german()}{german} {second.german()}",

@@ -121,7 +121,7 @@ slow | langsam | transport vehicle animal | speed
 """
 
 # Verbs: English (regular, or base past participle; "+" joins the -ing form; "~" precedes a particle)
-#      | German, as german.verb_forms reads it ("s:" marks sein in the perfect)
+#      | German, as german.parse_verb_forms reads it ("s:" marks sein in the perfect)
 #      | frame (with a preposition: English, German, case) | tags of subjects | tags of objects | traits
 VERBS = """
 sleep slept slept | schlafen schläft schlief geschlafen | none | person animal | - | place

@@ -13,7 +13,7 @@ DETERMINERS: Mapping[str, Determiner] = {
     "the": phrases.THE,
     "a": phrases.A,
     "this": phrases.THIS,
-    "my": phrases.OWNERS[0],
+    "my": phrases.POSSESSIVE_PRONOUN_DETERMINERS[0],
     "our": Determiner(("our", "our"), german.decline_like_ein("unser"), german.MIXED_ENDINGS, owner=True),
     "two": _NUMBERS["two"],
     "three": _NUMBERS["three"],

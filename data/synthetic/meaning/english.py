@@ -3,48 +3,48 @@
 from tfm.data.synthetic.language import phrases
 from tfm.data.synthetic.language.german import NOMINATIVE
 from tfm.data.synthetic.meaning.determiners import DETERMINERS
-from tfm.data.synthetic.meaning.meaning import Clause, Meaning, Thing
+from tfm.data.synthetic.meaning.meaning import Clause, Meaning, NounPhraseMeaning
 
 
-def sentence(meaning: Meaning) -> str:
+def realize_sentence(meaning: Meaning) -> str:
     """The meaning in English."""
     if meaning.form == "question":
-        text = question(meaning.clause) + "?"
+        text = realize_question(meaning.clause) + "?"
     elif meaning.form == "fronted":
-        text = f"{meaning.clause.time} {statement(meaning.clause, timed=False)}."
+        text = f"{meaning.clause.time} {realize_statement(meaning.clause, with_time=False)}."
     else:
-        text = statement(meaning.clause)
+        text = realize_statement(meaning.clause)
         if meaning.other is not None:
-            text += f" {meaning.form} {statement(meaning.other)}"
+            text += f" {meaning.form} {realize_statement(meaning.other)}"
         text += "."
     return text[0].upper() + text[1:]
 
 
-def statement(clause: Clause, timed: bool = True) -> str:
+def realize_statement(clause: Clause, with_time: bool = True) -> str:
     """The queen sees a dog in the garden today."""
     negation = "not" if clause.negated else ""
-    helper, verb = _verbs(clause)
+    helper, verb = _auxiliary_and_verb(clause)
     if helper == "can" and negation:
         helper, negation = "cannot", ""
     if not helper and negation:
         helper, verb = _do_form(clause), _base_verb(clause)
-    return _joined(_noun_phrase(clause.subject), helper, negation, verb, *_clause_rest(clause, timed))
+    return _join_words(_noun_phrase(clause.subject), helper, negation, verb, *_clause_tail_words(clause, with_time))
 
 
-def question(clause: Clause) -> str:
+def realize_question(clause: Clause) -> str:
     """Return the question of a clause, such as "Does the queen see a dog in the garden today?"."""
     negation = "not" if clause.negated else ""
-    helper, verb = _verbs(clause)
+    helper, verb = _auxiliary_and_verb(clause)
     if clause.quality is not None:
-        return _joined(verb, _noun_phrase(clause.subject), *_clause_rest(clause, True))
+        return _join_words(verb, _noun_phrase(clause.subject), *_clause_tail_words(clause, True))
     if not helper:
         helper, verb = _do_form(clause), _base_verb(clause)
-    return _joined(helper, _noun_phrase(clause.subject), negation, verb, *_clause_rest(clause, True))
+    return _join_words(helper, _noun_phrase(clause.subject), negation, verb, *_clause_tail_words(clause, True))
 
 
-def _verbs(clause: Clause) -> tuple[str, str]:
+def _auxiliary_and_verb(clause: Clause) -> tuple[str, str]:
     """The auxiliary verb, if any, and the other."""
-    several, first = _plural(clause), clause.subject == "I"
+    several, first = _has_plural_subject(clause), clause.subject == "I"
     if clause.quality is not None:
         if clause.tense == "past":
             return "", "were" if several else "was"
@@ -61,7 +61,7 @@ def _verbs(clause: Clause) -> tuple[str, str]:
 def _do_form(clause: Clause) -> str:
     if clause.tense == "past":
         return "did"
-    return "do" if _plural(clause) or clause.subject == "I" else "does"
+    return "do" if _has_plural_subject(clause) or clause.subject == "I" else "does"
 
 
 def _base_verb(clause: Clause) -> str:
@@ -69,22 +69,22 @@ def _base_verb(clause: Clause) -> str:
     return f"want to {clause.verb.english[0]}" if clause.tense == "want" else clause.verb.english[0]
 
 
-def _clause_rest(clause: Clause, timed: bool) -> list[str]:
+def _clause_tail_words(clause: Clause, with_time: bool) -> list[str]:
     quality = "" if clause.quality is None else clause.quality.lexeme
     place = "" if clause.place is None else f"in {_noun_phrase(clause.place)}"
-    return [quality, _noun_phrase(clause.object), place, clause.time or "" if timed else ""]
+    return [quality, _noun_phrase(clause.object), place, clause.time or "" if with_time else ""]
 
 
-def _plural(clause: Clause) -> bool:
+def _has_plural_subject(clause: Clause) -> bool:
     return clause.subject == "we" if isinstance(clause.subject, str) else clause.subject.plural
 
 
-def _noun_phrase(thing: Thing | str | None) -> str:
+def _noun_phrase(thing: NounPhraseMeaning | str | None) -> str:
     if thing is None or isinstance(thing, str):
         return thing or ""
     determiner = DETERMINERS[thing.determiner]
-    return phrases.inflect(thing.noun, determiner, NOMINATIVE, thing.plural, thing.adjective).english
+    return phrases.inflect_noun_phrase(thing.noun, determiner, NOMINATIVE, thing.plural, thing.adjective).english
 
 
-def _joined(*words: str) -> str:
+def _join_words(*words: str) -> str:
     return " ".join(filter(None, words))

@@ -7,68 +7,78 @@ from tfm.data.synthetic.language.expressions import CAN, WANT, WILL
 from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, FIRST, NOMINATIVE, PLURAL_PERSON, THIRD, contract
 from tfm.data.synthetic.language.lexicon import BE
 from tfm.data.synthetic.meaning.determiners import DETERMINERS
-from tfm.data.synthetic.meaning.meaning import Clause, Meaning, Thing
+from tfm.data.synthetic.meaning.meaning import Clause, Meaning, NounPhraseMeaning
 
-Place = Literal["first", "second", "last"]  # of the finite verb
+VerbPosition = Literal["first", "second", "last"]  # of the finite verb
 _TIMES = {"today": "heute", "now": "jetzt", "every day": "jeden Tag", "in the evening": "am Abend"}
 _MODALS = {"will": WILL, "want": WANT, "can": CAN}
 
 
-def sentence(meaning: Meaning) -> str:
+def realize_sentence(meaning: Meaning) -> str:
     """The meaning in German."""
     if meaning.form == "question":
-        text = clause(meaning.clause, "first") + "?"
+        text = realize_clause(meaning.clause, "first") + "?"
     elif meaning.form == "fronted":
-        text = f"{_TIMES[str(meaning.clause.time)]} {clause(meaning.clause, 'first', timed=False)}."
+        text = f"{_TIMES[str(meaning.clause.time)]} {realize_clause(meaning.clause, 'first', with_time=False)}."
     else:
-        text = clause(meaning.clause, "second")
+        text = realize_clause(meaning.clause, "second")
         if meaning.other is not None:
-            text += f", {'dass' if meaning.form == 'that' else 'weil'} {clause(meaning.other, 'last')}"
+            text += f", {'dass' if meaning.form == 'that' else 'weil'} {realize_clause(meaning.other, 'last')}"
         text += "."
     return text[0].upper() + text[1:]
 
 
-def clause(said: Clause, place: Place, timed: bool = True) -> str:
+def realize_clause(clause_meaning: Clause, verb_position: VerbPosition, with_time: bool = True) -> str:
     """Return the German clause of a meaning.
 
     Examples: "Die Königin sieht heute einen Hund im Garten"; "weil die Königin heute einen Hund im Garten sieht".
 
     Args:
-        said: the meaning.
-        place: of the finite verb.
-        timed: whether the time is said.
+        clause_meaning: the meaning.
+        verb_position: of the finite verb.
+        with_time: whether the time is said.
     """
-    finite, rest = _verbs(said, last=place == "last")
-    subject, time = _noun_phrase(said.subject, NOMINATIVE), _TIMES[said.time] if said.time and timed else ""
-    where = "" if said.place is None else contract("in", _noun_phrase(said.place, DATIVE))
-    quality = "" if said.quality is None else said.quality.german
-    middle = [time, _noun_phrase(said.object, ACCUSATIVE), "nicht" if said.negated else "", where, quality, rest]
+    finite, rest = _finite_verb_and_rest(clause_meaning, is_verb_last=verb_position == "last")
+    subject, time = (
+        _noun_phrase(clause_meaning.subject, NOMINATIVE),
+        _TIMES[clause_meaning.time] if clause_meaning.time and with_time else "",
+    )
+    where = "" if clause_meaning.place is None else contract("in", _noun_phrase(clause_meaning.place, DATIVE))
+    quality = "" if clause_meaning.quality is None else clause_meaning.quality.german
+    middle = [
+        time,
+        _noun_phrase(clause_meaning.object, ACCUSATIVE),
+        "nicht" if clause_meaning.negated else "",
+        where,
+        quality,
+        rest,
+    ]
     words = {
         "first": [finite, subject, *middle],
         "second": [subject, finite, *middle],
         "last": [subject, *middle, finite],
     }
-    return " ".join(filter(None, words[place]))
+    return " ".join(filter(None, words[verb_position]))
 
 
-def _verbs(said: Clause, last: bool) -> tuple[str, str]:
+def _finite_verb_and_rest(clause_meaning: Clause, is_verb_last: bool) -> tuple[str, str]:
     """The finite verb, and the end of a main clause: prefix or infinitive."""
-    person = _person(said)
-    verb = BE if said.verb is None else said.verb
-    if said.tense in _MODALS:
-        return _MODALS[said.tense].german[person], verb.prefix + verb.infinitive
-    finite = (verb.past if said.tense == "past" else verb.present)[person]
-    return (verb.prefix + finite, "") if last else (finite, verb.prefix)
+    person = _grammatical_person(clause_meaning)
+    verb = BE if clause_meaning.verb is None else clause_meaning.verb
+    if clause_meaning.tense in _MODALS:
+        return _MODALS[clause_meaning.tense].german[person], verb.prefix + verb.infinitive
+    finite = (verb.past if clause_meaning.tense == "past" else verb.present)[person]
+    return (verb.prefix + finite, "") if is_verb_last else (finite, verb.prefix)
 
 
-def _person(said: Clause) -> int:
-    if isinstance(said.subject, str):
-        return {"I": FIRST, "we": PLURAL_PERSON}.get(said.subject, THIRD)
-    return PLURAL_PERSON if said.subject.plural else THIRD
+def _grammatical_person(clause_meaning: Clause) -> int:
+    if isinstance(clause_meaning.subject, str):
+        return {"I": FIRST, "we": PLURAL_PERSON}.get(clause_meaning.subject, THIRD)
+    return PLURAL_PERSON if clause_meaning.subject.plural else THIRD
 
 
-def _noun_phrase(thing: Thing | str | None, case: int) -> str:
+def _noun_phrase(thing: NounPhraseMeaning | str | None, case: int) -> str:
     if thing is None or isinstance(thing, str):
         return {"I": "ich", "we": "wir"}.get(thing or "", thing or "")
     determiner = DETERMINERS[thing.determiner]
-    return phrases.inflect(thing.noun, determiner, case, thing.plural, thing.adjective).german
+    return phrases.inflect_noun_phrase(thing.noun, determiner, case, thing.plural, thing.adjective).german

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
 from tfm.data.synthetic.meaning import hindi_words
-from tfm.data.synthetic.meaning.hindi_words import FEMININE, MASCULINE, cells
+from tfm.data.synthetic.meaning.hindi_words import FEMININE, MASCULINE, split_cells
 
 if TYPE_CHECKING:
-    from tfm.data.synthetic.meaning.meaning import Clause, Meaning, Thing
+    from tfm.data.synthetic.meaning.meaning import Clause, Meaning, NounPhraseMeaning
 
 FINAL_A, VOWEL_SIGN_I, VOWEL_SIGN_U = "ा", "ी", "ू"
 
@@ -65,12 +65,12 @@ def noun_forms(word: str, gender: str) -> tuple[tuple[str, str], tuple[str, str]
     return (word, word), (word + "ें" if gender == FEMININE else word, word + "ों")
 
 
-def _noun(cell: str) -> tuple[str, HindiNoun]:
+def _parse_noun(cell: str) -> tuple[str, HindiNoun]:
     lexeme, word, gender = cell.split()
     return lexeme, HindiNoun(gender, noun_forms(word, gender))
 
 
-def _verb(cell: str) -> tuple[str, HindiVerb]:
+def _parse_verb(cell: str) -> tuple[str, HindiVerb]:
     lexeme, entry = (each.strip() for each in cell.split("|"))
     words = entry.split()
     ergative = words[-1] == "ने"
@@ -78,9 +78,9 @@ def _verb(cell: str) -> tuple[str, HindiVerb]:
     return lexeme, HindiVerb(" ".join(before), stem, perfective, ergative)
 
 
-NOUNS = dict(map(_noun, cells(hindi_words.NOUNS)))
-ADJECTIVES = dict(cell.split(" ", 1) for cell in cells(hindi_words.ADJECTIVES))
-VERBS = dict(map(_verb, cells(hindi_words.VERBS)))
+NOUNS = dict(map(_parse_noun, split_cells(hindi_words.NOUNS)))
+ADJECTIVES = dict(cell.split(" ", 1) for cell in split_cells(hindi_words.ADJECTIVES))
+VERBS = dict(map(_parse_verb, split_cells(hindi_words.VERBS)))
 _SAYING_VERBS = {"say": HindiVerb("", "कह", "कहा", True), "believe": HindiVerb("", "मान", "माना", True)}
 _NAMES = {
     "Anna": ("अन्ना", FEMININE),
@@ -90,7 +90,7 @@ _NAMES = {
 }
 _TIMES = {"today": "आज", "now": "अब", "every day": "हर रोज़", "in the evening": "शाम को"}
 _INVARIABLE_DETERMINERS = {"the": "", "a": "एक", "two": "दो", "three": "तीन", "many": "कई"}
-_OWNERS = {"my": "मेरा", "our": "हमारा"}
+_POSSESSIVES = {"my": "मेरा", "our": "हमारा"}
 _IRREGULAR_FORMS = {
     "हुआ": ("हुआ", "हुए", "हुई", "हुईं"),
     "किया": ("किया", "किए", "की", "कीं"),
@@ -98,18 +98,18 @@ _IRREGULAR_FORMS = {
 }
 
 
-def sentence(meaning: "Meaning") -> str:
+def realize_sentence(meaning: "Meaning") -> str:
     """The meaning in Hindi, in Unicode's normal form C."""
-    return normalize("NFC", _sentence(meaning))
+    return normalize("NFC", _realize_unnormalized_sentence(meaning))
 
 
-def _sentence(meaning: "Meaning") -> str:
+def _realize_unnormalized_sentence(meaning: "Meaning") -> str:
     first, other = meaning.clause, meaning.other
     if meaning.form == "question":
-        return f"क्या {_joined(first)}?"
-    text = _joined(first, fronted=meaning.form == "fronted")
+        return f"क्या {_realize_clause(first)}?"
+    text = _realize_clause(first, fronted=meaning.form == "fronted")
     if other is not None:
-        text += f" {'कि' if meaning.form == 'that' else 'क्योंकि'} {_joined(other)}"
+        text += f" {'कि' if meaning.form == 'that' else 'क्योंकि'} {_realize_clause(other)}"
     return text + "।"
 
 
@@ -123,52 +123,52 @@ def inflect_hindi(word: str, agreement: Agreement) -> str:
     return word[:-1] + ("ा", "े", "ी", "ीं")[column] if word.endswith(FINAL_A) else word
 
 
-def phrase(thing: "Thing", oblique: bool) -> str:
+def realize_noun_phrase(thing: "NounPhraseMeaning", oblique: bool) -> str:
     """A noun phrase, direct or oblique; in the oblique, adjectives of masculine nouns have the form of the plural."""
     noun = NOUNS[thing.noun.lexeme]
     agrees = Agreement(noun.gender, noun.gender == MASCULINE and (thing.plural or oblique))
-    words = [_determiner(thing, oblique, agrees)]
+    words = [_inflect_determiner(thing, oblique, agrees)]
     if thing.adjective is not None:
-        words.append(_adjective(thing.adjective.lexeme, agrees))
+        words.append(_inflect_adjective(thing.adjective.lexeme, agrees))
     return " ".join(filter(None, [*words, noun.forms[thing.plural][oblique]]))
 
 
-def _determiner(thing: "Thing", oblique: bool, agrees: Agreement) -> str:
+def _inflect_determiner(thing: "NounPhraseMeaning", oblique: bool, agreement: Agreement) -> str:
     if thing.determiner == "this":
         return (("यह", "इस"), ("ये", "इन"))[thing.plural][oblique]
-    if thing.determiner in _OWNERS:
-        return inflect_hindi(_OWNERS[thing.determiner], agrees)
+    if thing.determiner in _POSSESSIVES:
+        return inflect_hindi(_POSSESSIVES[thing.determiner], agreement)
     return _INVARIABLE_DETERMINERS[thing.determiner]
 
 
-def _adjective(lexeme: str, agrees: Agreement) -> str:
+def _inflect_adjective(lexeme: str, agreement: Agreement) -> str:
     """An adjective, each word of it; feminine adjectives have no plural."""
-    alone = agrees if agrees.gender == MASCULINE else Agreement(FEMININE, False)
+    alone = agreement if agreement.gender == MASCULINE else Agreement(FEMININE, False)
     return " ".join(inflect_hindi(word, alone) for word in ADJECTIVES[lexeme].split())
 
 
-def _joined(clause: "Clause", fronted: bool = False) -> str:
+def _realize_clause(clause: "Clause", fronted: bool = False) -> str:
     """The words of a clause: subject, time, place, object, verb."""
     verb = None if clause.verb is None else _SAYING_VERBS.get(clause.verb.lexeme) or VERBS[clause.verb.lexeme]
     ergative = verb is not None and verb.ergative and clause.tense == "past"
-    subject, agrees = _subject(clause, ergative)
+    subject, agrees = _realize_subject(clause, ergative)
     time = "" if clause.time is None else _TIMES[clause.time]
     words = [time, subject] if fronted else [subject, time]
     if clause.place is not None:
-        words.append(f"{phrase(clause.place, True)} में")
+        words.append(f"{realize_noun_phrase(clause.place, True)} में")
     if clause.quality is not None:
-        words.append(_adjective(clause.quality.lexeme, agrees))
+        words.append(_inflect_adjective(clause.quality.lexeme, agrees))
         return " ".join(filter(None, [*words, _copula(clause.tense == "past", agrees)]))
     assert verb is not None
     if clause.object is not None:
-        words.append(_object(clause))
+        words.append(_realize_object(clause))
     words.append(verb.before)
     return " ".join(
         filter(None, [*words, _finite_verb(clause, verb, _ergative_agreement(clause, agrees) if ergative else agrees)])
     )
 
 
-def _subject(clause: "Clause", ergative: bool) -> tuple[str, Agreement]:
+def _realize_subject(clause: "Clause", ergative: bool) -> tuple[str, Agreement]:
     who = clause.subject
     if isinstance(who, str):
         if who in ("I", "we"):
@@ -177,50 +177,54 @@ def _subject(clause: "Clause", ergative: bool) -> tuple[str, Agreement]:
         name, gender = _NAMES[who]
         return name + (" ने" if ergative else ""), Agreement(gender, False)
     agrees = Agreement(NOUNS[who.noun.lexeme].gender, who.plural)
-    return phrase(who, ergative) + (" ने" if ergative else ""), agrees
+    return realize_noun_phrase(who, ergative) + (" ने" if ergative else ""), agrees
 
 
-def _object(clause: "Clause") -> str:
+def _realize_object(clause: "Clause") -> str:
     what = clause.object
     if isinstance(what, str):
         return f"{_NAMES[what][0]} को"
     assert what is not None
-    return f"{phrase(what, True)} को" if what.animate else phrase(what, False)
+    return f"{realize_noun_phrase(what, True)} को" if what.is_animate else realize_noun_phrase(what, False)
 
 
 def _ergative_agreement(clause: "Clause", subject: Agreement) -> Agreement:
     """The features of a past verb whose subject has ने: those of an object without को, or masculine singular."""
     what = clause.object
-    if what is None or isinstance(what, str) or what.animate:
+    if what is None or isinstance(what, str) or what.is_animate:
         return Agreement(MASCULINE, False)
     return Agreement(NOUNS[what.noun.lexeme].gender, what.plural)
 
 
-def _finite_verb(clause: "Clause", verb: HindiVerb, agrees: Agreement) -> str:
+def _finite_verb(clause: "Clause", verb: HindiVerb, agreement: Agreement) -> str:
     negation = "नहीं " if clause.negated else ""
-    singular = Agreement(agrees.gender, agrees.plural and agrees.gender == MASCULINE)  # ती is the plural too
+    singular = Agreement(agreement.gender, agreement.plural and agreement.gender == MASCULINE)  # ती is the plural too
     if clause.tense == "past":
-        return negation + inflect_hindi(verb.perfective, agrees)
+        return negation + inflect_hindi(verb.perfective, agreement)
     if clause.tense == "will":
-        return negation + _future_verb(verb.stem, agrees)
+        return negation + _future_verb(verb.stem, agreement)
     if clause.tense == "want":
-        return f"{verb.stem}ना {negation}{inflect_hindi('चाहता', singular)} {_copula(False, agrees)}"
+        return f"{verb.stem}ना {negation}{inflect_hindi('चाहता', singular)} {_copula(False, agreement)}"
     habit = verb.stem + ("ता" if clause.tense == "present" else " सकता")
-    return f"{negation}{inflect_hindi(habit, singular)} {_copula(False, agrees)}"
+    return f"{negation}{inflect_hindi(habit, singular)} {_copula(False, agreement)}"
 
 
-def _future_verb(stem: str, agrees: Agreement) -> str:
+def _future_verb(stem: str, agreement: Agreement) -> str:
     after_vowel = stem[-1] in "ाोीे"
-    if agrees.first:
+    if agreement.first:
         person = "ऊँ" if after_vowel else "ूँ"
-    elif agrees.plural:
+    elif agreement.plural:
         person = "एँ" if after_vowel else "ें"
     else:
         person = "ए" if after_vowel else "े"
-    return stem + person + inflect_hindi("गा", Agreement(agrees.gender, agrees.plural and agrees.gender == MASCULINE))
+    return (
+        stem
+        + person
+        + inflect_hindi("गा", Agreement(agreement.gender, agreement.plural and agreement.gender == MASCULINE))
+    )
 
 
-def _copula(past: bool, agrees: Agreement) -> str:
+def _copula(past: bool, agreement: Agreement) -> str:
     if past:
-        return inflect_hindi("था", agrees)
-    return "हूँ" if agrees.first else "हैं" if agrees.plural else "है"
+        return inflect_hindi("था", agreement)
+    return "हूँ" if agreement.first else "हैं" if agreement.plural else "है"

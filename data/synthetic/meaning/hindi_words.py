@@ -37,6 +37,6 @@ wake up | जाग जागा;   return | लौट लौटा;    play | �
 """
 
 
-def cells(table: str) -> list[str]:
+def split_cells(table: str) -> list[str]:
     """The entries of a table, in Unicode's normal form C, as all text of a corpus is."""
     return [cell.strip() for cell in normalize("NFC", table).replace("\n", ";").split(";") if cell.strip()]

@@ -9,30 +9,34 @@ from typing import Literal, NamedTuple
 
 from tfm.data.synthetic.language import lexicon
 from tfm.data.synthetic.language.lexicon import Adjective, Noun, Verb
-from tfm.data.synthetic.language.phrases import SUITING_ADJECTIVES, Draw
+from tfm.data.synthetic.language.phrases import ADJECTIVES_BY_NOUN, SeededRandom
 from tfm.data.synthetic.meaning.hindi import ADJECTIVES, NOUNS, VERBS
 
 Determiner = Literal["the", "a", "this", "my", "our", "two", "three", "many"]
 Tense = Literal["present", "past", "will", "want", "can"]
-Form = Literal["statement", "fronted", "question", "that", "because"]
+SentenceForm = Literal["statement", "fronted", "question", "that", "because"]
 Name = Literal["Anna", "Maria", "Peter", "Paul"]
 Pronoun = Literal["I", "we"]
 
 NAMES: tuple[Name, ...] = ("Anna", "Maria", "Peter", "Paul")
 TIMES = ("today", "now", "every day", "in the evening")
 TENSES: tuple[Tense, ...] = ("present", "present", "past", "past", "will", "want", "can")
-OWNERS: tuple[Determiner, ...] = ("my", "our")
+POSSESSIVES: tuple[Determiner, ...] = ("my", "our")
 
 _NOUNS = tuple(noun for noun in lexicon.NOUNS if noun.lexeme in NOUNS)
 _VERBS = tuple(verb for verb in lexicon.VERBS if verb.lexeme in VERBS and verb.frame in ("none", "object"))
 _SAYING_VERBS = tuple(verb for verb in lexicon.TELLING_VERBS if verb.lexeme in ("say", "believe"))
 _PLACES = tuple(noun for noun in _NOUNS if "inside" in noun.tags)
-_QUALITIES = {noun: tuple(word for word in SUITING_ADJECTIVES[noun] if word.lexeme in ADJECTIVES) for noun in _NOUNS}
-_DESCRIBABLE_NOUNS = tuple(noun for noun in _NOUNS if noun.tags & lexicon.BE.subjects[0].tags and _QUALITIES[noun])
+_ADJECTIVES_BY_NOUN = {
+    noun: tuple(word for word in ADJECTIVES_BY_NOUN[noun] if word.lexeme in ADJECTIVES) for noun in _NOUNS
+}
+_DESCRIBABLE_NOUNS = tuple(
+    noun for noun in _NOUNS if noun.tags & lexicon.BE.subjects[0].tags and _ADJECTIVES_BY_NOUN[noun]
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class NounPhraseMeaning:
     """A noun phrase about a noun.
 
     Args:
@@ -48,7 +52,7 @@ class Thing:
     adjective: Adjective | None = None
 
     @property
-    def animate(self) -> bool:
+    def is_animate(self) -> bool:
         """Whether the thing is a person or an animal."""
         return bool(self.noun.tags & {"person", "animal"})
 
@@ -68,14 +72,14 @@ class Clause:
         place: of the event, if said.
     """
 
-    subject: Thing | Name | Pronoun
+    subject: NounPhraseMeaning | Name | Pronoun
     tense: Tense
     verb: Verb | None = None
     quality: Adjective | None = None
-    object: Thing | Name | None = None
+    object: NounPhraseMeaning | Name | None = None
     negated: bool = False
     time: str | None = None
-    place: Thing | None = None
+    place: NounPhraseMeaning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,103 +92,119 @@ class Meaning:
         other: the second clause, if there is one.
     """
 
-    form: Form
+    form: SentenceForm
     clause: Clause
     other: Clause | None = None
 
     @property
-    def pairs(self) -> frozenset[tuple[str, str]]:
+    def verb_object_pairs(self) -> frozenset[tuple[str, str]]:
         """The pairs of a verb and its object, by their lexemes."""
         clauses = [each for each in (self.clause, self.other) if each is not None]
         return frozenset(
             (each.verb.lexeme, each.object.noun.lexeme)
             for each in clauses
-            if each.verb is not None and isinstance(each.object, Thing)
+            if each.verb is not None and isinstance(each.object, NounPhraseMeaning)
         )
 
 
-class _DeterminerMenu(NamedTuple):
+class _DeterminerChoices(NamedTuple):
     """Determiners, each with whether the noun is plural."""
 
     entries: tuple[tuple[Determiner, bool], ...]
 
 
-_DEFINITE: tuple[tuple[Determiner, bool], ...] = (
+_DEFINITE_DETERMINERS: tuple[tuple[Determiner, bool], ...] = (
     *((("the", False),) * 6),
     *(("this", False), ("this", True), ("my", False), ("my", True), ("our", False)),
 )
-_SUBJECT_DETERMINERS = _DeterminerMenu(
-    (*_DEFINITE, *((("the", True),) * 3), ("a", False), ("two", True), ("three", True), ("many", True))
+_SUBJECT_DETERMINERS = _DeterminerChoices(
+    (*_DEFINITE_DETERMINERS, *((("the", True),) * 3), ("a", False), ("two", True), ("three", True), ("many", True))
 )
-_OBJECT_DETERMINERS = _DeterminerMenu(
-    (*_DEFINITE, *((("a", False),) * 4), ("two", True), ("three", True), ("many", True))
+_OBJECT_DETERMINERS = _DeterminerChoices(
+    (*_DEFINITE_DETERMINERS, *((("a", False),) * 4), ("two", True), ("three", True), ("many", True))
 )
-_NEGATED_DETERMINERS = _DeterminerMenu(_DEFINITE)
-_PLACE_DETERMINERS = _DeterminerMenu(tuple(each for each in _DEFINITE if not each[1]))
+_NEGATED_DETERMINERS = _DeterminerChoices(_DEFINITE_DETERMINERS)
+_PLACE_DETERMINERS = _DeterminerChoices(tuple(each for each in _DEFINITE_DETERMINERS if not each[1]))
 
 
-def draw_meaning(draw: Draw) -> Meaning:
+def draw_meaning(draw: SeededRandom) -> Meaning:
     """One meaning, by random choices alone."""
-    form: Form = draw.one(("statement", "statement", "statement", "fronted", "question", "question", "that", "because"))
+    form: SentenceForm = draw.choice(
+        ("statement", "statement", "statement", "fronted", "question", "question", "that", "because")
+    )
     if form == "that":
-        saying = Clause(_subject(draw, _person_nouns()), draw.one(("present", "past")), draw.one(_SAYING_VERBS))
-        return Meaning(form, saying, _clause(draw))
+        saying = Clause(
+            _draw_subject(draw, _person_nouns()), draw.choice(("present", "past")), draw.choice(_SAYING_VERBS)
+        )
+        return Meaning(form, saying, _draw_clause(draw))
     if form == "because":
-        return Meaning(form, _clause(draw), _clause(draw))
-    clause = _clause(draw)
+        return Meaning(form, _draw_clause(draw), _draw_clause(draw))
+    clause = _draw_clause(draw)
     while form == "fronted" and clause.time is None:
-        clause = _clause(draw)
+        clause = _draw_clause(draw)
     return Meaning(form, clause)
 
 
-def _clause(draw: Draw) -> Clause:
+def _draw_clause(draw: SeededRandom) -> Clause:
     if draw.chance(0.15):
-        noun = draw.one(_DESCRIBABLE_NOUNS)
-        tense: Tense = draw.one(("present", "past"))
-        determiner, plural = draw.one(_SUBJECT_DETERMINERS.entries)
-        return Clause(_thing(noun, determiner, plural), tense, quality=draw.one(_QUALITIES[noun]))
-    verb = draw.one(_VERBS)
-    subject = _subject(draw, tuple(noun for noun in verb.subjects if noun in _NOUNS))
+        noun = draw.choice(_DESCRIBABLE_NOUNS)
+        tense: Tense = draw.choice(("present", "past"))
+        determiner, plural = draw.choice(_SUBJECT_DETERMINERS.entries)
+        return Clause(
+            _make_noun_phrase(noun, determiner, plural), tense, quality=draw.choice(_ADJECTIVES_BY_NOUN[noun])
+        )
+    verb = draw.choice(_VERBS)
+    subject = _draw_subject(draw, tuple(noun for noun in verb.subjects if noun in _NOUNS))
     negated = draw.chance(0.2)
-    object_ = _object(draw, verb, subject, negated) if verb.frame == "object" else None
-    time = draw.one(TIMES) if draw.chance(0.3) else None
-    place = _phrase(draw, draw.one(_PLACES), _PLACE_DETERMINERS, 0.1) if not negated and draw.chance(0.25) else None
-    return Clause(subject, draw.one(TENSES), verb, None, object_, negated, time, place)
+    object_ = _draw_object(draw, verb, subject, negated) if verb.frame == "object" else None
+    time = draw.choice(TIMES) if draw.chance(0.3) else None
+    place = (
+        _draw_noun_phrase(draw, draw.choice(_PLACES), _PLACE_DETERMINERS, 0.1)
+        if not negated and draw.chance(0.25)
+        else None
+    )
+    return Clause(subject, draw.choice(TENSES), verb, None, object_, negated, time, place)
 
 
 def _person_nouns() -> tuple[Noun, ...]:
     return tuple(noun for noun in _NOUNS if "person" in noun.tags)
 
 
-def _subject(draw: Draw, nouns: tuple[Noun, ...]) -> Thing | Name | Pronoun:
-    noun = draw.one(nouns)
+def _draw_subject(draw: SeededRandom, nouns: tuple[Noun, ...]) -> NounPhraseMeaning | Name | Pronoun:
+    noun = draw.choice(nouns)
     if "person" in noun.tags and draw.chance(0.3):
         pronouns: tuple[Pronoun, ...] = ("I", "we")
-        return draw.one(NAMES) if draw.chance(0.6) else draw.one(pronouns)
-    return _phrase(draw, noun, _SUBJECT_DETERMINERS, 0.25)
+        return draw.choice(NAMES) if draw.chance(0.6) else draw.choice(pronouns)
+    return _draw_noun_phrase(draw, noun, _SUBJECT_DETERMINERS, 0.25)
 
 
-def _object(draw: Draw, verb: Verb, subject: Thing | Name | Pronoun, negated: bool) -> Thing | Name:
+def _draw_object(
+    draw: SeededRandom, verb: Verb, subject: NounPhraseMeaning | Name | Pronoun, negated: bool
+) -> NounPhraseMeaning | Name:
     """Draw the object of the verb, other than the subject."""
     nouns = tuple(noun for noun in verb.objects if noun in _NOUNS)
     while True:
-        noun = draw.one(nouns)
+        noun = draw.choice(nouns)
         if "person" in noun.tags and draw.chance(0.25):
-            name = draw.one(NAMES)
+            name = draw.choice(NAMES)
             if name != subject:
                 return name
-        elif not isinstance(subject, Thing) or noun is not subject.noun:
-            return _phrase(draw, noun, _NEGATED_DETERMINERS if negated else _OBJECT_DETERMINERS, 0.25)
+        elif not isinstance(subject, NounPhraseMeaning) or noun is not subject.noun:
+            return _draw_noun_phrase(draw, noun, _NEGATED_DETERMINERS if negated else _OBJECT_DETERMINERS, 0.25)
 
 
-def _phrase(draw: Draw, noun: Noun, menu: _DeterminerMenu, adjectives: float) -> Thing:
-    determiner, plural = draw.one(menu.entries)
-    words = _QUALITIES[noun]
-    adjective = draw.one(words) if words and draw.chance(adjectives) else None
-    return _thing(noun, determiner, plural, adjective)
+def _draw_noun_phrase(
+    draw: SeededRandom, noun: Noun, determiner_choices: _DeterminerChoices, adjective_probability: float
+) -> NounPhraseMeaning:
+    determiner, plural = draw.choice(determiner_choices.entries)
+    words = _ADJECTIVES_BY_NOUN[noun]
+    adjective = draw.choice(words) if words and draw.chance(adjective_probability) else None
+    return _make_noun_phrase(noun, determiner, plural, adjective)
 
 
-def _thing(noun: Noun, determiner: Determiner, plural: bool, adjective: Adjective | None = None) -> Thing:
-    if determiner in OWNERS and "other" in noun.tags:
+def _make_noun_phrase(
+    noun: Noun, determiner: Determiner, plural: bool, adjective: Adjective | None = None
+) -> NounPhraseMeaning:
+    if determiner in POSSESSIVES and "other" in noun.tags:
         determiner = "this"  # nobody owns it
-    return Thing(noun, determiner, plural, adjective)
+    return NounPhraseMeaning(noun, determiner, plural, adjective)

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
-from tfm.data.synthetic.scenes.captions import captions
-from tfm.data.synthetic.scenes.drawing import drawn
+from tfm.data.synthetic.scenes.captions import caption_scene
+from tfm.data.synthetic.scenes.drawing import render_scene
 from tfm.data.synthetic.scenes.scene import Scene, draw_scene
 from tfm.data.synthetic.string_tasks import split_of
 
 SPLITS = ("train", "valid", "test", "combinations")
 
 
-def scene(split: str, number: int, seed: int) -> Scene:
+def draw_split_scene(split: str, number: int, seed: int) -> Scene:
     """Draw one scene of a split, a pure function of the arguments.
 
     Args:
@@ -32,11 +32,11 @@ def scene(split: str, number: int, seed: int) -> Scene:
     while True:
         found = draw_scene(random)
         # The first of all its captions by the alphabet stands for what they say.
-        if split == ("combinations" if found.is_held_out else split_of(min(captions(found)))):
+        if split == ("combinations" if found.is_held_out else split_of(min(caption_scene(found)))):
             return found
 
 
-def example(split: str, number: int, seed: int) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+def draw_image_and_captions(split: str, number: int, seed: int) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
     """Return the image (48, 48, 3) of a scene and all its captions, in a drawn order: the first few are any few.
 
     Args:
@@ -44,7 +44,7 @@ def example(split: str, number: int, seed: int) -> tuple[NDArray[np.uint8], tupl
         number: of the scene.
         seed: of the draws.
     """
-    found = scene(split, number, seed)
+    found = draw_split_scene(split, number, seed)
     order = Random(f"captions {seed} {split} {number}")
-    ranked = sorted((order.random(), caption) for caption in captions(found))
-    return drawn(found), tuple(caption for _, caption in ranked)
+    ranked = sorted((order.random(), caption) for caption in caption_scene(found))
+    return render_scene(found), tuple(caption for _, caption in ranked)

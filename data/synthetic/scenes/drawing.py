@@ -13,7 +13,7 @@ SAMPLES_PER_PIXEL = 16
 Ints = NDArray[np.int64]
 
 
-def drawn(scene: Scene) -> NDArray[np.uint8]:
+def render_scene(scene: Scene) -> NDArray[np.uint8]:
     """The image of a scene: (48, 48, 3); edges are smooth, since a pixel is covered in sixteenths."""
     image = np.full((IMAGE_SIZE, IMAGE_SIZE, 3), scene.background, np.int64)
     for thing in scene.things:

@@ -15,7 +15,7 @@ COLOURS = {
 }
 SHAPES = ("circle", "square", "triangle", "diamond", "cross", "ring")
 # Each colour and each shape once, so that both are seen in training, but never the one with the other.
-HELD_OUT = {
+HELD_OUT_COLOUR_SHAPES = {
     ("red", "triangle"),
     ("green", "ring"),
     ("blue", "circle"),
@@ -24,7 +24,7 @@ HELD_OUT = {
     ("orange", "diamond"),
 }
 THING_COUNTS = (1, 1, 2, 2, 2, 2, 2, 3, 3, 3)  # how many things a scene has, of ten scenes
-JITTER = 12  # of a centre, in eighths of a pixel
+MAX_CENTRE_OFFSET = 12  # of a centre, in eighths of a pixel
 MAX_SHADE_CHANGE = 15  # of a colour, in its 256 steps
 BACKGROUND_GREYS = (200, 250)  # greys
 
@@ -67,34 +67,35 @@ class Scene:
     @property
     def is_held_out(self) -> bool:
         """Whether a thing of the scene has a color and a shape that training never shows together."""
-        return any((thing.colour, thing.shape) in HELD_OUT for thing in self.things)
+        return any((thing.colour, thing.shape) in HELD_OUT_COLOUR_SHAPES for thing in self.things)
 
 
 def draw_scene(random: Random) -> Scene:
     """Any scene."""
 
-    def choose(number: int) -> int:
+    def random_below(number: int) -> int:
         return int(random.random() * number)  # random() alone is the same on every version of Python
 
-    count = THING_COUNTS[choose(len(THING_COUNTS))]
+    count = THING_COUNTS[random_below(len(THING_COUNTS))]
     if count == 3:
-        line, is_row = choose(GRID_SIDE), choose(2) == 0
+        line, is_row = random_below(GRID_SIDE), random_below(2) == 0
         cells = [(line, place) if is_row else (place, line) for place in range(GRID_SIDE)]
     else:
-        first = choose(GRID_SIDE**2)
-        second = (first + 1 + choose(GRID_SIDE**2 - 1)) % GRID_SIDE**2
+        first = random_below(GRID_SIDE**2)
+        second = (first + 1 + random_below(GRID_SIDE**2 - 1)) % GRID_SIDE**2
         cells = [divmod(cell, GRID_SIDE) for cell in (first, second)][:count]
     kinds: list[tuple[str, str]] = []
     while len(kinds) < count:
-        kind = (tuple(COLOURS)[choose(len(COLOURS))], SHAPES[choose(len(SHAPES))])
+        kind = (tuple(COLOURS)[random_below(len(COLOURS))], SHAPES[random_below(len(SHAPES))])
         kinds += [kind] if kind not in kinds else []
     things = []
     for (row, column), (colour, shape) in zip(cells, kinds, strict=True):
-        size = SIZES[choose(len(SIZES))]
-        down, right = (choose(2 * JITTER + 1) - JITTER for _ in range(2))
+        size = SIZES[random_below(len(SIZES))]
+        down, right = (random_below(2 * MAX_CENTRE_OFFSET + 1) - MAX_CENTRE_OFFSET for _ in range(2))
         paint = tuple(
-            min(255, max(0, each + choose(2 * MAX_SHADE_CHANGE + 1) - MAX_SHADE_CHANGE)) for each in COLOURS[colour]
+            min(255, max(0, each + random_below(2 * MAX_SHADE_CHANGE + 1) - MAX_SHADE_CHANGE))
+            for each in COLOURS[colour]
         )
         things.append(Thing(size, colour, shape, row, column, down, right, paint))
     low, high = BACKGROUND_GREYS
-    return Scene(tuple(things), low + choose(high - low + 1))
+    return Scene(tuple(things), low + random_below(high - low + 1))

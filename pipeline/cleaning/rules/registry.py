@@ -13,20 +13,20 @@ from tfm.pipeline.cleaning.limits import Limit
 from tfm.pipeline.cleaning.recipe_check import TWO_SIDED_RULES
 from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
-from tfm.pipeline.cleaning.rules.corpora.near_duplicates import choose_lsh_bands, make_near_duplicate_keys
+from tfm.pipeline.cleaning.rules.corpora.near_duplicates import choose_lsh_bands_and_rows, make_near_duplicate_hasher
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys, mark_shared_pairs
 from tfm.pipeline.cleaning.rules.pairs.copies import measure_side_similarity
-from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup
+from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup_similarity
 from tfm.pipeline.cleaning.rules.pairs.numbers import measure_digit_similarity
-from tfm.pipeline.cleaning.rules.pairs.punctuation import measure_punctuation
-from tfm.pipeline.cleaning.rules.pairs.ratio import measure_ratio
+from tfm.pipeline.cleaning.rules.pairs.punctuation import measure_end_mark_similarity
+from tfm.pipeline.cleaning.rules.pairs.ratio import measure_length_ratio
 from tfm.pipeline.cleaning.rules.texts.controls import count_controls, remove_controls
 from tfm.pipeline.cleaning.rules.texts.empty import mark_pairs_with_words
 from tfm.pipeline.cleaning.rules.texts.language import make_language_measure
 from tfm.pipeline.cleaning.rules.texts.length import measure_lengths
-from tfm.pipeline.cleaning.rules.texts.letters import measure_letters
+from tfm.pipeline.cleaning.rules.texts.letters import measure_letter_share
 from tfm.pipeline.cleaning.rules.texts.repair import make_repair
-from tfm.pipeline.cleaning.rules.texts.script import measure_script
+from tfm.pipeline.cleaning.rules.texts.script import measure_script_share
 from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 CleaningRuleKind = Literal["transform", "score", "expensive_score", "dedup_keys", "model_score"]
@@ -34,13 +34,13 @@ MEASURE_BY_RULE: dict[str, Callable[[TextPairBatch, Any], NDArray[Any]]] = {
     "controls": count_controls,
     "empty": mark_pairs_with_words,
     "length": measure_lengths,
-    "ratio": measure_ratio,
+    "ratio": measure_length_ratio,
     "copies": measure_side_similarity,
-    "letters": measure_letters,
-    "script": measure_script,
+    "letters": measure_letter_share,
+    "script": measure_script_share,
     "numbers": measure_digit_similarity,
-    "markup": measure_markup,
-    "punctuation": measure_punctuation,
+    "markup": measure_markup_similarity,
+    "punctuation": measure_end_mark_similarity,
     "boilerplate": boilerplate_keys,
     "duplicates": duplicate_keys,
 }
@@ -79,7 +79,7 @@ class CleaningRule:
         names = [limit.column for limit in self.limits]
         return (self.name,) if len(names) == 1 else tuple(f"{self.name}.{name}" for name in names)
 
-    def is_failed(self, scores: NDArray[np.float64], limits: Sequence[Limit]) -> NDArray[np.bool_]:
+    def find_failed_pairs(self, scores: NDArray[np.float64], limits: Sequence[Limit]) -> NDArray[np.bool_]:
         """(n,) whether scores (n, columns) are beyond limits with values; a score that is NaN is not."""
         failed = np.zeros(len(scores), np.bool_)
         for column, limit in zip(scores.T, limits, strict=True):
@@ -116,14 +116,14 @@ def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> CleaningRule:
     if name == "overlap":
         return made(kind="score", measure=partial(mark_shared_pairs, config=config, held_out=held_out))
     if name == "near_duplicates":
-        bands = choose_lsh_bands(config.likeness)[0]
-        return made(kind="dedup_keys", num_keys=bands, measure=make_near_duplicate_keys(config))
+        bands = choose_lsh_bands_and_rows(config.likeness)[0]
+        return made(kind="dedup_keys", num_keys=bands, measure=make_near_duplicate_hasher(config))
     num_keys = {"duplicates": 1, "boilerplate": 2}.get(name, 0)
     kind: CleaningRuleKind = "dedup_keys" if num_keys else "score"
-    return made(kind=kind, num_keys=num_keys, measure=partial(_measure_with, MEASURE_BY_RULE[name], config))
+    return made(kind=kind, num_keys=num_keys, measure=partial(_measure_pairs, MEASURE_BY_RULE[name], config))
 
 
-def _measure_with(
+def _measure_pairs(
     measure: Callable[[TextPairBatch, Any], NDArray[Any]], config: Any, pairs: TextPairBatch
 ) -> NDArray[Any]:
     return measure(pairs, config)

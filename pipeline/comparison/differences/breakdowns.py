@@ -67,7 +67,7 @@ def average_columns(breakdown: Breakdown, groups: Sequence[Sequence[int]]) -> Br
 def breakdown_by_source_length(
     systems: Sequence[Segments],
     config: EvaluationConfig,
-    without: Collection[str] = (),
+    excluded_metrics: Collection[str] = (),
     on_done: Callable[[], None] = lambda: None,
 ) -> list[Breakdown]:
     """Score systems by length of the source, or of the reference where there is no source, in the unit of
@@ -78,7 +78,7 @@ def breakdown_by_source_length(
     Args:
         systems: the outputs of systems on the same texts.
         config: settings of the metrics.
-        without: metrics to leave out.
+        excluded_metrics: metrics to leave out.
         on_done: called after each system.
     """
     first = systems[0]
@@ -86,7 +86,7 @@ def breakdown_by_source_length(
     texts, rows_are = (first.references[0], "reference") if sources is None else (sources, "source")
     found = []
     for each in systems:
-        found.append(breakdown_by_length(texts, each.hypotheses, each.references, config, without))
+        found.append(breakdown_by_length(texts, each.hypotheses, each.references, config, excluded_metrics))
         on_done()
     names = list(dict.fromkeys(name for group in found[0] for name in group.scores))
     tables = []
@@ -137,11 +137,11 @@ def breakdown_by_label(systems: Sequence[Segments], config: EvaluationConfig) ->
     return Breakdown("F1 by label", "label", "in the references", rows)
 
 
-def largest_differences(breakdown: Breakdown, most: int) -> Breakdown:
-    """Return the `most` rows in which a system is farthest from the first, these first; equal ones as they were."""
+def largest_differences(breakdown: Breakdown, max_rows: int) -> Breakdown:
+    """Return the `max_rows` rows in which a system is farthest from the first, these first; equal ones as they were."""
 
     def spread_of_row(row: BreakdownRow) -> float:
         first = row.values[0] or 0.0
         return max(abs((each or 0.0) - first) for each in row.values)
 
-    return replace(breakdown, rows=sorted(breakdown.rows, key=spread_of_row, reverse=True)[:most])
+    return replace(breakdown, rows=sorted(breakdown.rows, key=spread_of_row, reverse=True)[:max_rows])

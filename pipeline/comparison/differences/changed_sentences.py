@@ -81,9 +81,9 @@ class SentenceChanges:
 
 
 def find_sentence_changes(
-    before: Segments, after: Segments, config: EvaluationConfig, most: int, on_done: Callable[[int], None]
+    before: Segments, after: Segments, config: EvaluationConfig, max_sentences: int, on_done: Callable[[int], None]
 ) -> SentenceChanges:
-    """Find the segments that differ between two systems on the same texts: counted, and `most` of either kind.
+    """Find the segments that differ between two systems on the same texts: counted, and `max_sentences` of either kind.
 
     Among equal gains, the earlier line comes first.
 
@@ -91,7 +91,7 @@ def find_sentence_changes(
         before: the texts of the first system.
         after: those of the second.
         config: settings by which segments are scored.
-        most: the number of gains, and of losses, to return.
+        max_sentences: the number of gains, and of losses, to return.
         on_done: called after each segment, with 1.
     """
     of_labels = has_label_metrics(config)
@@ -115,7 +115,7 @@ def find_sentence_changes(
         one, other = mark(before.hypotheses[change.line - 1], after.hypotheses[change.line - 1])
         return replace(change, before=one, after=other)
 
-    gained, lost = ([mark_change(each) for each in some[:most]] for some in (better, worse))
+    gained, lost = ([mark_change(each) for each in some[:max_sentences]] for some in (better, worse))
     by = "share of right labels" if of_labels else "chrF"
     return SentenceChanges(by, len(better), len(worse), as_good, same, gained, lost)
 

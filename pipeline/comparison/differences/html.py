@@ -70,12 +70,13 @@ def _format_value(value: float | None, sign: str = "") -> str:
     return EMPTY_CELL if value is None else f"{value:{sign}.2f}"
 
 
-def _difference_bar(apart: float | None, scale: float) -> str:
+def _difference_bar(difference: float | None, scale: float) -> str:
     """A bar to the right where there is more, to the left where there is less."""
-    if apart is None:
+    if difference is None:
         return "<td></td>"
-    side = "more" if apart > 0 else "less"
-    return f'<td><div class="track"><div class="{side}" style="width: {50 * abs(apart) / scale:.1f}%"></div></div></td>'
+    side = "more" if difference > 0 else "less"
+    width = 50 * abs(difference) / scale
+    return f'<td><div class="track"><div class="{side}" style="width: {width:.1f}%"></div></div></td>'
 
 
 def _changes_section(differences: SystemDifferences, name: str, changed: SentenceChanges) -> list[str]:
@@ -92,20 +93,20 @@ def _changes_section(differences: SystemDifferences, name: str, changed: Sentenc
     return parts
 
 
-def _sentence_html(change: SentenceChange, base: str, name: str, by: str) -> str:
+def _sentence_html(change: SentenceChange, baseline_name: str, name: str, metric: str) -> str:
     """One segment as both have it; a language that runs from right to left reads from its own side (dir=auto)."""
     entries = [] if change.source is None else [("source", escape_corpus_text(change.source))]
-    entries.append((bidi_isolate(base), _highlight_spans(change.before, "del")))
+    entries.append((bidi_isolate(baseline_name), _highlight_spans(change.before, "del")))
     entries.append((bidi_isolate(name), _highlight_spans(change.after, "ins")))
     entries += [("reference", escape_corpus_text(text)) for text in change.references]
     inner = "".join(f'<dt>{title}</dt><dd dir="auto">{text}</dd>' for title, text in entries)
     before, after = change.scores
-    told = f"line {change.line:,}, {by} {before:.1f} → {after:.1f} ({change.gain:+.1f})"
+    told = f"line {change.line:,}, {metric} {before:.1f} → {after:.1f} ({change.gain:+.1f})"
     return f'<div class="sample"><p>{told}</p><dl>{inner}</dl></div>'
 
 
-def _highlight_spans(stretches: Sequence[TextSpan], tag: str) -> str:
-    texts = ((escape_corpus_text(each.text), each.differs) for each in stretches)
+def _highlight_spans(spans: Sequence[TextSpan], tag: str) -> str:
+    texts = ((escape_corpus_text(each.text), each.differs) for each in spans)
     return "".join(f"<{tag}>{text}</{tag}>" if differs else text for text, differs in texts)
 
 
@@ -115,16 +116,18 @@ def html_list(notes: Sequence[str]) -> str:
     return f'<ul class="notes">{inner}</ul>' if notes else ""
 
 
-def scrollable_table(name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, names: bool = False) -> str:
+def scrollable_table(
+    name: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, has_row_names: bool = False
+) -> str:
     """Return a table of whole cells, in a box of its own that scrolls, also by keyboard.
 
     Args:
         name: of the box, for screen readers.
         heads: the cells of the head, as HTML.
         rows: the cells of each row, as HTML.
-        names: whether the first cells are names.
+        has_row_names: whether the first cells are names.
     """
-    kind = ' class="names"' if names else ""
+    kind = ' class="names"' if has_row_names else ""
     lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{escape_html(name)}">'

@@ -19,9 +19,9 @@ from tfm.pipeline.comparison.differences.changed_sentences import SentenceChange
 from tfm.pipeline.comparison.differences.word_frequency import (
     WordSplitter,
     breakdown_by_training_frequency,
+    choose_word_splitter,
+    collect_words,
     count_training_words,
-    word_splitter,
-    words_in,
 )
 from tfm.pipeline.comparison.systems import System, text_mismatch
 from tfm.pipeline.config import EvaluationConfig
@@ -66,7 +66,7 @@ class SystemDifferences:
 
 
 @dataclass(frozen=True)
-class TrainingWords:
+class TrainingWordCounts:
     """The number of times that each word occurs in training, by the words of `split`."""
 
     counts: Mapping[str, int]
@@ -96,7 +96,7 @@ def find_differences(
 
 def _training_words(
     rows: Mapping[str, Sequence[System]], baseline: RunSummary, notes: list[str], reporter: Reporter
-) -> TrainingWords | None:
+) -> TrainingWordCounts | None:
     """Counts of the words of all test sets in the training targets of the baseline."""
     known, folder = baseline.model.inputs.get("dataset"), baseline.folder
     texts = [each for row in rows.values() for system in row for each in system.tests.values()]
@@ -108,21 +108,21 @@ def _training_words(
     if open_artifact(folder / "dataset", "preprocess").fingerprint != known.fingerprint:
         notes.append(NO_DATASET_MESSAGE.format(baseline.name))
         return None
-    split = word_splitter(texts[0].references)
-    words = words_in(texts, split)
+    split = choose_word_splitter(texts[0].references)
+    words = collect_words(texts, split)
     counts, unknown = count_training_words(folder / "dataset", known, words, split, reporter)
     if has_spaceless_script(words) and choose_tokenizer(texts[0].references).name not in MECAB_PACKAGES:
         notes.append(SINGLE_LETTERS_MESSAGE)
     if unknown:
         notes.append(UNKNOWN_TRAINING_TEXTS_MESSAGE.format(baseline.name, format_count(unknown, "piece")))
-    return TrainingWords(counts, split)
+    return TrainingWordCounts(counts, split)
 
 
 def _compare_on_test(
     rows: Mapping[str, Sequence[System]],
     test: str,
     baseline: System,
-    training: TrainingWords | None,
+    training: TrainingWordCounts | None,
     notes: Sequence[str],
     reporter: Reporter,
 ) -> SystemDifferences:

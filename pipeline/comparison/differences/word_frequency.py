@@ -29,7 +29,7 @@ ROWS_PER_CHUNK = 4096
 _LETTER_OR_DIGIT_PATTERN = regex.compile(r"[\p{L}\p{N}]")
 
 
-def word_splitter(references: Sequence[Sequence[str]]) -> WordSplitter:
+def choose_word_splitter(references: Sequence[Sequence[str]]) -> WordSplitter:
     """Return a function that splits texts in the references' language into words, lower-cased, without punctuation.
 
     MeCab where BLEU chooses it for them; else ROUGE's words, which in scripts without spaces are single characters.
@@ -41,20 +41,20 @@ def word_splitter(references: Sequence[Sequence[str]]) -> WordSplitter:
     return lambda text: [word for word in mecab(text.lower()).split() if _LETTER_OR_DIGIT_PATTERN.search(word)]
 
 
-def words_in(systems: Sequence[Segments], split: WordSplitter) -> set[str]:
+def collect_words(systems: Sequence[Segments], split: WordSplitter) -> set[str]:
     """All words of the first references and of the hypotheses."""
     texts = (text for each in systems for column in (each.references[0], each.hypotheses) for text in column)
     return {word for text in texts for word in split(text)}
 
 
 def count_training_words(
-    dataset: Path, known: Input, words: Collection[str], split: WordSplitter, reporter: Reporter
+    dataset: Path, dataset_input: Input, words: Collection[str], split: WordSplitter, reporter: Reporter
 ) -> tuple[Counter[str], int]:
     """Count some words in the targets of a dataset's training pairs, each pair once.
 
     Args:
         dataset: the folder of the dataset.
-        known: the dataset as the model's manifest names it.
+        dataset_input: the dataset as the model's manifest names it.
         words: the words to count.
         split: splits a text into words.
         reporter: shows progress.
@@ -73,7 +73,7 @@ def count_training_words(
             load_tokenizer_pair(made.folder / TOKENIZER_FOLDER),
         ),
         "preprocess",
-        must_match=known,
+        must_match=dataset_input,
     )
     counts: Counter[str] = Counter()
     unknown = 0
@@ -129,11 +129,11 @@ def _count_matches(segments: Segments, counts: Mapping[str, int], split: WordSpl
         ours, theirs = Counter(split(hypothesis)), Counter(split(reference))
         for column, words in ((right, ours & theirs), (given, ours), (wanted, theirs)):
             for word, times in words.items():
-                column[_bucket_of(counts.get(word, 0))] += times
+                column[_bucket_index(counts.get(word, 0))] += times
     return list(zip(right, given, wanted, strict=True))
 
 
-def _bucket_of(count: int) -> int:
+def _bucket_index(count: int) -> int:
     return bisect_right([least for least, _ in FREQUENCY_BUCKETS], count) - 1
 
 

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from tfm.pipeline.artifacts.canonical_json import to_jsonable
-from tfm.pipeline.comparison.human_agreement import human_agreement
-from tfm.pipeline.comparison.metric_tests import ScoreEstimate, SignificanceResults, settings_of_tests
+from tfm.pipeline.comparison.human_agreement import look_up_human_agreement
+from tfm.pipeline.comparison.metric_tests import ScoreEstimate, SignificanceResults, significance_test_settings
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.seeds import ComparisonRow
 from tfm.pipeline.comparison.tables.columns import metric_signature
@@ -26,7 +26,7 @@ def comparison_as_json(comparison: Comparison, tested: SignificanceResults) -> d
     return {
         "baseline": comparison.baseline.name,
         "test": {"name": tested.test, "segments": tested.num_segments},
-        "tests": settings_of_tests(),
+        "tests": significance_test_settings(),
         "looked_at": [
             {
                 "test": each.test,
@@ -70,7 +70,7 @@ def _row_json(comparison: Comparison, tested: SignificanceResults, row: Comparis
         "name": row.name,
         "runs": [run.name for run in row.runs],
         "seeds": row.seeds,
-        "differs": to_jsonable(comparison.row_differences(row)),
+        "differs": to_jsonable(comparison.config_differences(row)),
         "figures": {
             name: {
                 "mean": to_jsonable(row.mean(name)),
@@ -99,16 +99,18 @@ def _tests_json(
     }
     if measured.versus is None:
         return interval
-    people = human_agreement(metric, metric_signature(comparison, metric), measured.versus.difference)
+    people = look_up_human_agreement(metric, metric_signature(comparison, metric), measured.versus.difference)
     return {**interval, "versus": _difference_json(measured.versus, people)}
 
 
-def _difference_json(versus: PairedDifference | SeedDifference, people: Agreement | None) -> dict[str, Any]:
+def _difference_json(
+    paired_difference: PairedDifference | SeedDifference, agreement: Agreement | None
+) -> dict[str, Any]:
     """A test as JSON: its fields, whether the difference stands, and the chance that people agree."""
     return {
-        **{name: to_jsonable(value) for name, value in asdict(versus).items()},
-        "stands": versus.is_significant,
+        **{name: to_jsonable(value) for name, value in asdict(paired_difference).items()},
+        "stands": paired_difference.is_significant,
         "people_agree": None
-        if people is None
-        else {"percent": people.percent, "bound": people.bound, "source": TABLE_SOURCE},
+        if agreement is None
+        else {"percent": agreement.percent, "bound": agreement.bound, "source": TABLE_SOURCE},
     }

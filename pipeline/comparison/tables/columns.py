@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tfm.data.errors import format_names
-from tfm.pipeline.comparison.human_agreement import human_agreement
+from tfm.pipeline.comparison.human_agreement import look_up_human_agreement
 from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison, is_lower_better
 from tfm.pipeline.comparison.seeds import ComparisonRow
@@ -22,8 +22,8 @@ from tfm.pipeline.significance.seeds import SeedDifference
 EMPTY_CELL = "–"
 SIGNIFICANT_MARK, NOT_COMPARABLE_MARK = "*", "†"
 KEYS_WITH_OWN_COLUMN = ("model.architecture", "model.task")  # they have columns of their own
-METRICS_WITH_STDEV = ("valid", "test")  # of these figures the scatter over seeds is shown
-MAX_DECIMAL_VALUE = 2.0  # scores below are shown with more digits: bits a character, COMET
+SPLITS_WITH_STDEV = ("valid", "test")  # of these figures the scatter over seeds is shown
+MAX_VALUE_WITH_MORE_DECIMALS = 2.0  # scores below are shown with more digits: bits a character, COMET
 MIN_SCIENTIFIC_VALUE = (
     1e9  # scores from here on, such as a perplexity of what a model never says, are shown as 1.04e+99
 )
@@ -75,7 +75,9 @@ def match_metric_names(texts: Sequence[str], comparison: Comparison) -> list[str
     """
     known = all_metrics(comparison)
     if not texts:
-        return [name for name in (figure.removeprefix("test.") for figure in comparison.main_figures) if name in known]
+        return [
+            name for name in (figure.removeprefix("test.") for figure in comparison.main_test_metrics) if name in known
+        ]
     names = list(dict.fromkeys(text.removeprefix("test.") for text in texts))
     for name in names:
         if name not in known:
@@ -84,7 +86,7 @@ def match_metric_names(texts: Sequence[str], comparison: Comparison) -> list[str
 
 
 def comparison_columns(
-    comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str], *, duration: NumberFormatter
+    comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str], *, format_duration: NumberFormatter
 ) -> list[Column]:
     """Return the columns of a row for each run, or for several seeds of it, without insignificant columns.
 
@@ -92,7 +94,7 @@ def comparison_columns(
         comparison: the comparison.
         tested: the results of the tests.
         metrics: names of metrics of the main test set.
-        duration: shows a number of seconds.
+        format_duration: shows a number of seconds.
     """
     rows = comparison.rows
     columns = [
@@ -105,7 +107,7 @@ def comparison_columns(
         "parameters": ("parameters", "{:,.0f}".format),
         "tokens_per_second": ("tokens/s", "{:,.0f}".format),
         "updates": ("updates", "{:,.0f}".format),
-        "seconds": ("training", duration),
+        "seconds": ("training", format_duration),
         "valid.loss": ("valid loss ↓", "{:.4f}".format),
         "valid.perplexity": ("valid perplexity ↓", "{:,.2f}".format),
         "valid.accuracy": ("valid accuracy", lambda share: f"{100 * share:.1f} %"),
@@ -152,7 +154,7 @@ def make_number_formatter(comparison: Comparison, metric: str, sign: str = "") -
         A function from a number to text.
     """
     values = [abs(value) for row in comparison.rows for value in row.values(f"test.{metric}")]
-    is_large = metric in METRIC_FUNCTIONS or max(values, default=0) >= MAX_DECIMAL_VALUE
+    is_large = metric in METRIC_FUNCTIONS or max(values, default=0) >= MAX_VALUE_WITH_MORE_DECIMALS
     digits = 2 if is_large and metric not in FOUR_DIGIT_METRICS else 4
 
     def format_number(value: float) -> str:
@@ -174,36 +176,38 @@ def metric_signature(comparison: Comparison, metric: str) -> str:
     return next((figure.signature for figure in figures if figure is not None), "")
 
 
-def figure_cells(comparison: Comparison, tested: SignificanceResults, name: str, shown: NumberFormatter) -> list[Cell]:
+def figure_cells(
+    comparison: Comparison, tested: SignificanceResults, name: str, format_number: NumberFormatter
+) -> list[Cell]:
     """Return the cells of a figure, one for each row.
 
     Args:
         comparison: the comparison.
         tested: the results of the tests.
         name: of the figure, such as test.bleu.
-        shown: shows a number.
+        format_number: shows a number.
     """
-    cells = [_score_cell(comparison, tested, row, name, shown) for row in comparison.rows]
+    cells = [_score_cell(comparison, tested, row, name, format_number) for row in comparison.rows]
     means = [
         row.mean(name) if comparison.is_row_comparable(row, name) and not row.runs_without(name) else None
         for row in comparison.rows
     ]
     known = [mean for mean in means if mean is not None]
-    if len(known) < 2 or name.partition(".")[0] not in METRICS_WITH_STDEV or name.partition(".")[2] in SUMMARY_METRICS:
+    if len(known) < 2 or name.partition(".")[0] not in SPLITS_WITH_STDEV or name.partition(".")[2] in SUMMARY_METRICS:
         return cells
     best = (min if is_lower_better(name, comparison.runs) else max)(known)
     return [replace(cell, best=mean == best) for cell, mean in zip(cells, means, strict=True)]
 
 
-def format_interval(low: float | None, high: float | None, shown: NumberFormatter) -> str:
+def format_interval(low: float | None, high: float | None, format_number: NumberFormatter) -> str:
     """Return the ends of an interval, where there is one.
 
     Args:
         low: the lower end.
         high: the upper end.
-        shown: shows a number.
+        format_number: shows a number.
     """
-    return EMPTY_CELL if low is None or high is None else f"{shown(low)} to {shown(high)}"
+    return EMPTY_CELL if low is None or high is None else f"{format_number(low)} to {format_number(high)}"
 
 
 def row_name(row: ComparisonRow) -> str:
@@ -212,32 +216,32 @@ def row_name(row: ComparisonRow) -> str:
 
 
 def _score_cell(
-    comparison: Comparison, tested: SignificanceResults, row: ComparisonRow, name: str, shown: NumberFormatter
+    comparison: Comparison, tested: SignificanceResults, row: ComparisonRow, name: str, format_number: NumberFormatter
 ) -> Cell:
     mean = row.mean(name)
     if mean is None:
         return Cell(EMPTY_CELL)
     part, _, metric = name.partition(".")
     measured = tested.rows.get(metric, {}).get(row.name) if part == "test" else None
-    spread = row.deviation(name) if part in METRICS_WITH_STDEV else None
+    spread = row.deviation(name) if part in SPLITS_WITH_STDEV else None
     if measured is not None:
         spread = measured.spread
     return Cell(
-        _format_number(mean, shown),
-        "" if spread is None or not math.isfinite(spread) else _format_number(spread, shown),
+        _format_number(mean, format_number),
+        "" if spread is None or not math.isfinite(spread) else _format_number(spread, format_number),
         measured is not None and measured.versus is not None and measured.versus.is_significant,
         comparison.is_row_comparable(row, name),
     )
 
 
-def _format_number(value: float, shown: NumberFormatter) -> str:
-    return "∞" if value == math.inf else shown(value)
+def _format_number(value: float, format_finite: NumberFormatter) -> str:
+    return "∞" if value == math.inf else format_finite(value)
 
 
 def _describe_settings(comparison: Comparison, row: ComparisonRow) -> str:
     return ", ".join(
         f"{key} = {_format_value(value)}"
-        for key, value in comparison.row_differences(row).items()
+        for key, value in comparison.config_differences(row).items()
         if key not in KEYS_WITH_OWN_COLUMN
     )
 
@@ -276,19 +280,20 @@ def difference_columns(comparison: Comparison, tested: SignificanceResults, metr
     p_values = [_p_values(each) for _, _, each in lines]
     columns += [Column(kind, [Cell(_format_p_value(each.get(kind))) for each in p_values]) for kind in P_VALUE_COLUMNS]
     people = [
-        human_agreement(metric, metric_signature(comparison, metric), each.difference) for _, metric, each in lines
+        look_up_human_agreement(metric, metric_signature(comparison, metric), each.difference)
+        for _, metric, each in lines
     ]
     columns.append(Column("people agree", [Cell(EMPTY_CELL if each is None else str(each)) for each in people]))
     shown_always = columns[:4] if lines else []  # an interval that is not given is seen not to be
     return [column for column in columns if column in shown_always or any(c.text != EMPTY_CELL for c in column.cells)]
 
 
-def _p_values(versus: PairedDifference | SeedDifference) -> dict[str, float]:
+def _p_values(difference: PairedDifference | SeedDifference) -> dict[str, float]:
     """The p-values of a test over segments, or of one over seeds and segments; and the one that decides, after Holm."""
-    if isinstance(versus, SeedDifference):
-        return {"p over seeds": versus.p, "p corrected": versus.p_holm}
-    found = {"p bootstrap": versus.p_bootstrap, "p randomisation": versus.p_randomisation}
-    return {**found, "p corrected": versus.p_holm}
+    if isinstance(difference, SeedDifference):
+        return {"p over seeds": difference.p, "p corrected": difference.p_holm}
+    found = {"p bootstrap": difference.p_bootstrap, "p randomisation": difference.p_randomisation}
+    return {**found, "p corrected": difference.p_holm}
 
 
 def _format_p_value(value: float | None) -> str:

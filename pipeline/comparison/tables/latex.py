@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfm.data.errors import escape_unprintable, format_count
-from tfm.pipeline.comparison.metric_tests import SignificanceResults, settings_of_tests
+from tfm.pipeline.comparison.metric_tests import SignificanceResults, significance_test_settings
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import (
     NOT_COMPARABLE_MARK,
@@ -61,7 +61,7 @@ def comparison_latex(comparison: Comparison, tested: SignificanceResults, metric
         [
             "% \\usepackage{booktabs}",
             *(f"% {metric}: {escape_unprintable(metric_signature(comparison, metric))}" for metric in metrics),
-            f"% tests: {'|'.join(f'{name}:{value}' for name, value in settings_of_tests().items())}",
+            f"% tests: {'|'.join(f'{name}:{value}' for name, value in significance_test_settings().items())}",
             r"\begin{table}",
             r"  \centering",
             rf"  \begin{{tabular}}{{l{'r' * len(columns)}}}",

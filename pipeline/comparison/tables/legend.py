@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfm.pipeline.comparison.human_agreement import human_agreement
+from tfm.pipeline.comparison.human_agreement import look_up_human_agreement
 from tfm.pipeline.comparison.metric_tests import ScoreEstimate, SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import NOT_COMPARABLE_MARK, SIGNIFICANT_MARK, Column, metric_signature
@@ -30,7 +30,7 @@ def legend_sentences(
         columns: of the table.
     """
     marks = [
-        *_spread_sentences(comparison, columns),
+        *_plus_minus_sentences(comparison, columns),
         *_test_sentences(comparison, tested, metrics),
         *_incomparable_notes(comparison, columns),
     ]
@@ -46,7 +46,7 @@ def agreement_legend(comparison: Comparison, tested: SignificanceResults, metric
         metrics: names of metrics.
     """
     shown = (
-        human_agreement(metric, metric_signature(comparison, metric), each.versus.difference)
+        look_up_human_agreement(metric, metric_signature(comparison, metric), each.versus.difference)
         for metric in metrics
         for each in _estimates_of_all_rows(tested, metric)
         if each.versus is not None
@@ -58,7 +58,7 @@ def _estimates_of_all_rows(tested: SignificanceResults, metric: str) -> list[Sco
     return list(tested.rows.get(metric, {}).values())
 
 
-def _spread_sentences(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
+def _plus_minus_sentences(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
     """The meaning of ±, of one run and of several seeds."""
     shown = [
         len(row.runs) for place, row in enumerate(comparison.rows) if any(each.cells[place].spread for each in columns)

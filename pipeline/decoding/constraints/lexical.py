@@ -43,9 +43,9 @@ class BannedPieces:
         cls,
         ngram: int | None,
         phrases: Sequence[Pieces] = (),
-        before: Sequence[int] = (),
+        prompt: Sequence[int] = (),
         after_words: Sequence[int] = (),
-        alike: Sequence[int] = (),
+        canonical_ids: Sequence[int] = (),
     ) -> "BannedPieces | None":
         """Return the bans of a configuration; None where nothing is banned.
 
@@ -55,9 +55,9 @@ class BannedPieces:
         Args:
             ngram: length of the n-grams that may not repeat; None for no such rule.
             phrases: the forbidden phrases.
-            before: pieces that stand before each hypothesis.
+            prompt: pieces that stand before each hypothesis.
             after_words: pieces after which a word may have ended.
-            alike: for each piece, the first of those with its text; all pieces of a phrase but the last are compared
+            canonical_ids: for each piece, the first with its text; all pieces of a phrase but the last are compared
                 by it.
         """
         if ngram is None and not phrases:
@@ -65,7 +65,7 @@ class BannedPieces:
         longest = max((len(phrase) for phrase in phrases), default=1)
         rows = [[*[WILDCARD] * (longest - len(phrase)), *phrase] for phrase in phrases]
         table = torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)
-        first, marks, same = (torch.tensor(each, dtype=torch.int64) for each in (before, after_words, alike))
+        first, marks, same = (torch.tensor(each, dtype=torch.int64) for each in (prompt, after_words, canonical_ids))
         return cls(ngram, first, _canonicalize_pieces(table[:, :-1], same), table[:, -1], marks, same)
 
     def apply(self, log_probs: Tensor, num_pieces: Tensor, pieces: Tensor) -> None:
@@ -114,9 +114,9 @@ class BannedPieces:
         return ends.expand(*history.shape[:2], -1), fits.all(-1)
 
 
-def _canonicalize_pieces(pieces: Tensor, alike: Tensor) -> Tensor:
+def _canonicalize_pieces(pieces: Tensor, canonical_ids: Tensor) -> Tensor:
     """The pieces, each by the first that stands for the same text; numbers that are no piece stay as they are."""
-    return torch.where(pieces >= 0, alike[pieces.clamp(min=0)], pieces) if len(alike) else pieces
+    return torch.where(pieces >= 0, canonical_ids[pieces.clamp(min=0)], pieces) if len(canonical_ids) else pieces
 
 
 def _ban_tokens(log_probs: Tensor, tokens: Tensor, banned: Tensor) -> None:
@@ -153,7 +153,7 @@ class ForcedPhrases:
 
     @classmethod
     def from_phrases(
-        cls, phrases: Sequence[Sequence[Pieces]], continuing: Sequence[int] = ()
+        cls, phrases: Sequence[Sequence[Pieces]], word_continuations: Sequence[int] = ()
     ) -> "ForcedPhrases | None":
         """Return the forced phrases of each sentence, each counted once; None where there are none."""
         once = [list(dict.fromkeys(each)) for each in phrases]
@@ -167,7 +167,7 @@ class ForcedPhrases:
             for column, phrase in enumerate(each):
                 table[row, column, : len(phrase)] = torch.tensor(phrase)
                 lengths[row, column] = len(phrase)
-        return cls(table, lengths, torch.tensor(continuing, dtype=torch.int64))
+        return cls(table, lengths, torch.tensor(word_continuations, dtype=torch.int64))
 
     def select(self, sentences: Tensor | slice) -> "ForcedPhrases":
         """Return the phrases of some of the sentences."""
@@ -199,21 +199,21 @@ class ForcedPhrases:
         return ConstraintProgress(lacking, lacking - depths.amax(2), following, nearest, just_met.any(2))
 
     @staticmethod
-    def _phrase_start_mask(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
+    def _phrase_start_mask(history: Tensor, num_read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
         """Return a mask (B, Q, C, T + 1) of the pieces at which each phrase begins."""
         width = phrases.shape[2]
         windows = F.pad(history, (0, width), value=NO_MATCH).unfold(2, width, 1).unsqueeze(2)
         wanted = phrases[:, None, :, None]
-        ends = torch.arange(windows.shape[3], device=read.device) + lengths.unsqueeze(2)  # (B, C, T + 1)
-        there = ends <= read[:, None, None]
+        ends = torch.arange(windows.shape[3], device=num_read.device) + lengths.unsqueeze(2)  # (B, C, T + 1)
+        there = ends <= num_read[:, None, None]
         return ((windows == wanted) | (wanted == WILDCARD)).all(-1) & there.unsqueeze(1)
 
     @staticmethod
-    def _matched_prefix_lengths(history: Tensor, read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
+    def _matched_prefix_lengths(history: Tensor, num_read: Tensor, phrases: Tensor, lengths: Tensor) -> Tensor:
         """Return (B, Q, C) the number of first pieces of each phrase, not all, that are the last of a hypothesis."""
         width = phrases.shape[2]
         padded = F.pad(history, (width, 0), value=NO_MATCH)
-        place = read.unsqueeze(1) + torch.arange(width, device=read.device)
+        place = num_read.unsqueeze(1) + torch.arange(width, device=num_read.device)
         last = padded.gather(2, place.unsqueeze(1).expand(-1, history.shape[1], -1)).unsqueeze(2)
         depths = torch.zeros(*history.shape[:2], phrases.shape[1], dtype=torch.int64, device=history.device)
         for depth in range(1, width):

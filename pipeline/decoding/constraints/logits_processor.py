@@ -44,7 +44,7 @@ class LogitsProcessor:
         *,
         bans: BannedPieces | None = None,
         forced: Sequence[Sequence[Pieces]] | None = None,
-        continuing: Sequence[int] = (),
+        word_continuations: Sequence[int] = (),
     ) -> "LogitsProcessor":
         """Return the rules of a batch.
 
@@ -58,7 +58,7 @@ class LogitsProcessor:
             prefixes: ids with which the hypotheses of each sentence begin; None for none.
             bans: forbidden pieces; None for none.
             forced: forced phrases of each sentence; None for none.
-            continuing: pieces that continue a word.
+            word_continuations: pieces that continue a word.
 
         Raises:
             ValueError: a prefix and forced phrases are longer than the model can read, or a prefix holds a control
@@ -86,7 +86,7 @@ class LogitsProcessor:
             table,
             divisors,
             bans,
-            ForcedPhrases.from_phrases(forced, continuing),
+            ForcedPhrases.from_phrases(forced, word_continuations),
         )
 
     def select(self, sentences: Tensor | slice) -> "LogitsProcessor":

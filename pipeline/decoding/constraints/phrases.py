@@ -17,7 +17,7 @@ from tfm.data.errors import DataError, escape_unprintable
 from tfm.data.scripts import SPACELESS_LETTERS
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.lexical import BannedPieces, Pieces
-from tfm.pipeline.decoding.constraints.spelling import check_letters
+from tfm.pipeline.decoding.constraints.spelling import check_same_letters
 from tfm.pipeline.decoding.constraints.spellings import canonical_piece_ids, piece_spellings, pieces_after_words
 from tfm.tokenizer.special import BOS_ID, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -60,7 +60,7 @@ class PhraseConstraints:
         num_sentences: int,
         *,
         forced: Sequence[Sequence[str]] | None = None,
-        before: Sequence[int] = (),
+        prompt: Sequence[int] = (),
     ) -> "PhraseConstraints":
         """Return the phrases that a config names, and those forced in each of the sentences beside.
 
@@ -69,7 +69,7 @@ class PhraseConstraints:
             config: the [decoding] part of a recipe.
             num_sentences: number of sentences.
             forced: further forced phrases of each sentence; None for none.
-            before: pieces that stand before each hypothesis.
+            prompt: pieces that stand before each hypothesis.
         """
         forbidden = forbidden_pieces(tokenizer, config.forbidden)
         forbidden = [
@@ -77,15 +77,15 @@ class PhraseConstraints:
         ]
         by_text = (pieces_after_words(tokenizer), canonical_piece_ids(tokenizer)) if config.forbidden else ((), ())
         if not config.forced and forced is None:
-            return cls(forbidden, None, (), before, *by_text)
+            return cls(forbidden, None, (), prompt, *by_text)
         everywhere = forced_pieces(tokenizer, config.forced, forbidden)
         beside = [()] * num_sentences if forced is None else forced
         each = [[*everywhere, *forced_pieces(tokenizer, phrases, forbidden)] for phrases in beside]
-        return cls(forbidden, each, continuing_pieces(tokenizer), before, *by_text)
+        return cls(forbidden, each, word_continuation_pieces(tokenizer), prompt, *by_text)
 
 
 @lru_cache(maxsize=8)
-def continuing_pieces(tokenizer: Tokenizer) -> tuple[int, ...]:
+def word_continuation_pieces(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The pieces that begin with a letter, a mark or a digit, and not with a space.
 
     In a script without spaces between words a letter begins another word as well as it goes on with one: only marks do.
@@ -105,7 +105,7 @@ def forbidden_pieces(tokenizer: Tokenizer, phrases: Iterable[str]) -> list[Piece
     for phrase in phrases:
         inside, first = _encode_phrase(tokenizer, phrase)
         found += [inside] if inside == first else [inside, (BOS_ID, *first)]
-        if follows_letter(phrase):
+        if can_follow_letter(phrase):
             found.append(_encode_phrase(tokenizer, phrase, space="")[0])
     return [pieces for pieces in dict.fromkeys(found) if UNK_ID not in pieces]
 
@@ -125,19 +125,19 @@ def forced_pieces(tokenizer: Tokenizer, phrases: Iterable[str], forbidden: Seque
     """
     found = []
     for phrase in phrases:
-        pieces, _ = _encode_phrase(tokenizer, phrase, space="" if follows_letter(phrase) else " ")
+        pieces, _ = _encode_phrase(tokenizer, phrase, space="" if can_follow_letter(phrase) else " ")
         if UNK_ID in pieces:
             raise DataError(
                 f"the forced {_quote_phrase(phrase)} cannot be spelled with the model's vocabulary: remove it"
             )
-        check_letters(phrase, tokenizer.decode(pieces), "the forced")
+        check_same_letters(phrase, tokenizer.decode(pieces), "the forced")
         if any(_contains_pieces(pieces, other) for other in forbidden):
             raise DataError(f"the forced {_quote_phrase(phrase)} contains a forbidden phrase: remove one of the two")
         found.append(pieces)
     return found
 
 
-def follows_letter(phrase: str) -> bool:
+def can_follow_letter(phrase: str) -> bool:
     """Return whether a text has a phrase right after a letter: in a script without spaces, and punctuation that
     closes.
     """

@@ -10,13 +10,13 @@ from tfm.tokenizer.tokenizer import Tokenizer
 MAX_CHARACTERS_SHOWN = 40
 
 
-def encode_without_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str) -> list[list[int]]:
+def encode_without_unknown(tokenizer: Tokenizer, texts: Sequence[str], description: str) -> list[list[int]]:
     """The ids of texts that a model is to write.
 
     Args:
         tokenizer: that of the model's targets.
         texts: what it is to write.
-        what: what messages call such a text.
+        description: what messages call such a text.
 
     Raises:
         DataError: the vocabulary cannot spell a part of a text, which would be left out, or other letters would be
@@ -27,26 +27,28 @@ def encode_without_unknown(tokenizer: Tokenizer, texts: Sequence[str], what: str
         if UNK_ID in ids:
             word = next((word for word in text.split() if UNK_ID in tokenizer.encode(word)), text)
             shown = f'"{escape_unprintable(word[:MAX_CHARACTERS_SHOWN])}"'
-            raise DataError(f"{what} holds {shown}, which the model's vocabulary cannot spell: remove it")
+            raise DataError(f"{description} holds {shown}, which the model's vocabulary cannot spell: remove it")
     for text, written in zip(texts, tokenizer.decode_batch(encoded), strict=True):
-        check_letters(text, written, what)
+        check_same_letters(text, written, description)
     return encoded
 
 
-def check_letters(text: str, written: str, what: str) -> None:
+def check_same_letters(text: str, decoded_text: str, description: str) -> None:
     """Check that a text is written as asked, whatever its spaces.
 
     Args:
         text: what was asked for.
-        written: what its pieces are the text of.
-        what: what messages call such a text.
+        decoded_text: what its pieces are the text of.
+        description: what messages call such a text.
 
     Raises:
         DataError: the tokenizer writes other letters, as where it folds case.
     """
-    if _visible_letters(written) != _visible_letters(text):
-        given, shown = (f'"{escape_unprintable(each[:MAX_CHARACTERS_SHOWN])}"' for each in (text, written))
-        raise DataError(f"{what} {given} would be written as {shown}, as the model's tokenizer spells it: give that")
+    if _visible_letters(decoded_text) != _visible_letters(text):
+        given, shown = (f'"{escape_unprintable(each[:MAX_CHARACTERS_SHOWN])}"' for each in (text, decoded_text))
+        raise DataError(
+            f"{description} {given} would be written as {shown}, as the model's tokenizer spells it: give that"
+        )
 
 
 def _visible_letters(text: str) -> str:

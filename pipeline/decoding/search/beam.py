@@ -26,8 +26,8 @@ from tfm.pipeline.decoding.limits import NEG_INF
 from tfm.pipeline.decoding.search.beam_allocation import banked_continuations, best_finishable_sums
 from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, Reals, eos_mask, top_unfinished_indices
 from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
-from tfm.pipeline.decoding.search.greedy import exact_dtype
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.search.greedy import log_prob_sum_dtype
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.pipeline.decoding.search.top_k import best_continuations
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 
@@ -92,7 +92,7 @@ def beam_search(
             beams.reset_slots(new.numpy(), norms[rules.longest[slots.sentences[new]].numpy() + 1])
         if (kept := slots.shrink(beam)) is not None:
             if not len(kept):
-                return [best_first(hypotheses, n_best) for hypotheses in found]
+                return [select_n_best(hypotheses, n_best) for hypotheses in found]
             beams = beams.select(kept.numpy())
 
 
@@ -100,7 +100,7 @@ def _best_continuations(
     predict: LogProbFn, rules: LogitsProcessor, num_pieces: Tensor, beams: Beams, beam: int, device: torch.device
 ) -> tuple[Reals, Ids, Ids]:
     """Return values, parents and tokens (B, 2 * beam) of possible continuations, best first."""
-    sums = torch.from_numpy(beams.sums).to(device, exact_dtype(device))
+    sums = torch.from_numpy(beams.sums).to(device, log_prob_sum_dtype(device))
     looks_back = rules.bans is not None or rules.forced is not None
     pieces = torch.from_numpy(beams.pieces).to(device) if looks_back else None
     if rules.forced is not None and pieces is not None:
@@ -111,13 +111,13 @@ def _best_continuations(
     return values, parents, tokens
 
 
-def _finishable_scores(grown: Beams, rules: LogitsProcessor, num_pieces: Tensor, device: torch.device) -> Reals:
+def _finishable_scores(beams: Beams, rules: LogitsProcessor, num_pieces: Tensor, device: torch.device) -> Reals:
     """Return (B,) the log-probability of the best unfinished hypothesis that may end, now that each has one piece
     more.
     """
     if rules.forced is None:
-        return grown.sums[:, 0]
-    pieces, sums = torch.from_numpy(grown.pieces).to(device), torch.from_numpy(grown.sums).to(device)
+        return beams.sums[:, 0]
+    pieces, sums = torch.from_numpy(beams.pieces).to(device), torch.from_numpy(beams.sums).to(device)
     may_end: Reals = best_finishable_sums(rules.forced, num_pieces + 1, pieces, sums).cpu().numpy()
     return may_end
 

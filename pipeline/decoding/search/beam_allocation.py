@@ -45,7 +45,7 @@ def banked_continuations(
     needed = _count_unmet_constraints(forced, num_pieces, pieces, parents, tokens)
     live, ends = values > NEG_INF, tokens == EOS_ID
     finished = live & ends & (_rank_within_bank(live, needed) < beam)
-    stays = round_robin(live & ~ends, needed, beam)
+    stays = select_round_robin(live & ~ends, needed, beam)
     order = torch.where(finished, 0, torch.where(stays, 1, 2)).sort(dim=1, stable=True)
     chosen = order.indices[:, : 2 * beam]
     left_out = order.values[:, : 2 * beam] == 2
@@ -97,24 +97,26 @@ def _count_unmet_constraints(
     return forced.progress(num_pieces + 1, grown.scatter(2, place, tokens.unsqueeze(2))).needed
 
 
-def round_robin(live: Tensor, needed: Tensor, beam: int) -> Tensor:
+def select_round_robin(is_available: Tensor, banks: Tensor, beam: int) -> Tensor:
     """Select candidates: the best of each bank, then the second of each, and so on, the bank that needs least first.
 
     Args:
-        live: (B, Q), whether a candidate can be selected; candidates stand best first.
-        needed: (B, Q), the number of pieces that it still needs, which is its bank.
+        is_available: (B, Q), whether a candidate can be selected; candidates stand best first.
+        banks: (B, Q), the number of pieces that it still needs, which is its bank.
         beam: number of candidates to select.
 
     Returns:
         (B, Q), true for the selected ones.
     """
-    turns = _rank_within_bank(live, needed) * (int(needed.max()) + 1) + needed
-    turns = turns.masked_fill(~live, torch.iinfo(turns.dtype).max)
+    turns = _rank_within_bank(is_available, banks) * (int(banks.max()) + 1) + banks
+    turns = turns.masked_fill(~is_available, torch.iinfo(turns.dtype).max)
     first = turns.sort(dim=1, stable=True).indices[:, :beam]
-    return torch.zeros_like(live).scatter_(1, first, True) & live
+    return torch.zeros_like(is_available).scatter_(1, first, True) & is_available
 
 
-def _rank_within_bank(live: Tensor, needed: Tensor) -> Tensor:
+def _rank_within_bank(is_available: Tensor, banks: Tensor) -> Tensor:
     """Return (B, Q) the number of candidates of its bank that are better than each."""
-    better = torch.ones(live.shape[1], live.shape[1], dtype=torch.bool, device=live.device).tril(-1)
-    return ((needed.unsqueeze(2) == needed.unsqueeze(1)) & live.unsqueeze(1) & better).sum(2)
+    better = torch.ones(
+        is_available.shape[1], is_available.shape[1], dtype=torch.bool, device=is_available.device
+    ).tril(-1)
+    return ((banks.unsqueeze(2) == banks.unsqueeze(1)) & is_available.unsqueeze(1) & better).sum(2)

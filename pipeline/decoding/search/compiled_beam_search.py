@@ -11,7 +11,7 @@ import numpy as np
 from tfm.model.fused.compiled_transformer import CompiledTransformer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, max_pieces
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 STEPS_PER_CALL = 16
@@ -38,13 +38,13 @@ def search_in_steps(
     memory = network.encode(source)
     if config.beam == 1 and (greedy := network.search_greedily(memory, SPECIAL_IDS, (shortest, longest))) is not None:
         ids, log_prob = greedy
-        yield best_first([Hypothesis(tuple(ids[:-1]), log_prob / float(norms[len(ids)]), log_prob)], 1)
+        yield select_n_best([Hypothesis(tuple(ids[:-1]), log_prob / float(norms[len(ids)]), log_prob)], 1)
         return
     state = network.start_beam(config.beam, config.n_best, longest)
     while not network.extend_beam(memory, state, SPECIAL_IDS, (shortest, longest), norms, STEPS_PER_CALL):
         yield None
     found = [_backtrack_hypothesis(state, end, norms) for end in range(state.progress[1])]
-    yield best_first(found, config.n_best)
+    yield select_n_best(found, config.n_best)
 
 
 def search_to_end(network: CompiledTransformer, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:

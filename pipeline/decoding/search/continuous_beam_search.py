@@ -18,7 +18,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, max_pieces
 from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, eos_mask, top_unfinished_indices
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.pipeline.decoding.search.top_k import best_continuations
 from tfm.pipeline.errors import DataError
 from tfm.tokenizer.special import EOS_ID
@@ -50,7 +50,7 @@ class ContinuousBeamSearch:
         read: Callable[[Sequence[int]], Any] | None = None,
     ) -> None:
         self._stepper, self._config, self.most = stepper, config, most
-        self._read_source = read or self._start
+        self._read_source = read or self._encode_copies
         lengths = np.arange(stepper.max_length + 2, dtype=np.float64)
         self._norms = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
         self._waiting: dict[Hashable, Sequence[int]] = {}
@@ -77,29 +77,29 @@ class ContinuousBeamSearch:
         """Free the slot of a sentence that nobody waits for any more."""
         self._waiting.pop(key, None)
         if self._found.pop(key, None) is not None:
-            self._release(np.array([each == key for each in self._keys]))
+            self._release_slots(np.array([each == key for each in self._keys]))
 
     @torch.inference_mode()
     def step(self) -> list[FinishedSearch]:
         """Let waiting sentences join, extend every hypothesis by a piece, and return the sentences that are done."""
-        self._shrink()
+        self._remove_free_slots()
         while self._waiting and len(self._found) < self.most:
             key = next(iter(self._waiting))
             self._admit(key, self._waiting.pop(key))
-        return self._extend() if self._found else []
+        return self._extend_beams() if self._found else []
 
     def _admit(self, key: Hashable, source: Sequence[int]) -> None:
         """Read a source, and give it a free slot, or a new one."""
         if not self._keys:
             rows = torch.arange(MIN_SLOTS).repeat_interleave(self._config.beam)
-            self._state = self._start(IDLE_SOURCE, MIN_SLOTS).select(rows)
+            self._state = self._encode_copies(IDLE_SOURCE, MIN_SLOTS).select(rows)
             self._add_slots(MIN_SLOTS)
         if None not in self._keys:
             rows = torch.arange(len(self._keys) * self._config.beam)
-            self._state = self._state.select(torch.cat([rows, self._rows(0)]))
+            self._state = self._state.select(torch.cat([rows, self._rows_of_slot(0)]))
             self._add_slots(1)
         slot = self._keys.index(None)
-        self._state = self._state.replace(self._rows(slot), self._initial_state(source))
+        self._state = self._state.replace(self._rows_of_slot(slot), self._initial_state(source))
         longest = max_pieces(len(source), self._config, self._stepper.max_length)
         self._keys[slot], self._found[key] = key, []
         self._num_pieces[slot] = self._num_read[slot] = 0
@@ -110,12 +110,12 @@ class ContinuousBeamSearch:
         """The state of a source of which nothing is written, of W rows."""
         return self._read_source(source).select(torch.zeros(self._config.beam, dtype=torch.long))
 
-    def _start(self, source: Sequence[int], count: int = 1) -> Any:
+    def _encode_copies(self, source: Sequence[int], count: int = 1) -> Any:
         """The state of so many copies of a source, as the model itself reads it, of one row each."""
         ids, lengths = torch.tensor([*source] * count), torch.tensor([len(source)] * count)
         return self._stepper.start(ids, self._stepper.source_layout(ids, lengths))
 
-    def _rows(self, slot: int) -> Tensor:
+    def _rows_of_slot(self, slot: int) -> Tensor:
         """The rows of a slot (W,)."""
         return torch.arange(slot * self._config.beam, (slot + 1) * self._config.beam)
 
@@ -143,17 +143,17 @@ class ContinuousBeamSearch:
             bound=np.ones(count),
         )
 
-    def _extend(self) -> list[FinishedSearch]:
+    def _extend_beams(self) -> list[FinishedSearch]:
         """A step of `beam_search`, over all slots."""
         beams, width, num_pieces = self._beams, self._config.beam, self._num_pieces
         predict, self._state = self._stepper.step(torch.from_numpy(beams.tokens.ravel()), self._state)
-        values, parents, tokens = self._continuations(predict)
+        values, parents, tokens = self._best_continuations(predict)
         divisors = self._norms[num_pieces + 1]
         ends = eos_mask(values, tokens)
         finished = ends[:, :width]
         if finished.any():
             beams.record_finished(finished, values[:, :width] / divisors[:, None])
-            self._collect(finished, values, parents)
+            self._collect_finished_hypotheses(finished, values, parents)
         rows, stays = np.arange(len(ends))[:, None], top_unfinished_indices(ends, width)
         parents = parents[rows, stays]
         grown = beams.extend(values[rows, stays], parents, tokens[rows, stays], num_pieces)
@@ -163,11 +163,11 @@ class ContinuousBeamSearch:
             self._state = self._state.select(torch.from_numpy(from_rows))
         self._beams = grown
         self._num_pieces, self._num_read = num_pieces + 1, self._num_read + 1
-        answers = self._finish(done)
+        answers = self._pop_finished_searches(done)
         self._num_pieces[[key is None for key in self._keys]] = 0
         return answers
 
-    def _continuations(self, predict: LogProbFn) -> tuple[Any, Ids, Ids]:
+    def _best_continuations(self, predict: LogProbFn) -> tuple[Any, Ids, Ids]:
         """Values, parents and tokens (B, 2 W) of possible continuations, best first.
 
         The continuations of a sentence that has reached its limit are computed apart: the way to them is another one,
@@ -197,7 +197,7 @@ class ContinuousBeamSearch:
         limits, none = torch.from_numpy(longest), torch.zeros(len(longest), 0, dtype=torch.long)
         return LogitsProcessor(torch.zeros_like(limits), limits, none, torch.from_numpy(self._norms))
 
-    def _collect(self, finished: Flags, values: Any, parents: Ids) -> None:
+    def _collect_finished_hypotheses(self, finished: Flags, values: Any, parents: Ids) -> None:
         """Keep the hypotheses that end here, finished (B, W)."""
         for slot, rank in zip(*finished.nonzero(), strict=True):
             if (key := self._keys[slot]) is not None:
@@ -205,26 +205,26 @@ class ContinuousBeamSearch:
                 ids = tuple(self._beams.pieces[slot, parents[slot, rank], :length].tolist())
                 self._found[key].append(Hypothesis(ids, log_prob / float(self._norms[length + 1]), log_prob))
 
-    def _finish(self, done: Flags) -> list[FinishedSearch]:
+    def _pop_finished_searches(self, done: Flags) -> list[FinishedSearch]:
         """Free the slots of the sentences that are done (B,), and return these."""
         answers: list[FinishedSearch] = []
         for slot in np.flatnonzero(done):
             if (key := self._keys[slot]) is not None:
                 try:
-                    answers.append((key, best_first(self._found.pop(key), 1)[0]))
+                    answers.append((key, select_n_best(self._found.pop(key), 1)[0]))
                 except DataError as error:
                     answers.append((key, error))
         taken = np.array([key is not None for key in self._keys])
-        self._release(done & taken)
+        self._release_slots(done & taken)
         return answers
 
-    def _release(self, slots: Flags) -> None:
+    def _release_slots(self, slots: Flags) -> None:
         """Free slots, a mask (B,). Their rows are computed on, until others take them or they are removed."""
         for slot in np.flatnonzero(slots):
             self._keys[slot] = None
         self._beams.sums[slots] = NEG_INF
 
-    def _shrink(self) -> None:
+    def _remove_free_slots(self) -> None:
         """Remove free slots that no sentence waits for, if they are many, or have read all that the model reads."""
         if not self._found:
             self._state, self._keys, self._beams = None, [], self._empty_beams(0)
@@ -242,7 +242,7 @@ class ContinuousBeamSearch:
         self._num_pieces, self._num_read = self._num_pieces[slots], self._num_read[slots]
         self._longest = self._longest[slots]
         for slot in np.flatnonzero(worn[slots]):
-            self._state = self._state.replace(self._rows(int(slot)), self._initial_state(IDLE_SOURCE))
+            self._state = self._state.replace(self._rows_of_slot(int(slot)), self._initial_state(IDLE_SOURCE))
             self._num_read[slot] = 0
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from tfm.model.fused import greedy_search
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
@@ -28,6 +28,6 @@ def fused_greedy_search(
     for source, *limits in zip(sources, rules.shortest.tolist(), rules.longest.tolist(), strict=True):
         ids, log_prob = search(source, *limits)
         score = log_prob / rules.divisors[len(ids)].item()
-        found.append(best_first([Hypothesis(tuple(ids[:-1]), score, log_prob)], 1))
+        found.append(select_n_best([Hypothesis(tuple(ids[:-1]), score, log_prob)], 1))
         on_done(1)
     return found

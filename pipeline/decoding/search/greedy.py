@@ -11,7 +11,7 @@ from torch import Tensor
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -43,7 +43,7 @@ def single_hypothesis_search(
     rules: LogitsProcessor,
     *,
     choose: TokenSelector = select_likeliest,
-    most: int,
+    batch_size: int,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hypothesis]]:
     """Return one hypothesis a sentence, of the pieces that `choose` takes.
@@ -55,15 +55,15 @@ def single_hypothesis_search(
         rules: the rules of the hypotheses of each sentence.
         choose: (log-probabilities (B, V), sentences (B,), numbers of pieces (B,)) -> log-probabilities (B,) and pieces
             (B,).
-        most: the most sentences that are searched for at a time.
+        batch_size: the most sentences that are searched for at a time.
         on_done: called with the number of further sentences that are done.
     """
     device = source.device
     found: list[list[Hypothesis]] = [[] for _ in range(layout.batch)]
-    slots = BatchSlots(stepper, source, layout, rules, most)
+    slots = BatchSlots(stepper, source, layout, rules, batch_size)
     tokens_B = torch.full((len(slots),), BOS_ID, device=device)
     pieces_BT = torch.empty((len(slots), int(rules.longest.max()) + 1), dtype=torch.int64, device=device)
-    sums_B = torch.zeros(len(slots), dtype=exact_dtype(device), device=device)
+    sums_B = torch.zeros(len(slots), dtype=log_prob_sum_dtype(device), device=device)
     while True:
         predict, slots.state = stepper.step(tokens_B, slots.state)
         log_probs_BV = predict(slice(None))
@@ -81,7 +81,7 @@ def single_hypothesis_search(
             tokens_B[new], sums_B[new] = BOS_ID, 0.0
         if (stay := slots.shrink(1)) is not None:
             if not len(stay):
-                return [best_first(hypotheses, 1) for hypotheses in found]
+                return [select_n_best(hypotheses, 1) for hypotheses in found]
             stay = stay.to(device)
             tokens_B, sums_B, pieces_BT = tokens_B[stay], sums_B[stay], pieces_BT[stay]
 
@@ -104,6 +104,6 @@ def _collect_finished(
         found[sentence].append(Hypothesis(tuple(ids[:length]), log_prob / divisor, log_prob))
 
 
-def exact_dtype(device: torch.device) -> torch.dtype:
+def log_prob_sum_dtype(device: torch.device) -> torch.dtype:
     """The type to sum log-probabilities in: float64 where the device has it (Apple's GPUs do not)."""
     return torch.float32 if device.type == "mps" else torch.float64

@@ -41,7 +41,7 @@ EMPTY_HYPOTHESIS = Hypothesis((), 0.0, 0.0)
 """The translation of a source without pieces. No model is asked."""
 
 
-def best_first(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:
+def select_n_best(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:
     """The `n_best` hypotheses by score, best first; among equals the one found first.
 
     Raises DataError where the model's probabilities were not numbers.

@@ -10,7 +10,7 @@ from tfm.model.numpy_inference.transformer import Cache, select_cache_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, max_pieces
 from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, eos_mask, top_unfinished_indices
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, best_first
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.tokenizer.special import EOS_ID
 
 
@@ -71,7 +71,7 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
         stays = top_unfinished_indices(ends, beam)[0]
         beams = beams.extend(values[:, stays], parents[:, stays], tokens[:, stays], np.array([num_pieces]))
         if beams.done_mask(divisors, beam, beams.sums[:, 0])[0]:
-            return best_first(found, config.n_best)
+            return select_n_best(found, config.n_best)
         cache = select_cache_rows(cache, parents[0, stays])
     raise AssertionError  # a hypothesis of the most pieces can but end
 

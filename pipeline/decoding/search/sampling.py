@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.search.greedy import exact_dtype
+from tfm.pipeline.decoding.search.greedy import log_prob_sum_dtype
 from tfm.pipeline.decoding.search.numpy_sampling import uniform_numbers
 from tfm.pipeline.decoding.search.top_k import largest_value_indices
 
@@ -59,7 +59,7 @@ def draw_tokens(
         order = log_probs.gather(1, tokens).sort(dim=1, descending=True, stable=True).indices
         tokens = tokens.gather(1, order)
         log_probs = log_probs.gather(1, tokens)
-    exact = log_probs.to(exact_dtype(log_probs.device))
+    exact = log_probs.to(log_prob_sum_dtype(log_probs.device))
     weights = ((exact - exact.amax(1, keepdim=True)) / temperature).exp_()
     sums = weights.cumsum(1)
     if top_p is not None:

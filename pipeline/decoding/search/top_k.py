@@ -43,7 +43,7 @@ def best_continuations(
         some = slice(first, min(first + at_once, num_sentences))
         rows, sums = slice(some.start * width, some.stop * width), sums_BW[some]
         own = is_idle or (dispatch.are_kernels_enabled() and rules.select(some).is_inactive(num_pieces[some]))
-        best = _best_of_logits(predict, rows.start, sums, beam) if own else None
+        best = _best_continuations_of_logits(predict, rows.start, sums, beam) if own else None
         if best is None:
             log_probs_BWV = predict(rows).view(*sums.shape, -1)
             rules.select(some).apply(log_probs_BWV, num_pieces[some], None if pieces is None else pieces[some])
@@ -54,7 +54,7 @@ def best_continuations(
     return values, beams, tokens
 
 
-def _best_of_logits(predict: LogProbFn, first_row: int, sums_BW: Tensor, beam: int) -> Candidates | None:
+def _best_continuations_of_logits(predict: LogProbFn, first_row: int, sums_BW: Tensor, beam: int) -> Candidates | None:
     """Return the best continuations straight from logits, where rules forbid nothing; None where there is no loop for
     that.
     """
@@ -62,7 +62,7 @@ def _best_of_logits(predict: LogProbFn, first_row: int, sums_BW: Tensor, beam: i
         return None
     logits = predict.logits
     of_some = (lambda rows: logits(rows + first_row)) if first_row else logits
-    return dispatch.topk_of_logits(of_some, sums_BW, beam, end=EOS_ID, never=SUPPRESSED_TOKENS)
+    return dispatch.topk_of_logits(of_some, sums_BW, beam, eos_id=EOS_ID, banned_ids=SUPPRESSED_TOKENS)
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:

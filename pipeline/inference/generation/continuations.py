@@ -81,6 +81,6 @@ def score_continuations(
 
 
 @torch.inference_mode()
-def _score_targets(reader: PromptEncoder, shown: list[int], targets: list[list[int]]) -> list[list[float]]:
-    pieces = torch.tensor([shown] * len(targets), device=reader.device)
-    return stepped_log_probs(reader.model, prefill(reader.model, pieces), pieces[:, -1], targets)
+def _score_targets(encoder: PromptEncoder, prompt_ids: list[int], targets: list[list[int]]) -> list[list[float]]:
+    pieces = torch.tensor([prompt_ids] * len(targets), device=encoder.device)
+    return stepped_log_probs(encoder.model, prefill(encoder.model, pieces), pieces[:, -1], targets)

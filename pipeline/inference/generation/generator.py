@@ -10,9 +10,9 @@ import numpy as np
 from tfm.data.errors import format_count
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import FORCED_WORDS_NEED_BEAM_MESSAGE, LENGTH_NORMS
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces, best_first
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, NextPieces, select_n_best
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.inference.distinct_texts import distinct_texts, requires_distinct_texts
+from tfm.pipeline.inference.distinct_texts import find_distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.generation.prompt_tokenizer import split_lines
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
@@ -45,17 +45,17 @@ class GeneratedText:
 class PieceGenerator(Protocol):
     """A language model that writes texts after prompts with some settings."""
 
-    def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
+    def sample(self, prompt: Sequence[int], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are drawn or the likeliest, as they grow.
 
         Args:
             prompt: ids of the prompt.
             num_texts: the number of texts.
-            longest: the most pieces of a text.
+            max_pieces: the most pieces of a text.
         """
 
     def search(
-        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, longest: int
+        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int
     ) -> list[Hypothesis]:
         """Return the `n_best` texts that a beam finds, the best first.
 
@@ -63,11 +63,11 @@ class PieceGenerator(Protocol):
             prompt: ids of the prompt.
             forced: words and phrases that come up in them.
             config: the [decoding] part of a recipe.
-            longest: the most pieces of a text.
+            max_pieces: the most pieces of a text.
         """
 
 
-class LanguageModel(Protocol):
+class TextGenerationModel(Protocol):
     """A language model that encodes prompts and writes; see `PromptTokenizer`."""
 
     tokenizer: Tokenizer
@@ -99,7 +99,7 @@ class TextGenerator:
         RecipeError: settings do not combine.
     """
 
-    def __init__(self, reader: LanguageModel, config: DecodingConfig, reporter: Reporter) -> None:
+    def __init__(self, reader: TextGenerationModel, config: DecodingConfig, reporter: Reporter) -> None:
         if config.strategy == "mbr":
             raise RecipeError('decoding.strategy = "mbr" chooses among translations: here it must be search or sample')
         if config.replace_unknown:
@@ -116,11 +116,11 @@ class TextGenerator:
                 '(decoding.strategy = "sample"), or --no-through-ends'
             )
 
-    def prompt_text(self, prompt: str) -> str:
+    def decode_encoded_prompt(self, prompt: str) -> str:
         """The prompt as the model reads it."""
         return self._reader.decode(self._reader.encode(prompt))
 
-    def texts(self, prompt: str, forced: Sequence[str] = ()) -> list[GeneratedText]:
+    def generate_texts(self, prompt: str, forced: Sequence[str] = ()) -> list[GeneratedText]:
         """The `n_best` texts that follow a prompt, best first; `forced`: words and phrases that come up in them."""
         if forced and not self.searches:
             raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
@@ -129,10 +129,10 @@ class TextGenerator:
             return self._generated_texts(ids, self._generate_hypotheses(ids))
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[GeneratedText]]:
-            return [self._generated_texts(ids, self._search_texts(ids, forced, config))]
+            return [self._generated_texts(ids, self._search_hypotheses(ids, forced, config))]
 
         found = search([0], self._config)
-        return (distinct_texts(found, self._config, search) if requires_distinct_texts(self._config) else found)[0]
+        return (find_distinct_texts(found, self._config, search) if requires_distinct_texts(self._config) else found)[0]
 
     def _generated_texts(self, prompt: list[int], hypotheses: Sequence[Hypothesis]) -> list[GeneratedText]:
         """The texts of hypotheses after a prompt."""
@@ -153,7 +153,7 @@ class TextGenerator:
         yield self._reader.decode(ids)
         line = split_lines(ids)[-1]
         said = self._reader.tokenizer.decode(line)
-        for written in self._sample_texts(ids, 1):
+        for written in self._sample_pieces(ids, 1):
             (piece,) = written.pieces or [EOS_ID]
             on_piece(piece)
             ends = piece == EOS_ID
@@ -185,14 +185,14 @@ class TextGenerator:
             )
         return room
 
-    def _sample_texts(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
+    def _sample_pieces(self, prompt: Sequence[int], num_texts: int) -> Iterator[NextPieces]:
         return self._writer.sample(prompt, num_texts, self._max_new_pieces(prompt))
 
     def _generate_hypotheses(self, prompt: Sequence[int]) -> list[Hypothesis]:
         num_texts = self._config.n_best if self._config.strategy == "sample" else 1
         ids: list[list[int]] = [[] for _ in range(num_texts)]
         sums = [0.0] * num_texts
-        for written in self._sample_texts(prompt, num_texts):
+        for written in self._sample_pieces(prompt, num_texts):
             for text, piece, log_prob in zip(written.texts, written.pieces, written.log_probs, strict=True):
                 ids[text].append(piece)
                 sums[text] += log_prob
@@ -202,9 +202,11 @@ class TextGenerator:
         kept = ids if self._reader.continue_past_line_end else [each[:-1] for each in ids]
         self._warn_if_truncated(prompt, [len(each) for each in kept])
         found = zip(kept, sums, divisors, strict=True)
-        return best_first([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
+        return select_n_best([Hypothesis(tuple(each), total / norm, total) for each, total, norm in found], num_texts)
 
-    def _search_texts(self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig) -> list[Hypothesis]:
+    def _search_hypotheses(
+        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig
+    ) -> list[Hypothesis]:
         found = self._writer.search(prompt, forced, config, self._max_new_pieces(prompt))
         self._warn_if_truncated(prompt, [len(each.ids) for each in found])
         return found

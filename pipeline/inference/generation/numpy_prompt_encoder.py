@@ -18,7 +18,7 @@ from tfm.pipeline.model_io.numpy_model import fits_numpy_inference, read_model_p
 from tfm.tokenizer.special import BOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
-MAX_TEXTS = 8
+MAX_NUMPY_TEXTS = 8
 """The most texts, or hypotheses, at once: with more, torch's threads gain the time that it takes to load them."""
 
 
@@ -37,7 +37,7 @@ class NumpyPromptEncoder(PromptTokenizer):
         self.network = network
 
     def make_piece_generator(self, config: DecodingConfig) -> "NumpyPieceGenerator":
-        """Return what writes texts with these settings, which are ones that `supports_decoding` takes."""
+        """Return what writes texts with these settings, which are ones that `supports_numpy_generation` takes."""
         return NumpyPieceGenerator(self, config)
 
 
@@ -47,19 +47,19 @@ class NumpyPieceGenerator:
     def __init__(self, reader: NumpyPromptEncoder, config: DecodingConfig) -> None:
         self._reader, self._config = reader, config
 
-    def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
+    def sample(self, prompt: Sequence[int], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
         return generate_stream(
             self._reader.network,
             prompt,
             self._config.model_copy(update={"n_best": num_texts}),
-            longest=longest,
+            longest=max_pieces,
             context=self._reader.context,
             continue_past_line_end=self._reader.continue_past_line_end,
         )
 
     def search(
-        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, longest: int
+        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int
     ) -> list[Hypothesis]:
         """Return the texts that a beam finds; see `PieceGenerator`. No words are forced."""
         assert not forced
@@ -67,14 +67,14 @@ class NumpyPieceGenerator:
             return search_sentence(
                 PromptedNetwork(self._reader.network, prompt),
                 [BOS_ID],
-                config.model_copy(update={"max_length": longest}),
+                config.model_copy(update={"max_length": max_pieces}),
             )
 
 
-def supports_decoding(config: DecodingConfig) -> bool:
+def supports_numpy_generation(config: DecodingConfig) -> bool:
     """Return whether numpy writes texts with these settings: few at once, and limited in their length alone."""
     num_texts = config.n_best if config.strategy == "sample" else config.beam
-    return is_unconstrained(config) and num_texts <= MAX_TEXTS and config.n_best_problem() is None
+    return is_unconstrained(config) and num_texts <= MAX_NUMPY_TEXTS and config.n_best_problem() is None
 
 
 def load_small_language_model(folder: Path, continue_past_line_end: bool | None) -> NumpyPromptEncoder | None:
@@ -93,7 +93,7 @@ def load_small_language_model(folder: Path, continue_past_line_end: bool | None)
     if not fits_numpy_inference(folder):
         return None
 
-    def read(manifest: Manifest) -> NumpyPromptEncoder | None:
+    def read_model(manifest: Manifest) -> NumpyPromptEncoder | None:
         try:
             parts = read_model_parts(manifest, is_language_model)
             tokenizer = parts.target_tokenizer
@@ -102,4 +102,4 @@ def load_small_language_model(folder: Path, continue_past_line_end: bool | None)
             return None
         return NumpyPromptEncoder(network, parts.config, tokenizer, manifest.path, continue_past_line_end)
 
-    return read_artifact(folder, read, "train")
+    return read_artifact(folder, read_model, "train")

@@ -47,7 +47,7 @@ class TorchPieceGenerator:
         self._reader, self._config = reader, config
         self._phrases = PhraseConstraints.from_config(reader.tokenizer, config, 1)
 
-    def sample(self, prompt: Sequence[int], num_texts: int, longest: int) -> Iterator[NextPieces]:
+    def sample(self, prompt: Sequence[int], num_texts: int, max_pieces: int) -> Iterator[NextPieces]:
         """Yield the pieces of texts that are not searched for; see `PieceGenerator`."""
         reader, config = self._reader, self._config
         with inference_precision(reader.model, decoding_precision(config.precision, reader.device)):
@@ -55,7 +55,7 @@ class TorchPieceGenerator:
                 reader.model,
                 prompt,
                 config.model_copy(update={"n_best": num_texts}),
-                longest=longest,
+                longest=max_pieces,
                 context=reader.context,
                 continue_past_line_end=reader.continue_past_line_end,
                 bans=replace(self._phrases, before=prompt).banned_pieces(config.no_repeat_ngram),
@@ -63,7 +63,7 @@ class TorchPieceGenerator:
             )
 
     def search(
-        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, longest: int
+        self, prompt: Sequence[int], forced: Sequence[str], config: DecodingConfig, max_pieces: int
     ) -> list[Hypothesis]:
         """Return the texts that a beam finds; see `PieceGenerator`."""
         reader = self._reader
@@ -79,7 +79,7 @@ class TorchPieceGenerator:
             (found,) = decode(
                 PromptedStepper(reader.model, prompt),
                 [[BOS_ID]],
-                config.model_copy(update={"max_length": longest}),
+                config.model_copy(update={"max_length": max_pieces}),
                 device=reader.device,
                 phrases=replace(wanted, before=prompt),
             )

@@ -34,7 +34,7 @@ class PromptTokenizer:
         folder: Path,
         continue_past_line_end: bool | None,
     ) -> None:
-        if not TASK_SPECS[config.task].generates:
+        if not TASK_SPECS[config.task].continues_text:
             raise DataError(f"was trained for {config.task}, and is not a language model", file=folder)
         self.tokenizer = tokenizer
         self.continue_past_line_end = (

@@ -14,9 +14,9 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.minimum_bayes_risk.utilities import UTILITIES, Floats, PairUtility
 from tfm.pipeline.inference.translation_records import Translation
 
-FIRST_REFERENCES = 8
+NUM_INITIAL_REFERENCES = 8
 """The references that the first pruning looks at; each later one looks at twice as many."""
-NUM_BOOTSTRAP = 500
+NUM_BOOTSTRAP_SAMPLES = 500
 
 
 def candidate_config(config: DecodingConfig) -> DecodingConfig:
@@ -83,19 +83,25 @@ def surviving_expected_utilities(
     alive: dict[int, Floats] = {number: np.empty(0) for number in range(num_texts)}
     size = 0
     while size < len(references):
-        size, before = min(max(FIRST_REFERENCES, 2 * size), len(references)), size
+        size, before = min(max(NUM_INITIAL_REFERENCES, 2 * size), len(references)), size
         for number, known in alive.items():
             alive[number] = np.concatenate([known, utility(number, references[before:size])])
         if size < len(references) and len(alive) > 1:
-            alive = _survivors(alive, draw, confidence)
+            alive = _prune_candidates(alive, draw, confidence)
     return {number: float(known.mean()) for number, known in alive.items()}
 
 
-def _survivors(alive: dict[int, Floats], draw: np.random.Generator, confidence: float) -> dict[int, Floats]:
+def _prune_candidates(
+    utilities_by_text: dict[int, Floats], rng: np.random.Generator, confidence: float
+) -> dict[int, Floats]:
     """The texts that are at least as good as the best one often enough."""
-    values = np.stack(list(alive.values()))
-    chosen = draw.integers(values.shape[1], size=(NUM_BOOTSTRAP, values.shape[1]))
+    values = np.stack(list(utilities_by_text.values()))
+    chosen = rng.integers(values.shape[1], size=(NUM_BOOTSTRAP_SAMPLES, values.shape[1]))
     means = values[:, chosen].mean(2)
     best = values.mean(1).argmax()
     share = (means >= means[best]).mean(1)
-    return {number: known for (number, known), each in zip(alive.items(), share, strict=True) if each > 1 - confidence}
+    return {
+        number: known
+        for (number, known), each in zip(utilities_by_text.items(), share, strict=True)
+        if each > 1 - confidence
+    }

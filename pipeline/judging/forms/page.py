@@ -85,9 +85,9 @@ def judge_page(campaign: Campaign, judge: Judge) -> str:
     return frame_page("Judging translations", body, style=PAGE_STYLE, script=script)
 
 
-def _blind_item(campaign: Campaign, name: str) -> dict[str, object]:
+def _blind_item(campaign: Campaign, item_id: str) -> dict[str, object]:
     """The part of an item that the page may show."""
-    item = campaign.items_by_id[name]
+    item = campaign.items_by_id[item_id]
     reference = item.references[0] if campaign.show_reference and item.references else None
     shown = [{"label": each.label, "text": each.text} for each in item.shown]
     return {"id": item.id, "source": item.source, "reference": reference, "shown": shown}

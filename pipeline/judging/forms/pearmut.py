@@ -16,7 +16,7 @@ from typing import Any
 from tfm.data.errors import format_count
 from tfm.data.json_documents import parse_json
 from tfm.pipeline.judging.answers import TIE_ANSWER, Answer, check_names, parse_answer, quote_value
-from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignKind, Item
+from tfm.pipeline.judging.campaign import SCALE_RANGES, Campaign, CampaignItem, CampaignKind
 from tfm.pipeline.judging.forms.instructions import INSTRUCTIONS, SCALE_STEPS
 
 RESET_EVENT = "__RESET__"  # an entry by which Pearmut takes back all that a user answered before
@@ -57,7 +57,7 @@ def _campaign_info(campaign: Campaign) -> dict[str, object]:
     return info
 
 
-def _item_json(campaign: Campaign, item: Item) -> dict[str, object]:
+def _item_json(campaign: Campaign, item: CampaignItem) -> dict[str, object]:
     texts = {shown.label: _escape_tags(shown.text) for shown in item.shown}
     found: dict[str, object] = {"item_id": item.id, "campaign": campaign.fingerprint, "src": _escape_tags(item.source)}
     if campaign.show_reference and item.references:
@@ -115,13 +115,15 @@ def _log_entries(campaign: Campaign, text: str) -> Iterator[tuple[int, Mapping[s
                 raise ValueError(f"line {number}: {error}") from None
 
 
-def _parse_answer(campaign: Campaign, user: object, item: object, given: object, seconds: float | None) -> Answer:
+def _parse_answer(
+    campaign: Campaign, user: object, item: object, item_annotation: object, seconds: float | None
+) -> Answer:
     judge = campaign.find_judge(user)
     if judge is None:
         raise ValueError(
             f"user {quote_value(user)} is not one of the campaign's {format_count(len(campaign.judges), 'judge')}"
         )
-    if not isinstance(item, dict) or not isinstance(given, dict):
+    if not isinstance(item, dict) or not isinstance(item_annotation, dict):
         raise ValueError("an item or its annotation is no object")
     campaign.check_fingerprint(item.get("campaign"))
     name = item.get("item_id")
@@ -129,24 +131,24 @@ def _parse_answer(campaign: Campaign, user: object, item: object, given: object,
     if known is None:
         raise ValueError(f"item {quote_value(name)}: no item of the campaign")
     try:
-        content = _answer_content(campaign.kind, known, given)
+        content = _answer_content(campaign.kind, known, item_annotation)
     except ValueError as error:
         raise ValueError(f"item {known.id}: {error}") from None
     return parse_answer(campaign, judge, known.id, content, seconds)
 
 
-def _answer_content(kind: CampaignKind, item: Item, given: Mapping[str, Any]) -> dict[str, object]:
+def _answer_content(kind: CampaignKind, item: CampaignItem, annotations: Mapping[str, Any]) -> dict[str, object]:
     """An annotation in the form of the page's file."""
-    check_names(given, item.by_label, "label")
-    for label, each in given.items():
+    check_names(annotations, item.texts_by_label, "label")
+    for label, each in annotations.items():
         if not isinstance(each, dict):
             raise ValueError(f"{label}: {quote_value(each)} is no annotation")
     if kind == "esa":
         return {
             label: {"score": each.get("score"), "spans": _parse_spans(item, label, each)}
-            for label, each in given.items()
+            for label, each in annotations.items()
         }
-    sliders = {label: each.get("sliders") for label, each in given.items()}
+    sliders = {label: each.get("sliders") for label, each in annotations.items()}
     for label, values in sliders.items():
         if not isinstance(values, dict):
             raise ValueError(f"{label}: sliders: {quote_value(values)} is no object")
@@ -162,11 +164,11 @@ def _answer_content(kind: CampaignKind, item: Item, given: Mapping[str, Any]) ->
     return {"preferred": TIE_ANSWER if len(best) == 2 else best[0]}
 
 
-def _parse_spans(item: Item, label: str, each: Mapping[str, Any]) -> list[dict[str, object]]:
+def _parse_spans(item: CampaignItem, label: str, annotation: Mapping[str, Any]) -> list[dict[str, object]]:
     """Pearmut counts UTF-16 units, the last one included; what it appends to the text stands for what is missing."""
-    units = _utf16_offsets(item.by_label[label].text)
+    units = _utf16_offsets(item.texts_by_label[label].text)
     found: list[dict[str, object]] = []
-    spans = each.get("error_spans")
+    spans = annotation.get("error_spans")
     if not isinstance(spans, (list, NoneType)):
         raise ValueError(f"{label}: error_spans: {quote_value(spans)} is no list")
     for span in spans or ():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tfm.data.errors import format_count
 from tfm.pipeline.judging.answers import MAX_SPANS, Answer, parse_answer, quote_value
-from tfm.pipeline.judging.campaign import MAX_BYTES, Campaign, CampaignKind, Item, Judge
+from tfm.pipeline.judging.campaign import MAX_CAMPAIGN_BYTES, Campaign, CampaignItem, CampaignKind, Judge
 
 MISSING_TEXT_MARK = "[missing]"
 FORMULA_START_PATTERN = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
@@ -82,7 +82,7 @@ def parse_filled_spreadsheet(campaign: Campaign, text: str) -> Iterator[Answer]:
             yield parse_answer(campaign, campaign.judges_by_name[name], item_id, content)
 
 
-def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> Item:
+def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> CampaignItem:
     """The item of a row. Raises ValueError if campaign, judge, item or label is not one of this campaign's."""
     campaign.check_fingerprint(row["campaign"])
     judge = campaign.find_judge(row["judge"])
@@ -90,11 +90,13 @@ def _item_of_row(campaign: Campaign, row: Mapping[str, str]) -> Item:
         raise ValueError(
             f"{quote_value(row['judge'])} is not one of the campaign's {format_count(len(campaign.judges), 'judge')}"
         )
-    if row["item"] not in judge.item_set:
+    if row["item"] not in judge.item_ids:
         raise ValueError(f"item {quote_value(row['item'])}: not an item that {judge.name} was asked")
     item = campaign.items_by_id[row["item"]]
-    if row["label"] not in item.by_label:
-        raise ValueError(f"item {item.id}: label {quote_value(row['label'])} is not one of {', '.join(item.by_label)}")
+    if row["label"] not in item.texts_by_label:
+        raise ValueError(
+            f"item {item.id}: label {quote_value(row['label'])} is not one of {', '.join(item.texts_by_label)}"
+        )
     return item
 
 
@@ -104,7 +106,7 @@ def _read_rows(text: str, answer_columns: Sequence[str]) -> Iterator[tuple[int, 
     head = re.split("[\r\n]", text, maxsplit=1)[0]
     separator = max(",;\t", key=head.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    before = csv.field_size_limit(MAX_BYTES)  # by default 131,072 characters, fewer than a text may have
+    before = csv.field_size_limit(MAX_CAMPAIGN_BYTES)  # by default 131,072 characters, fewer than a text may have
     try:
         names = [_normalize_column(name) for name in next(reader, [])]
         for name in ("campaign", "judge", "item", "label", *answer_columns):
@@ -127,11 +129,13 @@ def _normalize_column(column: str) -> str:
     return column.partition("(")[0].strip().lower()
 
 
-def _answer_content(kind: CampaignKind, item: Item, labels: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+def _answer_content(
+    kind: CampaignKind, item: CampaignItem, labels: Mapping[str, Mapping[str, str]]
+) -> dict[str, object]:
     """The content of the rows of an item, in the form of the page's file."""
     if kind in ("pairwise", "best"):
         name = "preferred" if kind == "pairwise" else "best"
-        chosen = [label for label, row in labels.items() if _parse_cross(label, row[name])]
+        chosen = [label for label, row in labels.items() if _parse_checkbox(label, row[name])]
         if kind == "best":
             return {"best": chosen}
         return {"preferred": "tie" if len(chosen) > 1 else chosen[0]}
@@ -139,12 +143,12 @@ def _answer_content(kind: CampaignKind, item: Item, labels: Mapping[str, Mapping
         return {label: _parse_numbers(label, row, ("adequacy", "fluency")) for label, row in labels.items()}
     found: dict[str, object] = {}
     for label, row in labels.items():
-        spans = _parse_marked_spans(label, row, item.by_label[label].text)
+        spans = _parse_marked_spans(label, row, item.texts_by_label[label].text)
         found[label] = {**_parse_numbers(label, row, ("score",)), "spans": spans}
     return found
 
 
-def _parse_cross(label: str, cell: str) -> bool:
+def _parse_checkbox(label: str, cell: str) -> bool:
     if cell.lower() not in ("", "x", "×", "✓", "1"):
         raise ValueError(f"{label}: {quote_value(cell)} is no x")
     return bool(cell)

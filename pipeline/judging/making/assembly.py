@@ -12,8 +12,8 @@ from tfm.pipeline.judging.campaign import (
     MAX_SYSTEMS,
     AttentionCheck,
     Campaign,
+    CampaignItem,
     CampaignKind,
-    Item,
     Judge,
     ShownText,
 )
@@ -122,22 +122,24 @@ class _ItemBuilder:
         drawn = {*lines}
         self.spare = [line for line in range(len(self.test.hypotheses)) if line not in drawn]
 
-    def make_item_without_id(self, line: int, shown: Sequence[tuple[str | None, str]], **more: object) -> Item:
+    def make_item_without_id(
+        self, line: int, shown: Sequence[tuple[str | None, str]], **item_fields: object
+    ) -> CampaignItem:
         """An item that has no id yet, its texts (system, text) labelled in this order."""
         labelled = (
             ShownText(label=SYSTEM_LABELS[place], system=name, text=text) for place, (name, text) in enumerate(shown)
         )
-        return Item(
+        return CampaignItem(
             id="-",
             test=self.test.name,
             line=line + 1,
             source=self.sources[line],
             references=tuple(drop_blank_references([column[line] for column in self.test.references])),
             shown=tuple(labelled),
-            **more,  # type: ignore[arg-type]
+            **item_fields,  # type: ignore[arg-type]
         )
 
-    def make_item(self, assignment: Assignment, rng: Random) -> Item:
+    def make_item(self, assignment: Assignment, rng: Random) -> CampaignItem:
         """The item of a judge for a segment, its texts in random order."""
         line = self.lines[assignment.segment]
         systems = [self.systems[number] for number in rng.sample(assignment.systems, len(assignment.systems))]
@@ -145,7 +147,7 @@ class _ItemBuilder:
             line, [(system.name, judged_test_set(system).hypotheses[line]) for system in systems]
         )
 
-    def make_attention_check(self, kind: CampaignKind, line: int, rng: Random) -> Item | None:
+    def make_attention_check(self, kind: CampaignKind, line: int, rng: Random) -> CampaignItem | None:
         """An attention check: a reference (where there is none, an output) spoiled, with the whole one if it takes two.
 
         None where this segment's text cannot be spoiled.
@@ -167,7 +169,7 @@ class _ItemBuilder:
 
 def _make_judge_items(
     spec: CampaignSpec, texts: _ItemBuilder, rounds: Sequence[Sequence[Assignment]], rng: Random
-) -> Iterator[Item]:
+) -> Iterator[CampaignItem]:
     """The items of one judge, in the order shown, the ties that are not shown last; repeats name the place, from 0,
     of what they repeat. Every round goes through the segments in the same order, so that a source is far from itself.
     """
@@ -189,9 +191,9 @@ def _make_judge_items(
     yield from (item for item in all_items if _has_identical_texts(spec.kind, item))
 
 
-def _make_attention_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: int, rng: Random) -> list[Item]:
+def _make_attention_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: int, rng: Random) -> list[CampaignItem]:
     """Attention checks on segments that nobody judges and, where these do not suffice, on some that are."""
-    found: list[Item] = []
+    found: list[CampaignItem] = []
     lines = [*rng.sample(texts.spare, len(texts.spare)), *rng.sample(texts.lines, len(texts.lines))]
     for line in lines if num_checks else ():
         item = texts.make_attention_check(spec.kind, line, rng)
@@ -203,7 +205,7 @@ def _make_attention_checks(spec: CampaignSpec, texts: _ItemBuilder, num_checks: 
     return found
 
 
-def _has_identical_texts(kind: CampaignKind, item: Item) -> bool:
+def _has_identical_texts(kind: CampaignKind, item: CampaignItem) -> bool:
     """Whether a preference has nothing to choose between."""
     return kind in ("pairwise", "best") and len({each.text for each in item.shown}) == 1
 
@@ -217,7 +219,7 @@ def _iterate_item_ids(num_items: int) -> Iterator[str]:
     return (f"i{each:0{width}d}" for each in count(1))
 
 
-def _assign_item_ids(drafts: Sequence[Item], names: Iterator[str]) -> list[Item]:
+def _assign_item_ids(drafts: Sequence[CampaignItem], names: Iterator[str]) -> list[CampaignItem]:
     """The items of one judge with ids, in the order shown, so that an id says no more than the place."""
     ids = [name for _, name in zip(drafts, names, strict=False)]
     return [

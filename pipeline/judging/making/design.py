@@ -100,16 +100,17 @@ def _cyclic_orders(num_systems: int) -> list[list[int]]:
     return [[ring, *((place + turn) % ring for place in zigzag)] for turn in range(ring // 2)]
 
 
-def interleave_items(firsts: int, repeats: int, checks: int, rng: Random) -> list[tuple[str, int]]:
+def interleave_items(num_first_items: int, num_repeats: int, num_checks: int, rng: Random) -> list[tuple[str, int]]:
     """The order in which a judge meets what is asked: ("first", i), ("repeat", i) of the same i, and ("check", i).
 
     repeats, at most half of the firsts, are drawn from the first half, and come a quarter of the way later or more,
     never next to what they repeat.
     """
-    gap = max(1, firsts // 4)
-    placed: list[tuple[float, str, int]] = [(place, "first", place) for place in range(firsts)]
+    gap = max(1, num_first_items // 4)
+    placed: list[tuple[float, str, int]] = [(place, "first", place) for place in range(num_first_items)]
     placed += [
-        (rng.uniform(place + gap, firsts), "repeat", place) for place in sorted(rng.sample(range(firsts // 2), repeats))
+        (rng.uniform(place + gap, num_first_items), "repeat", place)
+        for place in sorted(rng.sample(range(num_first_items // 2), num_repeats))
     ]
-    placed += [(rng.uniform(0, firsts), "check", number) for number in range(checks)]
+    placed += [(rng.uniform(0, num_first_items), "check", number) for number in range(num_checks)]
     return [(kind, number) for _, kind, number in sorted(placed)]

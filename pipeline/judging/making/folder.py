@@ -13,7 +13,7 @@ from tfm.pipeline.judging.forms.pearmut import format_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet
 
 
-def write_folder(campaign: Campaign, folder: Path) -> None:
+def write_campaign_folder(campaign: Campaign, folder: Path) -> None:
     """Write all files of a campaign, the key first; files of others, such as answers, are left alone.
 
     Raises CannotWrite where the folder holds the key of another campaign, whose answers could not be read without it,

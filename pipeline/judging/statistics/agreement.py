@@ -137,8 +137,8 @@ def _bootstrap_interval_alphas(counts: Array, units: Sequence[Sequence[float]]) 
     return 1 - _safe_divide((num - 1) * within, num * np.where(whole > _MIN_SUM_OF_SQUARES * squares, whole, 0))
 
 
-def _safe_divide(above: Array, below: Array) -> Array:
-    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+def _safe_divide(numerator: Array, denominator: Array) -> Array:
+    return np.divide(numerator, denominator, out=np.full_like(numerator, np.nan), where=denominator > 0)
 
 
 def cohen_kappa(first: Sequence[float], second: Sequence[float], level: MeasurementLevel) -> float | None:
@@ -201,8 +201,10 @@ def pairwise_kappas(judgments: Sequence[Judgment], level: MeasurementLevel) -> t
     )
 
 
-def _bootstrap_unit_subset(columns: Sequence[int], of_draws: Callable[[Array], Array], counts: Array) -> Array:
-    return of_draws(counts[:, columns])
+def _bootstrap_unit_subset(
+    columns: Sequence[int], bootstrap_statistic: Callable[[Array], Array], counts: Array
+) -> Array:
+    return bootstrap_statistic(counts[:, columns])
 
 
 def _nan_mean(values: Sequence[Array]) -> Array:

@@ -69,30 +69,32 @@ def judge_verdicts(stats_of_judges: Sequence[JudgeStats], judgments: Sequence[Ju
     reasons: dict[str, list[str]] = {}
     for each in stats_of_judges:
         found = (
-            _checks_reason(each),
-            _repeats_reason(each, stats_of_judges),
+            _failed_checks_reason(each),
+            _inconsistent_repeats_reason(each, stats_of_judges),
             _same_answer_reason(each),
-            _time_reason(each, stats_of_judges),
+            _too_fast_reason(each, stats_of_judges),
         )
         reasons[each.judge] = [reason for reason in found if reason]
     table = values_by_judge(
         z_scores(judgments)[0]
     )  # so that nobody weighs more among the others for using the whole scale
-    while worst := _lowest_agreement(table, [judge for judge, some in reasons.items() if not some]):
+    while worst := _find_outlier_judge(table, [judge for judge, some in reasons.items() if not some]):
         judge, reason = worst
         reasons[judge].append(reason)
     trusted = {judge: values for judge, values in table.items() if not reasons.get(judge)}
     told = []
     for each in stats_of_judges:
-        own, others = pair_with_others(table.get(each.judge, {}), trusted, each.judge)
+        own, others = pair_with_means_of_other_judges(table.get(each.judge, {}), trusted, each.judge)
         told.append(CarelessnessVerdict(each, pearson(own, others), len(own), reasons[each.judge]))
     return told
 
 
-def _lowest_agreement(table: Mapping[str, Mapping[JudgedUnit, float]], judges: Sequence[str]) -> tuple[str, str] | None:
+def _find_outlier_judge(
+    table: Mapping[str, Mapping[JudgedUnit, float]], judges: Sequence[str]
+) -> tuple[str, str] | None:
     """The judge, of those not yet named, with the lowest correlation with the rest, if it is far too low, and why."""
     trusted = {judge: table[judge] for judge in judges if judge in table}
-    pairs = {judge: pair_with_others(table[judge], trusted, judge) for judge in trusted}
+    pairs = {judge: pair_with_means_of_other_judges(table[judge], trusted, judge) for judge in trusted}
     enough = {judge: pair for judge, pair in pairs.items() if len(pair[0]) >= MIN_CORRELATED_UNITS}
     found = {judge: r for judge, pair in enough.items() if (r := pearson(*pair)) is not None}
     if len(found) < 3:
@@ -107,7 +109,7 @@ def _lowest_agreement(table: Mapping[str, Mapping[JudgedUnit, float]], judges: S
     return judge, f"correlation {r:.2f} with the other judges (median {typical:.2f})"
 
 
-def pair_with_others(
+def pair_with_means_of_other_judges(
     judge_values: Mapping[JudgedUnit, float], table: Mapping[str, Mapping[JudgedUnit, float]], judge: str
 ) -> tuple[list[float], list[float]]:
     """A judge's values and the means of the others in `table`, over the units that the judge and another one have."""
@@ -120,36 +122,38 @@ def pair_with_others(
     return values, means
 
 
-def _checks_reason(conduct: JudgeStats) -> str | None:
-    failed, num = conduct.checks.count(False), len(conduct.checks)
+def _failed_checks_reason(judge_stats: JudgeStats) -> str | None:
+    failed, num = judge_stats.checks.count(False), len(judge_stats.checks)
     if failed >= MIN_FAILED_CHECKS and failed >= MIN_FAILED_SHARE * num:
         return f"failed {failed} of {num} attention checks"
     return None
 
 
-def _repeats_reason(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
+def _inconsistent_repeats_reason(judge_stats: JudgeStats, stats_of_judges: Sequence[JudgeStats]) -> str | None:
     """Fisher's exact test: does this judge repeat answers less often than all others together?"""
-    others = [alike for each in conducts if each is not conduct for alike in each.repeats]
-    own = list(conduct.repeats)
+    others = [alike for each in stats_of_judges if each is not judge_stats for alike in each.repeats]
+    own = list(judge_stats.repeats)
     if not own or not others:
         return None
     table = [[own.count(True), own.count(False)], [others.count(True), others.count(False)]]
-    if fisher_exact(table, alternative="less").pvalue >= SIGNIFICANCE_LEVEL / len(conducts):
+    if fisher_exact(table, alternative="less").pvalue >= SIGNIFICANCE_LEVEL / len(stats_of_judges):
         return None
     rate = 100 * others.count(True) / len(others)
     return f"answered {own.count(True)} of {len(own)} repeated questions alike (the others {rate:.0f} %)"
 
 
-def _same_answer_reason(conduct: JudgeStats) -> str | None:
-    num = len(conduct.answers)
-    if num >= MIN_SAME_ANSWERS and len(set(conduct.answers)) == 1:
+def _same_answer_reason(judge_stats: JudgeStats) -> str | None:
+    num = len(judge_stats.answers)
+    if num >= MIN_SAME_ANSWERS and len(set(judge_stats.answers)) == 1:
         return f"gave the same answer to all {num} items"
     return None
 
 
-def _time_reason(conduct: JudgeStats, conducts: Sequence[JudgeStats]) -> str | None:
-    own = conduct.median_seconds
-    others = [each.median_seconds for each in conducts if each is not conduct and each.median_seconds is not None]
+def _too_fast_reason(judge_stats: JudgeStats, stats_of_judges: Sequence[JudgeStats]) -> str | None:
+    own = judge_stats.median_seconds
+    others = [
+        each.median_seconds for each in stats_of_judges if each is not judge_stats and each.median_seconds is not None
+    ]
     if own is None or len(others) < 2 or own >= MIN_MEDIAN_TIME_RATIO * median(others):
         return None
     return f"took {own:.1f} s an item (the median of the others {median(others):.1f} s)"

@@ -79,8 +79,8 @@ def bootstrap_pearson_rs(counts: Array, x: Array, y: Array) -> Array:
     return _safe_divide(xy - mx * my, np.sqrt(vx * vy))
 
 
-def _safe_divide(above: Array, below: Array) -> Array:
-    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+def _safe_divide(numerator: Array, denominator: Array) -> Array:
+    return np.divide(numerator, denominator, out=np.full_like(numerator, np.nan), where=denominator > 0)
 
 
 class CorrelationCoefficient(NamedTuple):

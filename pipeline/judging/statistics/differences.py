@@ -11,7 +11,7 @@ from scipy.stats import ttest_ind
 
 from tfm.pipeline.judging.statistics.minimums import MIN_DIFFERENCES, MIN_SEGMENTS, no_mean_interval_problem
 from tfm.pipeline.judging.statistics.ratings import CONFIDENCE_LEVEL, Judgment, estimate_mean, segment_means
-from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm_correction
 from tfm.pipeline.significance.intervals import IntervalOrReason
 from tfm.pipeline.significance.paired_tests import compare_systems
 from tfm.pipeline.significance.segment_statistics import mean_statistics as statistics_of
@@ -50,32 +50,32 @@ class DifferenceTest:
 
 
 def difference_tests(
-    judgments: Iterable[Judgment], systems: Sequence[str], fewest_unpaired: int = MIN_SEGMENTS
+    judgments: Iterable[Judgment], systems: Sequence[str], min_unpaired_segments: int = MIN_SEGMENTS
 ) -> list[DifferenceTest]:
     """The test of every two of some systems, in their order, on the means of the segments' judges.
 
-    fewest_unpaired: segments of each of two systems that do not share them, of which the difference has an interval.
+    min_unpaired_segments: segments of each of two systems, if not shared, that an interval of the difference needs.
     """
     rated, found = segment_means(judgments), []
     for first, second in combinations([system for system in systems if system in rated], 2):
         mine, theirs = rated[first], rated[second]
         shared = len(mine.keys() & theirs.keys())
         is_paired = shared and shared >= MIN_SHARED_SEGMENT_RATIO * min(len(mine), len(theirs))
-        test, fewest = (paired_test, MIN_DIFFERENCES) if is_paired else (unpaired_test, fewest_unpaired)
+        test, fewest = (paired_test, MIN_DIFFERENCES) if is_paired else (unpaired_test, min_unpaired_segments)
         found.append(test(first, mine, second, theirs, fewest))
-    corrected = holm([test.p for test in found])
+    corrected = holm_correction([test.p for test in found])
     return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
 
 
 def paired_test(
-    first: str, first_means: Mapping[str, float], second: str, second_means: Mapping[str, float], fewest: int
+    first: str, first_means: Mapping[str, float], second: str, second_means: Mapping[str, float], min_segments: int
 ) -> DifferenceTest:
     """Over the segments that both systems have; the interval is Student's, of the differences."""
     both = [segment for segment in first_means if segment in second_means]
     a, b = [first_means[segment] for segment in both], [second_means[segment] for segment in both]
     versus = compare_systems([statistics_of(b), statistics_of(a)])[1].versus
     p = 1.0 if versus is None else versus.p  # None of one segment: to swap it changes nothing
-    found = estimate_mean([x - y for x, y in zip(a, b, strict=True)], fewest)
+    found = estimate_mean([x - y for x, y in zip(a, b, strict=True)], min_segments)
     ends = found.low, found.high
     return DifferenceTest(
         first, second, True, found.value, *ends, len(both), len(both), p, p, no_interval_reason=found.no_interval_reason
@@ -83,22 +83,22 @@ def paired_test(
 
 
 def unpaired_test(
-    first: str, first_means: Mapping[str, float], second: str, second_means: Mapping[str, float], fewest: int
+    first: str, first_means: Mapping[str, float], second: str, second_means: Mapping[str, float], min_segments: int
 ) -> DifferenceTest:
     """Over all segments of each system; the interval is Welch's.
 
     Segments that both have make the interval too wide and p too large, rather than the reverse.
     """
     a, b = list(first_means.values()), list(second_means.values())
-    problem, low, high = welch_interval(a, b, fewest)
+    problem, low, high = welch_interval(a, b, min_segments)
     p = permutation_p_value(a, b)
     difference = fmean(a) - fmean(b)
     return DifferenceTest(first, second, False, difference, low, high, len(a), len(b), p, p, no_interval_reason=problem)
 
 
-def welch_interval(a: Sequence[float], b: Sequence[float], fewest: int) -> IntervalOrReason:
-    """Welch's interval (1947) of the difference of two means, of `fewest` values or more each; or why there is none."""
-    problem = no_mean_interval_problem(a, fewest) or no_mean_interval_problem(b, fewest)
+def welch_interval(a: Sequence[float], b: Sequence[float], min_segments: int) -> IntervalOrReason:
+    """Welch's interval (1947) of the difference of two means of `min_segments` values or more; or why there is none."""
+    problem = no_mean_interval_problem(a, min_segments) or no_mean_interval_problem(b, min_segments)
     if problem is not None:
         return problem, None, None
     low, high = ttest_ind(a, b, equal_var=False).confidence_interval(CONFIDENCE_LEVEL)

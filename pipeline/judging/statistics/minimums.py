@@ -27,24 +27,24 @@ UNDEFINED_REASON = "the figure itself is not defined"
 ROUNDING_DIGITS = 12  # of a value by the largest one: what differs by less does not differ
 
 
-def too_few_segments_problem(num_segments: int, fewest: int) -> str | None:
+def too_few_segments_problem(num_segments: int, min_segments: int) -> str | None:
     """Why so few segments give no interval."""
-    enough = num_segments >= fewest
-    return None if enough else TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), fewest)
+    enough = num_segments >= min_segments
+    return None if enough else TOO_FEW_SEGMENTS_REASON.format(format_count(num_segments, "segment"), min_segments)
 
 
-def no_mean_interval_problem(values: Sequence[float], fewest: int) -> str | None:
+def no_mean_interval_problem(values: Sequence[float], min_segments: int) -> str | None:
     """Why values, one a segment, give no interval: there are too few, or too few differ from the commonest."""
-    return too_few_segments_problem(len(values), fewest) or too_few_differences_problem(
+    return too_few_segments_problem(len(values), min_segments) or too_few_differences_problem(
         sum(differ_from_mode(round_to_digits(values)))
     )
 
 
-def too_few_differences_problem(num_apart: int, reason: str = TOO_ALIKE_REASON) -> str | None:
+def too_few_differences_problem(num_differing: int, reason: str = TOO_ALIKE_REASON) -> str | None:
     """Why so few segments that differ give no interval."""
     return (
-        reason.format(format_count(num_apart, "segment"), MIN_VALUES_OFF_MODE)
-        if num_apart < MIN_VALUES_OFF_MODE
+        reason.format(format_count(num_differing, "segment"), MIN_VALUES_OFF_MODE)
+        if num_differing < MIN_VALUES_OFF_MODE
         else None
     )
 

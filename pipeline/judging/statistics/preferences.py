@@ -20,8 +20,8 @@ from tfm.pipeline.judging.statistics.minimums import (
     round_to_digits,
     too_few_segments_problem,
 )
-from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, expanded_percentiles
-from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm
+from tfm.pipeline.judging.statistics.ratings import NUM_DRAWS, bootstrap_counts, expanded_interval_percentiles
+from tfm.pipeline.significance.holm import SIGNIFICANCE_LEVEL, holm_correction
 
 Floats = npt.NDArray[np.float64]
 
@@ -135,7 +135,7 @@ def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence
     if problem is None:
         drawn = bootstrap_counts(len(segments), NUM_DRAWS)
         again = bradley_terry(np.tensordot(drawn, counts, 1))
-        low, high = np.percentile(again, expanded_percentiles(len(segments)), axis=0).tolist()
+        low, high = np.percentile(again, expanded_interval_percentiles(len(segments)), axis=0).tolist()
     found = []
     for i, system in enumerate(systems):
         own = [
@@ -191,7 +191,7 @@ def sign_tests(preferences: Sequence[Preference], systems: Sequence[str]) -> lis
         if met.any():
             p = float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
             found.append(SignTest(first, second, won, tied, lost, p, p))
-    corrected = holm([test.p for test in found])
+    corrected = holm_correction([test.p for test in found])
     return [replace(test, p_holm=p) for test, p in zip(found, corrected, strict=True)]
 
 

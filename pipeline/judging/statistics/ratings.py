@@ -72,7 +72,7 @@ def estimate_interval(
     difference_flags: Mapping[str, Sequence[Sequence[bool]]],
     num_draws: int = NUM_DRAWS,
 ) -> Estimate:
-    """A figure of units with the `expanded_percentiles` of it over bootstrap draws of whole segments.
+    """A figure of units with the `expanded_interval_percentiles` of it over bootstrap draws of whole segments.
 
     bootstrap_statistic: the figure (D,) of draws that hold each unit as often as an array (D, units) says; nan: not
     defined, left out. difference_flags: by reason, which units differ, each time one flag a unit. No interval of fewer
@@ -91,11 +91,11 @@ def estimate_interval(
     bootstrap_values = bootstrap_values[~np.isnan(bootstrap_values)]
     if not bootstrap_values.size or np.ptp(bootstrap_values) <= ROUNDING_TOLERANCE * np.abs(bootstrap_values).max():
         return Estimate(value, no_interval_reason=IDENTICAL_DRAWS_REASON)
-    low, high = np.percentile(bootstrap_values, expanded_percentiles(len(segments)))
+    low, high = np.percentile(bootstrap_values, expanded_interval_percentiles(len(segments)))
     return Estimate(value, float(low), float(high))
 
 
-def expanded_percentiles(num_segments: int) -> tuple[float, float]:
+def expanded_interval_percentiles(num_segments: int) -> tuple[float, float]:
     """Between which bootstrap figures are 95 % of those of other texts: 2.5 and 97.5 of many segments, wider of few.
 
     With n segments 100 Φ(− √(n / (n − 1)) t(n − 1)), so that the interval of a mean is about Student's: the expanded
@@ -116,15 +116,15 @@ def segment_means(judgments: Iterable[Judgment]) -> dict[str, dict[str, float]]:
     }
 
 
-def estimate_mean(values: Sequence[float], fewest: int = MIN_SEGMENTS) -> MeanRating:
-    """The mean of one value a segment, and of `fewest` segments or more Student's t interval: mean ± t(n − 1) s / √n.
+def estimate_mean(values: Sequence[float], min_segments: int = MIN_SEGMENTS) -> MeanRating:
+    """The mean of one value a segment; from `min_segments` segments on, Student's t interval: mean ± t(n − 1) s / √n.
 
     It is about other segments, judged by the same judges. None where fewer than MIN_DIFFERENCES segments differ from
     the commonest value.
     """
     num = len(values)
     mean = math.fsum(values) / num
-    problem = no_mean_interval_problem(values, fewest)
+    problem = no_mean_interval_problem(values, min_segments)
     if problem:
         return MeanRating(mean, None, None, num, problem)
     half = float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, num - 1)) * float(np.std(values, ddof=1)) / math.sqrt(num)
@@ -136,10 +136,11 @@ def values_vary(values: Sequence[float]) -> bool:
     return max(values) - min(values) > ROUNDING_TOLERANCE * max(map(abs, values))
 
 
-def mean_ratings(judgments: Iterable[Judgment], fewest: int = MIN_SEGMENTS) -> dict[str, MeanRating]:
+def mean_ratings(judgments: Iterable[Judgment], min_segments: int = MIN_SEGMENTS) -> dict[str, MeanRating]:
     """The mean of each system over its segments, each by its judges' mean; intervals of `estimate_mean`."""
     return {
-        system: estimate_mean(list(segments.values()), fewest) for system, segments in segment_means(judgments).items()
+        system: estimate_mean(list(segments.values()), min_segments)
+        for system, segments in segment_means(judgments).items()
     }
 
 

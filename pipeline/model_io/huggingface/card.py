@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfm.pipeline.artifacts.manifest import Manifest
-from tfm.pipeline.model_io.markdown import code_span, markdown_text, yaml_value
+from tfm.pipeline.model_io.markdown import code_span, escape_markdown, to_yaml_value
 
-Figures = Mapping[str, Mapping[str, tuple[float, str]]]
+ScoresByTestSet = Mapping[str, Mapping[str, tuple[float, str]]]
 """A score and its signature, by test set and metric."""
 
 
@@ -30,10 +30,10 @@ class ModelCard:
     languages: Sequence[str] = ()
     license: str | None = None
     name: str = "model"
-    figures: Figures = field(default_factory=dict)
+    figures: ScoresByTestSet = field(default_factory=dict)
 
 
-def card_text(card: ModelCard, manifest: Manifest, *, class_name: str, task: str, how: str) -> str:
+def card_text(card: ModelCard, manifest: Manifest, *, class_name: str, task: str, usage_code: str) -> str:
     """Return the README.md of a model.
 
     Args:
@@ -41,7 +41,7 @@ def card_text(card: ModelCard, manifest: Manifest, *, class_name: str, task: str
         manifest: of the model.
         class_name: the class of transformers.
         task: as the Hub calls it.
-        how: code that uses the model.
+        usage_code: code that uses the model.
     """
     head: dict[str, Any] = {
         "language": list(card.languages),
@@ -51,18 +51,18 @@ def card_text(card: ModelCard, manifest: Manifest, *, class_name: str, task: str
         "tags": ["tfm", class_name],
         "model-index": _model_index(card, task),
     }
-    lines = [f"{key}: {yaml_value(value)}" for key, value in head.items() if value]
-    license_text = markdown_text(card.license or "not stated by whoever exported it")
-    languages = ", ".join(map(markdown_text, card.languages))
+    lines = [f"{key}: {to_yaml_value(value)}" for key, value in head.items() if value]
+    license_text = escape_markdown(card.license or "not stated by whoever exported it")
+    languages = ", ".join(map(escape_markdown, card.languages))
     parameters = manifest.figures.get("parameters")
     size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
     return "\n".join(
         [
             *("---", *lines, "---", ""),
-            *(f"# {markdown_text(card.name)}", ""),
+            *(f"# {escape_markdown(card.name)}", ""),
             *(f"A `{class_name}`{size}, trained by `tfm` and exported with `tfm export --to huggingface`.", ""),
             *(f"Languages: {languages or 'not stated'}. License: {license_text}.", ""),
-            *("## Use", "", "```python", how, "```", ""),
+            *("## Use", "", "```python", usage_code, "```", ""),
             *("## Scores", "", *_metrics_table(card.figures), ""),
             *(
                 "## Made from",
@@ -91,15 +91,15 @@ def artifact_card_text(card: ModelCard, manifest: Manifest, repository: str) -> 
         "tags": ["tfm"],
         "model-index": _model_index(card, task),
     }
-    lines = [f"{key}: {yaml_value(value)}" for key, value in head.items() if value]
+    lines = [f"{key}: {to_yaml_value(value)}" for key, value in head.items() if value]
     parameters = manifest.figures.get("parameters")
     size = f", {parameters:,} parameters" if isinstance(parameters, int) else ""
     return "\n".join(
         [
             *("---", *lines, "---", ""),
-            *(f"# {markdown_text(card.name)}", ""),
-            *(f"A model for {markdown_text(task)}{size}, trained by `tfm` and sent with `tfm push`.", ""),
-            *(f"License: {markdown_text(card.license or 'not stated by whoever sent it')}.", ""),
+            *(f"# {escape_markdown(card.name)}", ""),
+            *(f"A model for {escape_markdown(task)}{size}, trained by `tfm` and sent with `tfm push`.", ""),
+            *(f"License: {escape_markdown(card.license or 'not stated by whoever sent it')}.", ""),
             *(
                 "## Use",
                 "",
@@ -128,14 +128,14 @@ def _model_index(card: ModelCard, task: str) -> list[dict[str, Any]]:
     return [{"name": card.name, "results": results}] if results else []
 
 
-def _metrics_table(figures: Figures) -> Iterator[str]:
+def _metrics_table(figures: ScoresByTestSet) -> Iterator[str]:
     if not figures:
         yield "None are recorded beside this model."
         return
     yield from ("| test set | metric | score | signature |", "|---|---|---|---|")
     for test, scores in figures.items():
         for metric, (value, signature) in scores.items():
-            yield f"| {markdown_text(test)} | {markdown_text(metric)} | {value:.4f} | {code_span(signature)} |"
+            yield f"| {escape_markdown(test)} | {escape_markdown(metric)} | {value:.4f} | {code_span(signature)} |"
 
 
 def _lineage_lines(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
@@ -144,5 +144,5 @@ def _lineage_lines(entry: Mapping[str, Any], depth: int) -> Iterator[str]:
     for label, each in lineage.get("inputs", {}).items():
         kind, _, place = label.partition(": ")
         name = f"{kind}: {place.rpartition('/')[2]}" if place else kind
-        yield f"{'  ' * depth}- {markdown_text(name)} {code_span(each['fingerprint'])}"
+        yield f"{'  ' * depth}- {escape_markdown(name)} {code_span(each['fingerprint'])}"
         yield from _lineage_lines(each, depth + 1)

@@ -16,11 +16,11 @@ from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 JsonObject = dict[str, Any]
 StateDict = dict[str, Tensor]
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": "tanh", "silu": "silu"}
+HUGGINGFACE_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "tanh": "tanh", "silu": "silu"}
 """Names in transformers by those of tfm."""
 SPECIAL_TOKEN_IDS: JsonObject = {"pad_token_id": PAD_ID, "bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
 """The control tokens of tfm, as config.json names them."""
-SUPPRESSED_BIAS = -100.0
+NEVER_PREDICTED_BIAS = -100.0
 """The bias of a piece that is never predicted: its probability is none in fp32, and a smoothed loss hardly sees it."""
 ACTIVATION_ALIASES = {
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -90,15 +90,15 @@ def read_tfm_task_keys(settings: JsonObject, default: str) -> JsonObject:
 
 def import_activation(name: str) -> str:
     """Return the name in tfm of an activation there. Raises ValueError where tfm has no such activation."""
-    ours = {theirs: name for name, theirs in ACTIVATIONS.items()} | ACTIVATION_ALIASES
+    ours = {theirs: name for name, theirs in HUGGINGFACE_ACTIVATIONS.items()} | ACTIVATION_ALIASES
     if name not in ours:
         raise ValueError(f"the activation {name!r} is not known to tfm")
     return ours[name]
 
 
-def require_setting(settings: JsonObject, **wanted: Any) -> None:
+def require_settings(settings: JsonObject, **required: Any) -> None:
     """Raise ValueError for the first setting that is there and is not as it has to be."""
-    for key, value in wanted.items():
+    for key, value in required.items():
         if settings.get(key, value) != value:
             raise ValueError(f"{key} = {settings[key]!r} is not supported, only {value!r}")
 
@@ -113,7 +113,7 @@ def is_zero(tensor: Tensor) -> bool:
     return not tensor.is_meta and not tensor.any()
 
 
-def detect_tie(state_dict: StateDict, source: str, target: str, output: str) -> str:
+def detect_tied_embeddings(state_dict: StateDict, source: str, target: str, output: str) -> str:
     """Return the value of `model.tie`: the ones of three tables that are equal.
 
     Args:

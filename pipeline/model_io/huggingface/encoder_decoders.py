@@ -17,15 +17,15 @@ from torch import Tensor
 from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.model_io.huggingface.classes import (
-    ACTIVATIONS,
+    HUGGINGFACE_ACTIVATIONS,
     HuggingFaceClass,
     JsonObject,
     StateDict,
-    detect_tie,
+    detect_tied_embeddings,
     import_activation,
     is_zero,
     read_tfm_task_keys,
-    require_setting,
+    require_settings,
     tfm_import_settings,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS_STACK_KEYS, SupportedConfig
@@ -38,11 +38,11 @@ from tfm.pipeline.model_io.huggingface.weights import (
 from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
-MASK_BIAS = -1e4
+NEVER_PREDICTED_LOGIT = -1e4
 """A logit whose probability is 0 in every precision."""
 BEGIN_PIECE_KEY = "begin_in_position"
 """The key in config.json for the piece whose vector is part of the decoder's first position."""
-MAX_SINUSOIDS = 2**25
+MAX_POSITION_TABLE_ELEMENTS = 2**25
 """The most numbers of a table of positions that is compared with sines and cosines."""
 SHARED_EMBEDDING = "model.shared.weight"
 EMBEDDING_WEIGHTS = (
@@ -52,7 +52,7 @@ EMBEDDING_WEIGHTS = (
     "lm_head.weight",
 )
 FINAL_LOGITS_BIAS = "final_logits_bias"
-EMBEDDING_NAMES = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
+STACK_PREFIX_BY_EMBEDDING = {"source_embedding": "model.encoder", "target_embedding": "model.decoder"}
 
 
 def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
@@ -62,7 +62,7 @@ def supported_encoder_decoder(norm_placement: str) -> SupportedConfig:
         "task": select_tasks(lambda each: each.translates),
         "norm": (norm_placement,),
         "positions": ("none", "sinusoidal", "learned"),
-        "activation": tuple(ACTIVATIONS),
+        "activation": tuple(HUGGINGFACE_ACTIVATIONS),
         "tie": ANY_VALUE,
         "scale_embedding": ANY_VALUE,
         "output_bias": ANY_VALUE,
@@ -80,7 +80,7 @@ def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
         "d_model": config.encoder.dim,
         **_stack_settings("encoder", config.encoder),
         **_stack_settings("decoder", config.decoder),
-        "activation_function": ACTIVATIONS[config.activation],
+        "activation_function": HUGGINGFACE_ACTIVATIONS[config.activation],
         "max_position_embeddings": config.max_length,
         "scale_embedding": config.scale_embedding,
         "tie_word_embeddings": config.tie == "all",
@@ -110,12 +110,12 @@ def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     if config.tie == "all":
         yield WeightMapping("source_embedding.table.weight", (SHARED_EMBEDDING,), columns=order)
     else:
-        for ours, theirs in EMBEDDING_NAMES.items():
+        for ours, theirs in STACK_PREFIX_BY_EMBEDDING.items():
             yield WeightMapping(f"{ours}.table.weight", (f"{theirs}.embed_tokens.weight",), columns=order)
         yield WeightMapping("output.weight", ("lm_head.weight",), columns=order)
     if config.output_bias:
         yield WeightMapping("output.bias", (FINAL_LOGITS_BIAS,), as_row=True)
-    for ours, theirs in EMBEDDING_NAMES.items():
+    for ours, theirs in STACK_PREFIX_BY_EMBEDDING.items():
         if config.embedding_norm:
             yield from norm_weights(f"{ours}.norm", f"{theirs}.layernorm_embedding", order)
         if config.positions == "learned":
@@ -129,21 +129,31 @@ def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
             )
 
 
-def _layer_weights(ours: str, theirs: str, order: Tensor, *, attends_to_memory: bool) -> Iterator[WeightMapping]:
-    dim = len(order)
-    products = [f"{theirs}.self_attn.{name}_proj" for name in "qkv"]
-    yield from linear_weights(f"{ours}.attention.query_key_value", *products, sizes=[dim] * 3, columns=order)
-    yield from linear_weights(f"{ours}.attention.output", f"{theirs}.self_attn.out_proj", rows=order)
-    yield from norm_weights(f"{ours}.around_attention.norm", f"{theirs}.self_attn_layer_norm", order)
+def _layer_weights(
+    tfm_prefix: str, hf_prefix: str, permutation: Tensor, *, attends_to_memory: bool
+) -> Iterator[WeightMapping]:
+    dim = len(permutation)
+    products = [f"{hf_prefix}.self_attn.{name}_proj" for name in "qkv"]
+    yield from linear_weights(
+        f"{tfm_prefix}.attention.query_key_value", *products, sizes=[dim] * 3, columns=permutation
+    )
+    yield from linear_weights(f"{tfm_prefix}.attention.output", f"{hf_prefix}.self_attn.out_proj", rows=permutation)
+    yield from norm_weights(f"{tfm_prefix}.around_attention.norm", f"{hf_prefix}.self_attn_layer_norm", permutation)
     if attends_to_memory:
-        query, *products = (f"{theirs}.encoder_attn.{name}_proj" for name in "qkv")
-        yield from linear_weights(f"{ours}.cross_attention.query", query, columns=order)
-        yield from linear_weights(f"{ours}.cross_attention.key_value", *products, sizes=[dim] * 2, columns=order)
-        yield from linear_weights(f"{ours}.cross_attention.output", f"{theirs}.encoder_attn.out_proj", rows=order)
-        yield from norm_weights(f"{ours}.around_cross_attention.norm", f"{theirs}.encoder_attn_layer_norm", order)
-    yield from linear_weights(f"{ours}.feed_forward.inner", f"{theirs}.fc1", columns=order)
-    yield from linear_weights(f"{ours}.feed_forward.outer", f"{theirs}.fc2", rows=order)
-    yield from norm_weights(f"{ours}.around_feed_forward.norm", f"{theirs}.final_layer_norm", order)
+        query, *products = (f"{hf_prefix}.encoder_attn.{name}_proj" for name in "qkv")
+        yield from linear_weights(f"{tfm_prefix}.cross_attention.query", query, columns=permutation)
+        yield from linear_weights(
+            f"{tfm_prefix}.cross_attention.key_value", *products, sizes=[dim] * 2, columns=permutation
+        )
+        yield from linear_weights(
+            f"{tfm_prefix}.cross_attention.output", f"{hf_prefix}.encoder_attn.out_proj", rows=permutation
+        )
+        yield from norm_weights(
+            f"{tfm_prefix}.around_cross_attention.norm", f"{hf_prefix}.encoder_attn_layer_norm", permutation
+        )
+    yield from linear_weights(f"{tfm_prefix}.feed_forward.inner", f"{hf_prefix}.fc1", columns=permutation)
+    yield from linear_weights(f"{tfm_prefix}.feed_forward.outer", f"{hf_prefix}.fc2", rows=permutation)
+    yield from norm_weights(f"{tfm_prefix}.around_feed_forward.norm", f"{hf_prefix}.final_layer_norm", permutation)
 
 
 def add_position_weights(config: ModelConfig, state_dict: StateDict) -> StateDict:
@@ -153,7 +163,9 @@ def add_position_weights(config: ModelConfig, state_dict: StateDict) -> StateDic
         order = deinterleaving_permutation(config.encoder.dim)
         table = sinusoids(config.encoder.dim, config.max_length).float()[:, order]
         table = table if config.positions == "sinusoidal" else torch.zeros_like(table)
-        state_dict |= {f"{theirs}.embed_positions.weight": table.clone() for theirs in EMBEDDING_NAMES.values()}
+        state_dict |= {
+            f"{theirs}.embed_positions.weight": table.clone() for theirs in STACK_PREFIX_BY_EMBEDDING.values()
+        }
     if SHARED_EMBEDDING not in state_dict:
         state_dict[SHARED_EMBEDDING] = state_dict["model.encoder.embed_tokens.weight"].clone()
     return state_dict
@@ -173,10 +185,10 @@ def finish_marian_export(config: ModelConfig, state_dict: StateDict) -> StateDic
     for name in {*EMBEDDING_WEIGHTS} & {*state_dict}:
         state_dict[name] = torch.cat([state_dict[name], torch.zeros(1, config.encoder.dim)])
     bias = state_dict.get(FINAL_LOGITS_BIAS, torch.zeros(1, len(state_dict[SHARED_EMBEDDING]) - 1))
-    return state_dict | {FINAL_LOGITS_BIAS: torch.cat([bias, torch.full((1, 1), MASK_BIAS)], dim=1)}
+    return state_dict | {FINAL_LOGITS_BIAS: torch.cat([bias, torch.full((1, 1), NEVER_PREDICTED_LOGIT)], dim=1)}
 
 
-def add_unnamed_row(settings: JsonObject, state_dict: StateDict) -> tuple[JsonObject, StateDict]:
+def add_never_predicted_piece(settings: JsonObject, state_dict: StateDict) -> tuple[JsonObject, StateDict]:
     """config.json and the weights with one more piece, which is never predicted, behind all that a tokenizer names:
     CTranslate2's converter takes the last row of a Marian away, as no piece of its vocabulary is that one."""
     padded = {
@@ -184,7 +196,7 @@ def add_unnamed_row(settings: JsonObject, state_dict: StateDict) -> tuple[JsonOb
         for name in EMBEDDING_WEIGHTS
         if name in state_dict
     }
-    bias = torch.nn.functional.pad(state_dict[FINAL_LOGITS_BIAS], (0, 1), value=MASK_BIAS)
+    bias = torch.nn.functional.pad(state_dict[FINAL_LOGITS_BIAS], (0, 1), value=NEVER_PREDICTED_LOGIT)
     sizes = {key: settings[key] + 1 for key in ("vocab_size", "decoder_vocab_size")}
     return settings | sizes, state_dict | padded | {FINAL_LOGITS_BIAS: bias}
 
@@ -206,24 +218,26 @@ def read_config(settings: JsonObject, state_dict: StateDict, norm_placement: str
         state_dict: the weights.
         norm_placement: "pre" or "post".
     """
-    require_setting(settings, normalize_embedding=False, is_encoder_decoder=True)
+    require_settings(settings, normalize_embedding=False, is_encoder_decoder=True)
     dim, length = settings["d_model"], settings["max_position_embeddings"]
     tables = [
         state_dict[name]
-        for theirs in EMBEDDING_NAMES.values()
+        for theirs in STACK_PREFIX_BY_EMBEDDING.values()
         if (name := f"{theirs}.embed_positions.weight") in state_dict
     ]
     for table in tables:
         if table.shape != (length, dim):
             raise ValueError(f"its positions are {tuple(table.shape)}, not {(length, dim)}, as config.json has them")
-        if table.numel() > MAX_SINUSOIDS:
-            raise ValueError(f"its positions have {table.numel():,} numbers, and {MAX_SINUSOIDS:,} at most are read")
+        if table.numel() > MAX_POSITION_TABLE_ELEMENTS:
+            raise ValueError(
+                f"its positions have {table.numel():,} numbers, and {MAX_POSITION_TABLE_ELEMENTS:,} at most are read"
+            )
     expected = (
         sinusoids(dim, length).float()[:, deinterleaving_permutation(dim)] if tables and not tables[0].is_meta else None
     )
     if expected is None or all(torch.allclose(table, expected, atol=1e-5) for table in tables):
         positions = "sinusoidal"  # a file without tables, or of which only shapes are known, which are the same
-    elif len(tables) < len(EMBEDDING_NAMES):
+    elif len(tables) < len(STACK_PREFIX_BY_EMBEDDING):
         raise ValueError("it has learned positions of one side alone")
     else:
         positions = "none" if all(map(is_zero, tables)) else "learned"
@@ -242,7 +256,7 @@ def read_common_config(settings: JsonObject, state_dict: StateDict) -> JsonObjec
         "encoder": _read_stack_config(settings, "encoder"),
         "decoder": _read_stack_config(settings, "decoder"),
         "activation": import_activation(settings["activation_function"]),
-        "tie": detect_tie(state_dict, *EMBEDDING_WEIGHTS[1:]),
+        "tie": detect_tied_embeddings(state_dict, *EMBEDDING_WEIGHTS[1:]),
         "scale_embedding": settings["scale_embedding"],
         "output_bias": not is_zero(state_dict[FINAL_LOGITS_BIAS]),
         "dropout": {

@@ -16,7 +16,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import ModelCard, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, JsonObject
-from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, add_unnamed_row
+from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, add_never_predicted_piece
 from tfm.pipeline.model_io.huggingface.gpt2 import max_positions
 from tfm.pipeline.model_io.huggingface.registry import find_export_class, unsupported_reason
 from tfm.pipeline.model_io.huggingface.tokenizer_files import (
@@ -27,7 +27,7 @@ from tfm.pipeline.model_io.huggingface.tokenizer_files import (
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS, SHARED, Tokenizer
+from tfm.tokenizer.tokenizer import ORIGINAL_IDS_FILE, SHARED, Tokenizer
 
 
 def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
@@ -57,7 +57,7 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
     settings = model_class.settings(config, reads.vocab_size)
     weights = model_class.export_weights(config, loaded.model.state_dict())
     if two:
-        settings, weights = add_unnamed_row(settings, weights)
+        settings, weights = add_never_predicted_piece(settings, weights)
     _write_json(
         folder / "config.json", _config_json(model_class, settings) | _label_settings(config, loaded.target_tokenizer)
     )
@@ -67,14 +67,14 @@ def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:
     if two:
         write_marian_tokenizers(folder, config, source, target)
     else:
-        write_tokenizer(loaded.folder, folder, config, reads, pad=pad, mask_token=hidden)
+        write_tokenizer(loaded.folder, folder, config, reads, pad_token=pad, mask_token=hidden)
         if reads.original_ids:
-            _write_json(folder / ORIGINAL_IDS, {SHARED: [*reads.original_ids]})
+            _write_json(folder / ORIGINAL_IDS_FILE, {SHARED: [*reads.original_ids]})
     if TASK_SPECS[config.task].writes:
         _write_json(folder / "generation_config.json", _generation_config(config, settings))
     how = _usage_code(model_class, config, reads)
     made = open_artifact(loaded.folder, "train")
-    text = card_text(card, made, class_name=model_class.name, task=model_class.pipeline, how=how)
+    text = card_text(card, made, class_name=model_class.name, task=model_class.pipeline, usage_code=how)
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
@@ -127,7 +127,7 @@ def _usage_code(model_class: HuggingFaceClass, config: ModelConfig, tokenizer: T
         return (
             f'from transformers import pipeline\n\nprint(pipeline("fill-mask", "DIR")("A {_mask_token(tokenizer)}."))'
         )
-    if TASK_SPECS[config.task].generates:
+    if TASK_SPECS[config.task].continues_text:
         return 'from transformers import pipeline\n\nprint(pipeline("text-generation", "DIR")("Once"))'
     auto = "AutoModelForSeq2SeqLM" if config.architecture == "transformer" else "AutoModelForCausalLM"
     languages = list(tokenizer.languages.values())[

@@ -7,7 +7,7 @@ import torch
 from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import (
-    ACTIVATIONS,
+    HUGGINGFACE_ACTIVATIONS,
     SPECIAL_TOKEN_IDS,
     HuggingFaceClass,
     JsonObject,
@@ -15,7 +15,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     are_equal,
     import_activation,
     read_tfm_task_keys,
-    require_setting,
+    require_settings,
     tfm_import_settings,
 )
 from tfm.pipeline.model_io.huggingface.supported import ANY_VALUE, STANDARD_HEADS_STACK_KEYS, SupportedConfig
@@ -23,14 +23,14 @@ from tfm.pipeline.model_io.huggingface.weights import WeightMapping, linear_weig
 from tfm.pipeline.tasks.abilities import TASK_SPECS, select_tasks
 
 WORD_EMBEDDING, POSITION_EMBEDDING, OUTPUT_WEIGHT = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
-(LANGUAGE_MODEL_TASKS,) = select_tasks(lambda each: each.generates)
+(LANGUAGE_MODEL_TASKS,) = select_tasks(lambda each: each.continues_text)
 SUPPORTED_SETTINGS: dict[str, object] = {
     "architecture": ("decoder_only",),
     "task": select_tasks(lambda each: each.writes),
     "norm": ("pre",),
     "norm_eps": ANY_VALUE,
     "positions": ("none", "sinusoidal", "learned"),
-    "activation": tuple(ACTIVATIONS),
+    "activation": tuple(HUGGINGFACE_ACTIVATIONS),
     "tie": ANY_VALUE,
     "scale_embedding": ANY_VALUE,
     "embedding_dim": ANY_VALUE,
@@ -52,25 +52,25 @@ def is_tied(config: ModelConfig) -> bool:
     return config.tie in ("output", "all") and not config.scale_embedding
 
 
-def list_embedding_weights(config: ModelConfig, words: str) -> Iterator[WeightMapping]:
-    """The tables of pieces, of a class that reads them by the table `words`."""
-    yield WeightMapping("embedding.table.weight", (words,))
+def list_embedding_weights(config: ModelConfig, embedding_name: str) -> Iterator[WeightMapping]:
+    """The tables of pieces, of a class that reads them by the table `embedding_name`."""
+    yield WeightMapping("embedding.table.weight", (embedding_name,))
     if not is_tied(config):
         yield WeightMapping("output.weight", (OUTPUT_WEIGHT,))
     if config.output_bias:
         yield WeightMapping("output.bias", ("lm_head.bias",))
 
 
-def scale_input_embedding(config: ModelConfig, state_dict: StateDict, words: str) -> StateDict:
+def scale_input_embedding(config: ModelConfig, state_dict: StateDict, embedding_name: str) -> StateDict:
     """Multiply the table of the input by the scale of embeddings, which the class does not have.
 
     Args:
         config: of the model.
         state_dict: the weights.
-        words: the name of the table.
+        embedding_name: the name of the table.
     """
     if config.scale_embedding:
-        state_dict[words] = state_dict[words] * config.decoder.dim**0.5
+        state_dict[embedding_name] = state_dict[embedding_name] * config.decoder.dim**0.5
     return state_dict
 
 
@@ -84,7 +84,7 @@ def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
         "n_layer": stack.layers,
         "n_head": stack.heads,
         "n_inner": stack.feed_forward_dim,
-        "activation_function": ACTIVATIONS[config.activation],
+        "activation_function": HUGGINGFACE_ACTIVATIONS[config.activation],
         "layer_norm_epsilon": config.norm_eps,
         "resid_pdrop": config.dropout.residual,
         "embd_pdrop": config.dropout.embedding,
@@ -124,7 +124,9 @@ def finish_export(config: ModelConfig, state_dict: StateDict) -> StateDict:
 
 def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
-    require_setting(settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    require_settings(
+        settings, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False
+    )
     dropout = {"residual": "resid_pdrop", "embedding": "embd_pdrop", "attention": "attn_pdrop"}
     keys = read_tfm_task_keys(settings, LANGUAGE_MODEL_TASKS)
     sides = 2 if TASK_SPECS[keys["task"]].translates else 1
@@ -147,9 +149,9 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     }
 
 
-def add_output_weight(state_dict: StateDict, words: str) -> StateDict:
+def add_output_weight(state_dict: StateDict, embedding_name: str) -> StateDict:
     """The weights with the table of the output, which a file leaves out where it is that of the input."""
-    return {OUTPUT_WEIGHT: state_dict[words], **state_dict}
+    return {OUTPUT_WEIGHT: state_dict[embedding_name], **state_dict}
 
 
 def standardize_state_dict(settings: JsonObject, state_dict: StateDict) -> StateDict:

@@ -17,16 +17,16 @@ from tfm.data.errors import format_names, validation_problem
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, publish
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.huggingface.classes import SUPPRESSED_BIAS, HuggingFaceClass, JsonObject, StateDict
+from tfm.pipeline.model_io.huggingface.classes import NEVER_PREDICTED_BIAS, HuggingFaceClass, JsonObject, StateDict
 from tfm.pipeline.model_io.huggingface.encoders.tokenizers import read_encoder_tokenizers
 from tfm.pipeline.model_io.huggingface.received.dry_run import check_weight_names, check_weights
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_config
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_tokenizers
-from tfm.pipeline.model_io.loaded_model import check_shapes_match, model_weight_shapes, save_network
-from tfm.pipeline.model_io.model_folder import model_folder
-from tfm.pipeline.model_io.weight_files import name_for_safetensors
+from tfm.pipeline.model_io.loaded_model import check_shapes_match, model_weight_shapes, save_config_and_weights
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
+from tfm.pipeline.model_io.weight_files import path_for_safetensors
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.tokenizer import save_pair
@@ -46,13 +46,13 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     """
     received = Snapshot(folder)
     settings, hf_class = _find_class(received)
-    with _raise_data_error(received, hf_class):
+    with _convert_errors_to_data_error(received, hf_class):
         settings = settings | hf_class.tokenizer_overrides(received, settings)
         check_weights(received, settings, hf_class)
     plan = Plan("train", out, {"imported": hf_class.name}, received.inputs(), None)
     if is_fresh(plan, reporter):
         return
-    with _raise_data_error(received, hf_class):
+    with _convert_errors_to_data_error(received, hf_class):
         config, weights, pieces = _read_config_weights_tokenizers(received, settings, hf_class)
         source, target = pieces.source.vocab_size, pieces.target.vocab_size
         own = model_weight_shapes(config, source_vocab=source, target_vocab=target)
@@ -61,7 +61,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
     num_parameters = sum(each.numel() for each in kept.values())
     with publish(plan, command=command) as draft:
         save_pair(pieces.source, pieces.target, draft.folder)
-        save_network(draft.folder, config, kept)
+        save_config_and_weights(draft.folder, config, kept)
         draft.figures["parameters"] = num_parameters
     reporter.line(f"import: {out}, a {hf_class.name} of {num_parameters:,} parameters")
     if hf_class.note:
@@ -75,7 +75,7 @@ def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: R
 
 
 @contextmanager
-def _raise_data_error(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
+def _convert_errors_to_data_error(received: Snapshot, hf_class: HuggingFaceClass) -> Iterator[None]:
     """Turn every error that an unexpected value leads to into a DataError with the reason while the body runs."""
     try:
         yield
@@ -99,8 +99,8 @@ def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
         raise DataError("no such folder", file=folder)
     if not folder.is_dir():
         raise DataError("is a file: give the folder of the model", file=folder)
-    ours = (model_folder(folder) / "manifest.json").exists()
-    if not received.has(CONFIG_FILE) and not ours:
+    ours = (resolve_model_folder(folder) / "manifest.json").exists()
+    if not received.has_file(CONFIG_FILE) and not ours:
         raise DataError("has no config.json: give a folder as `save_pretrained` of transformers writes it", file=folder)
     settings = received.read_document(CONFIG_FILE)
     named = settings.get("architectures")
@@ -135,7 +135,7 @@ def _read_config_weights_tokenizers(
     bias = hf_class.bias
     if bias is not None and (pieces.missing_rows or keys.get("output_bias")):
         old = found[bias].flatten()[rows] if bias in found else torch.zeros(len(rows))
-        old[pieces.missing_rows] = SUPPRESSED_BIAS
+        old[pieces.missing_rows] = NEVER_PREDICTED_BIAS
         found[bias] = old.unsqueeze(0) if bias == "final_logits_bias" else old
         keys["output_bias"] = True
     config = ModelConfig.model_validate(keys)
@@ -147,5 +147,5 @@ def _load_weights(received: Snapshot) -> StateDict:
     """Every weight in the folder, in fp32."""
     found: dict[str, Tensor] = {}
     for file in received.weight_files():
-        found |= load_file(name_for_safetensors(file))
+        found |= load_file(path_for_safetensors(file))
     return {name: each.float() if each.is_floating_point() else each for name, each in found.items()}

@@ -18,7 +18,7 @@ from tfm.pipeline.model_io.huggingface.classes import (
     StateDict,
     are_equal,
     read_tfm_task_keys,
-    require_setting,
+    require_settings,
     tfm_import_settings,
 )
 from tfm.pipeline.model_io.huggingface.gpt2 import (
@@ -36,7 +36,7 @@ from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleav
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 TOKEN_EMBEDDING = "model.embed_tokens.weight"
-GATE_NAMES = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
+GATED_ACTIVATION_LAYOUTS = {"swiglu": ("silu", ("gate_proj", "up_proj")), "glu": ("sigmoid", ("up_proj", "gate_proj"))}
 """The function of the gate there, and the order of the halves of the matrix here, by the activation here."""
 ROPE_SCALING_KEYS: JsonObject = {
     "low_freq_factor": "low_frequency_factor",
@@ -49,7 +49,7 @@ ROPE_SCALING_KEYS: JsonObject = {
 def export_settings(config: ModelConfig, vocab_size: int) -> JsonObject:
     """config.json."""
     stack = config.decoder
-    function, _ = GATE_NAMES[config.activation]
+    function, _ = GATED_ACTIVATION_LAYOUTS[config.activation]
     rope = rope_parameters(config.rotary)
     return {
         "vocab_size": vocab_size,
@@ -79,7 +79,7 @@ def list_weights(config: ModelConfig) -> Iterator[WeightMapping]:
     stack = config.decoder
     groups, width = stack.key_value_heads or stack.heads, stack.dim // stack.heads
     sizes = [stack.dim, groups * width, groups * width]
-    _, halves = GATE_NAMES[config.activation]
+    _, halves = GATED_ACTIVATION_LAYOUTS[config.activation]
     rows = rotary_permutation(stack)
     yield from list_embedding_weights(config, TOKEN_EMBEDDING)
     for i in range(stack.layers):
@@ -115,7 +115,7 @@ def rope_parameters(rotary: RotaryConfig) -> JsonObject:
     return said
 
 
-def read_rotary(settings: JsonObject) -> JsonObject:
+def read_rotary_config(settings: JsonObject) -> JsonObject:
     """Return [model.rotary] from config.json.
 
     Raises ValueError for positions that turn in another way than those of tfm.
@@ -123,7 +123,7 @@ def read_rotary(settings: JsonObject) -> JsonObject:
     said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
     kind = said.get("rope_type", said.get("type", "default"))
     for each in (said, settings):
-        require_setting(each, partial_rotary_factor=1.0)
+        require_settings(each, partial_rotary_factor=1.0)
     if kind not in ("default", "linear", "llama3"):
         raise ValueError(f"rotary positions of type {kind!r} are not supported, only default, linear and llama3")
     found = {"base": said.get("rope_theta", settings.get("rope_theta", 10_000.0))}
@@ -136,8 +136,8 @@ def read_rotary(settings: JsonObject) -> JsonObject:
 def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
     heads, dim = settings["num_attention_heads"], settings["hidden_size"]
-    require_setting(settings, head_dim=dim // heads)
-    gates = {function: ours for ours, (function, _) in GATE_NAMES.items()}
+    require_settings(settings, head_dim=dim // heads)
+    gates = {function: ours for ours, (function, _) in GATED_ACTIVATION_LAYOUTS.items()}
     if settings["hidden_act"] not in gates:
         raise ValueError(f"hidden_act = {settings['hidden_act']!r} is not supported, only {' or '.join(gates)}")
     keys = read_tfm_task_keys(settings, LANGUAGE_MODEL_TASKS)
@@ -153,7 +153,7 @@ def read_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
             "feed_forward_dim": settings["intermediate_size"],
         },
         "positions": "rotary",
-        "rotary": read_rotary(settings),
+        "rotary": read_rotary_config(settings),
         "normalization": "rms",
         "norm_eps": settings["rms_norm_eps"],
         "activation": gates[settings["hidden_act"]],
@@ -180,7 +180,12 @@ LLAMA = HuggingFaceClass(
     pipeline="text-generation",
     supports=SupportedConfig(
         SUPPORTED_SETTINGS
-        | {"normalization": ("rms",), "positions": ("rotary",), "rotary": ANY_VALUE, "activation": tuple(GATE_NAMES)},
+        | {
+            "normalization": ("rms",),
+            "positions": ("rotary",),
+            "rotary": ANY_VALUE,
+            "activation": tuple(GATED_ACTIVATION_LAYOUTS),
+        },
         {**STANDARD_HEADS_STACK_KEYS, "key_value_heads": ANY_VALUE},
         ("decoder",),
     ),

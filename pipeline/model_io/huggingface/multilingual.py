@@ -10,10 +10,10 @@ from dataclasses import replace
 import torch
 
 from tfm.model.transformer.language_prefix import LANGUAGE_PREFIX_MODELS
-from tfm.pipeline.model_io.huggingface.classes import JsonObject, StateDict, require_setting
+from tfm.pipeline.model_io.huggingface.classes import JsonObject, StateDict, require_settings
 from tfm.pipeline.model_io.huggingface.encoder_decoders import (
-    EMBEDDING_NAMES,
     PEGASUS,
+    STACK_PREFIX_BY_EMBEDDING,
     read_common_config,
     untie_embeddings,
 )
@@ -75,7 +75,7 @@ def _source_language_position(folder: Snapshot) -> str:
 
 def read_m2m100_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights."""
-    require_setting(settings, pad_token_id=1, is_encoder_decoder=True)
+    require_settings(settings, pad_token_id=1, is_encoder_decoder=True)
     length = settings["max_position_embeddings"]
     own = {"positions": "fairseq", "max_length": length, LANGUAGE_MARKING_KEY: settings[LANGUAGE_MARKING_KEY]}
     return {**read_common_config(settings, state_dict), "norm": "pre", **own}
@@ -83,7 +83,7 @@ def read_m2m100_config(settings: JsonObject, state_dict: StateDict) -> JsonObjec
 
 def read_mbart_config(settings: JsonObject, state_dict: StateDict) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights of mBART."""
-    require_setting(
+    require_settings(
         settings, is_encoder_decoder=True, normalize_before=True, normalize_embedding=True, add_final_layer_norm=True
     )
     length = _max_target_length(settings)
@@ -114,7 +114,7 @@ def standardize_m2m100_weights(settings: JsonObject, state_dict: StateDict) -> S
 def standardize_mbart_weights(settings: JsonObject, state_dict: StateDict) -> StateDict:
     """Prepare the weights of mBART, each table by itself, and of the position tables the rows that are used."""
     state_dict, longest = untie_embeddings(state_dict), settings["max_position_embeddings"]
-    rows = dict(zip(EMBEDDING_NAMES.values(), (_max_target_length(settings), longest), strict=True))
+    rows = dict(zip(STACK_PREFIX_BY_EMBEDDING.values(), (_max_target_length(settings), longest), strict=True))
     for theirs, count in rows.items():
         name = f"{theirs}.embed_positions.weight"
         if len(state_dict[name]) != longest + POSITION_OFFSET:
@@ -123,7 +123,7 @@ def standardize_mbart_weights(settings: JsonObject, state_dict: StateDict) -> St
     return state_dict
 
 
-def _refuse_export(*given: object) -> JsonObject:
+def _refuse_export(*arguments: object) -> JsonObject:
     raise AssertionError("no model of ours is exported as one of these")
 
 

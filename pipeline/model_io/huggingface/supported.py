@@ -56,11 +56,11 @@ class SupportedConfig:
         return None
 
 
-def first_unsupported_key(config: BaseModel, held: Mapping[str, Any]) -> str | None:
+def first_unsupported_key(config: BaseModel, supported_values: Mapping[str, Any]) -> str | None:
     """The first key of a table whose value is none of those held, as a recipe has it; None where all are."""
     default = type(config)()
     for key, value in config:
-        values = held.get(key, (getattr(default, key),))
+        values = supported_values.get(key, (getattr(default, key),))
         if values is not ANY_VALUE and value not in values:
             return f"{key} = {_format_value(value)}"
     return None

@@ -19,12 +19,12 @@ from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 LINE_BREAK = "\n"
-MARIAN_BEGIN = "<begin>"
+MARIAN_BEGIN_TOKEN = "<begin>"
 """The token before a target, behind all pieces: it is in no vocab.json, so that its text has to be given."""
 
 
 def write_tokenizer(
-    model: Path, folder: Path, config: ModelConfig, tokenizer: Tokenizer, *, pad: str, mask_token: str | None
+    model: Path, folder: Path, config: ModelConfig, tokenizer: Tokenizer, *, pad_token: str, mask_token: str | None
 ) -> None:
     """Write the tokenizer of texts that a model reads.
 
@@ -33,7 +33,7 @@ def write_tokenizer(
         folder: to write into.
         config: of the model.
         tokenizer: of its sources.
-        pad: the padding token.
+        pad_token: the padding token.
         mask_token: the token that stands for hidden pieces, the last of all; None: there is none.
     """
     own = TARGET if config.architecture == "decoder_only" else SOURCE
@@ -55,7 +55,7 @@ def write_tokenizer(
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": max_text_pieces(config),
-        "pad_token": pad,
+        "pad_token": pad_token,
         "unk_token": UNK,
         "bos_token": BOS,
         **({} if goes_on else {"eos_token": EOS}),
@@ -89,8 +89,8 @@ def write_marian_tokenizers(folder: Path, config: ModelConfig, source: Tokenizer
     settings = {
         "tokenizer_class": "MarianTokenizer",
         "model_max_length": max_text_pieces(config),
-        "bos_token": MARIAN_BEGIN,  # which begins what `generate` returns, and is left out of its text
-        "added_tokens_decoder": {str(source.vocab_size): {"content": MARIAN_BEGIN, "special": True, **flags}},
+        "bos_token": MARIAN_BEGIN_TOKEN,  # which begins what `generate` returns, and is left out of its text
+        "added_tokens_decoder": {str(source.vocab_size): {"content": MARIAN_BEGIN_TOKEN, "special": True, **flags}},
         "pad_token": PAD,
         "unk_token": UNK,
         "eos_token": EOS,
@@ -146,14 +146,16 @@ def surrounding_tokens(config: ModelConfig) -> tuple[tuple[str, ...], tuple[str,
     return ((), (EOS, BOS)) if TASK_SPECS[config.task].translates else ((BOS,), ())
 
 
-def _template_processing(around: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
+def _template_processing(tokens_before_and_after: tuple[tuple[str, ...], tuple[str, ...]]) -> dict[str, Any]:
     """The step that adds tokens, as tokenizer.json has it. Each text of a pair gets its own."""
 
     def side_template(name: str) -> list[dict[str, Any]]:
-        before, after = ([{"SpecialToken": {"id": token, "type_id": 0}} for token in tokens] for tokens in around)
+        before, after = (
+            [{"SpecialToken": {"id": token, "type_id": 0}} for token in tokens] for tokens in tokens_before_and_after
+        )
         return [*before, {"Sequence": {"id": name, "type_id": 0}}, *after]
 
-    names = [token for tokens in around for token in tokens]
+    names = [token for tokens in tokens_before_and_after for token in tokens]
     tokens = {token: {"id": token, "ids": [SPECIAL_TOKENS.index(token)], "tokens": [token]} for token in names}
     return {
         "type": "TemplateProcessing",

@@ -14,15 +14,20 @@ from tfm.tokenizer.foreign.m2m100 import append_languages
 from tfm.tokenizer.foreign.model_types import add_model_type
 from tfm.tokenizer.foreign.renumbered import (
     MAX_UNUSED_IDS,
-    WHOLE_WORD_MODELS,
+    MODELS_WITHOUT_MERGES,
     RenumberedTokenizer,
     check_number_of_pieces,
     document_pieces,
-    remove_control_tokens,
     renumber,
+    split_spelled_control_tokens,
 )
-from tfm.tokenizer.foreign.sentencepiece import SentencePiece, build_tokenizer_json, embed_model, read_model
-from tfm.tokenizer.languages import TARGET_LANGUAGE_TOKEN
+from tfm.tokenizer.foreign.sentencepiece import (
+    SentencePieceModel,
+    add_unnumbered_model_pieces,
+    build_tokenizer_json,
+    parse_sentencepiece_model,
+)
+from tfm.tokenizer.languages import TARGET_LANGUAGE_TOKEN_PATTERN
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -61,30 +66,30 @@ def read_tokenizers(folder: Snapshot, settings: JsonObject, size: int) -> Import
         DataError: there is no tokenizer.
         ValueError: tfm does not have such a tokenizer.
     """
-    if folder.has("source.spm"):
+    if folder.has_file("source.spm"):
         return _read_marian(folder, settings, size)
-    has_document = folder.has("tokenizer.json")
-    if folder.has(M2M100_VOCABULARY_FILE) and folder.has("vocab.json") and not has_document:
+    has_document = folder.has_file("tokenizer.json")
+    if folder.has_file(M2M100_VOCABULARY_FILE) and folder.has_file("vocab.json") and not has_document:
         return _read_m2m100(folder, settings, size)
     if not has_document:
         problem = "has no tokenizer.json: load and save its tokenizer with transformers to get one"
         raise DataError(problem, file=folder.folder)
-    document = _restore_document(folder.read_document("tokenizer.json"), settings)
+    document = _restore_tokenizer_document(folder.read_document("tokenizer.json"), settings)
     check_number_of_pieces(document, size)
     document = add_model_type(document)
-    unknown = _configured_unk_token(_read_settings(folder)) or document["model"].get("unk_token") or UNK
+    unknown = _configured_unk_token(_read_tokenizer_config(folder)) or document["model"].get("unk_token") or UNK
     found = renumber(document, _control_token_ids(settings, document_pieces(document), unknown), size)
     tokenizer = _build_tokenizer(found)
     return ImportedTokenizers(tokenizer, tokenizer, found.rows, found.unmapped_ids)
 
 
-def _restore_document(document: JsonObject, settings: JsonObject) -> JsonObject:
+def _restore_tokenizer_document(document: JsonObject, settings: JsonObject) -> JsonObject:
     """tokenizer.json of a folder that tfm exported, without the changes of `tokenizer_files` for texts there."""
     about = settings.get("tfm")
     if not isinstance(about, dict):
         return document
     tokens = [
-        {**each, "special": each["special"] or re.fullmatch(TARGET_LANGUAGE_TOKEN, each["content"]) is not None}
+        {**each, "special": each["special"] or re.fullmatch(TARGET_LANGUAGE_TOKEN_PATTERN, each["content"]) is not None}
         for each in document["added_tokens"]
     ]
     document, pieces = {**document, "added_tokens": tokens}, document_pieces(document).values()
@@ -93,9 +98,9 @@ def _restore_document(document: JsonObject, settings: JsonObject) -> JsonObject:
 
 def _read_m2m100(folder: Snapshot, settings: JsonObject, size: int) -> ImportedTokenizers:
     """A SentencePiece model whose pieces are numbered by vocab.json, and languages behind them."""
-    about = _read_settings(folder)
+    about = _read_tokenizer_config(folder)
     names = append_languages(_read_vocabulary(folder, "vocab.json"), about.get("language_codes", "m2m100"))
-    model = read_model(folder.read(M2M100_VOCABULARY_FILE))
+    model = parse_sentencepiece_model(folder.read(M2M100_VOCABULARY_FILE))
     roles = _control_token_ids(settings, names, _configured_unk_token(about) or UNK)
     found = _renumber_pieces(model, names, (EOS, UNK, PAD, BOS), roles, size)
     tokenizer = _build_tokenizer(found)
@@ -110,7 +115,7 @@ def _read_marian(folder: Snapshot, settings: JsonObject, size: int) -> ImportedT
     names = _read_vocabulary(folder, "vocab.json")
     sides = []
     for side in "source", "target":
-        model = read_model(folder.read(f"{side}.spm"))
+        model = parse_sentencepiece_model(folder.read(f"{side}.spm"))
         roles = _control_token_ids(settings, names, UNK)
         control: Sequence[str] = (EOS, UNK, PAD)
         if names[: len(SPECIAL_TOKENS)] == [*SPECIAL_TOKENS] and isinstance(
@@ -127,11 +132,11 @@ def _read_two_vocabularies(folder: Snapshot, settings: JsonObject, size: int) ->
 
     The ids in config.json are of the target; a source ends with its own </s>, and no text begins with a token.
     """
-    own = "target_vocab.json" if folder.has("target_vocab.json") else "vocab.json"
+    own = "target_vocab.json" if folder.has_file("target_vocab.json") else "vocab.json"
     sides = []
     for side, file in ("source", "vocab.json"), ("target", own):
         names = _read_vocabulary(folder, file)
-        model = read_model(folder.read(f"{side}.spm"))
+        model = parse_sentencepiece_model(folder.read(f"{side}.spm"))
         of_source = {role: names.index(role) for role in (EOS, UNK, PAD) if role in names}
         if EOS not in of_source:
             raise ValueError(f"{file} has no {EOS}")
@@ -144,7 +149,7 @@ def _read_two_vocabularies(folder: Snapshot, settings: JsonObject, size: int) ->
 
 
 def _renumber_pieces(
-    model: SentencePiece, names: list[str], control: Sequence[str], roles: Mapping[str, int], size: int
+    model: SentencePieceModel, names: list[str], control: Sequence[str], roles: Mapping[str, int], size: int
 ) -> RenumberedTokenizer:
     """A SentencePiece model whose pieces have the numbers of a vocabulary; those that it lacks read as <unk>.
 
@@ -160,20 +165,21 @@ def _renumber_pieces(
     """
     tokens = {each: each for each in control}
     if model.scores.keys() <= {*names}:
-        return _split_at_control(renumber(build_tokenizer_json(model, names, tokens), roles, size))
+        return _split_at_control_tokens(renumber(build_tokenizer_json(model, names, tokens), roles, size))
     if size > len(names) + MAX_UNUSED_IDS:
         raise ValueError(f"its tokenizer has {len(names)} pieces and its embedding {size}")
-    found = _split_at_control(renumber(build_tokenizer_json(model, names, tokens, size), roles, size))
-    return replace(found, document=embed_model(found.document, model))
+    found = _split_at_control_tokens(renumber(build_tokenizer_json(model, names, tokens, size), roles, size))
+    return replace(found, document=add_unnumbered_model_pieces(found.document, model))
 
 
-def _split_at_control(found: RenumberedTokenizer) -> RenumberedTokenizer:
+def _split_at_control_tokens(renumbered: RenumberedTokenizer) -> RenumberedTokenizer:
     """The tokenizer such that texts cannot spell control tokens, also if nothing had to be renumbered."""
-    document = found.document
-    if document["model"]["type"] not in WHOLE_WORD_MODELS or document["pre_tokenizer"]["type"] != "Metaspace":
-        return found
+    document = renumbered.document
+    if document["model"]["type"] not in MODELS_WITHOUT_MERGES or document["pre_tokenizer"]["type"] != "Metaspace":
+        return renumbered
     return replace(
-        found, document={**document, "pre_tokenizer": remove_control_tokens(document["pre_tokenizer"], SPECIAL_TOKENS)}
+        renumbered,
+        document={**document, "pre_tokenizer": split_spelled_control_tokens(document["pre_tokenizer"], SPECIAL_TOKENS)},
     )
 
 
@@ -208,11 +214,11 @@ def _configured_unk_token(tokenizer_config: JsonObject) -> str | None:
     return found
 
 
-def _build_tokenizer(found: RenumberedTokenizer) -> Tokenizer:
-    return Tokenizer.from_json(json.dumps(found.document))
+def _build_tokenizer(renumbered: RenumberedTokenizer) -> Tokenizer:
+    return Tokenizer.from_json(json.dumps(renumbered.document))
 
 
-def _read_settings(folder: Snapshot) -> JsonObject:
+def _read_tokenizer_config(folder: Snapshot) -> JsonObject:
     """tokenizer_config.json, whose values are checked."""
     about = folder.read_document("tokenizer_config.json")
     check_values(about, TOKENIZER_CHECKS, folder.folder / "tokenizer_config.json")

@@ -45,9 +45,9 @@ class WeightMapping:
         kept = torch.contiguous_format
         return {name: part.clone(memory_format=kept) for name, part in zip(self.theirs, turned, strict=True)}
 
-    def import_tensor(self, found: Mapping[str, Tensor]) -> Tensor:
+    def import_tensor(self, hf_tensors: Mapping[str, Tensor]) -> Tensor:
         """Return the tensor of tfm from those there. Raises KeyError where one is missing."""
-        parts = [found[name] for name in self.theirs]
+        parts = [hf_tensors[name] for name in self.theirs]
         tensor = torch.cat([part.t() if self.transposed and part.dim() == 2 else part for part in parts])
         if self.columns is not None:
             tensor = tensor[:, self.columns.argsort()]
@@ -57,8 +57,8 @@ class WeightMapping:
 
 
 def linear_weights(
-    ours: str,
-    *theirs: str,
+    tfm_layer: str,
+    *hf_layers: str,
     sizes: Sequence[int] = (),
     rows: Tensor | None = None,
     columns: Tensor | None = None,
@@ -67,7 +67,7 @@ def linear_weights(
     """Return the weight and the bias of a linear layer, or of several of theirs that are stacked in one of tfm.
 
     Args:
-        ours: the name of the layer in tfm.
+        tfm_layer: the name of the layer in tfm.
         *theirs: the names of the layers there.
         sizes: the rows of each of several layers.
         rows: the order of the rows.
@@ -75,19 +75,19 @@ def linear_weights(
         transposed: whether the weight there is transposed.
     """
     for part, of_columns in ("weight", columns), ("bias", None):
-        names = tuple(f"{name}.{part}" for name in theirs)
-        yield WeightMapping(f"{ours}.{part}", names, tuple(sizes), rows, of_columns, transposed)
+        names = tuple(f"{name}.{part}" for name in hf_layers)
+        yield WeightMapping(f"{tfm_layer}.{part}", names, tuple(sizes), rows, of_columns, transposed)
 
 
-def norm_weights(ours: str, theirs: str, rows: Tensor | None = None) -> Iterable[WeightMapping]:
+def norm_weights(tfm_layer: str, hf_layer: str, rows: Tensor | None = None) -> Iterable[WeightMapping]:
     """Return the gain and the bias of a layer norm.
 
     Args:
-        ours: the name of the norm in tfm.
-        theirs: the name there.
+        tfm_layer: the name of the norm in tfm.
+        hf_layer: the name there.
         rows: the order of the features.
     """
-    return linear_weights(ours, theirs, rows=rows)
+    return linear_weights(tfm_layer, hf_layer, rows=rows)
 
 
 def deinterleaving_permutation(dim: int) -> Tensor:

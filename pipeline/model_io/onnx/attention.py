@@ -35,8 +35,8 @@ class KeysValues:
             heads: the numbers of heads and their widths.
             length: the name of S.
         """
-        key = graph.input(f"{name}.key", "float", "batch", heads.num_kv_heads, length, heads.key_dim)
-        return cls(key, graph.input(f"{name}.value", "float", "batch", heads.num_kv_heads, length, heads.value_dim))
+        key = graph.add_input(f"{name}.key", "float", "batch", heads.num_kv_heads, length, heads.key_dim)
+        return cls(key, graph.add_input(f"{name}.value", "float", "batch", heads.num_kv_heads, length, heads.value_dim))
 
     def add_graph_outputs(self, graph: Graph, name: str, heads: HeadShapes, length: str) -> None:
         """Add the keys and values to the outputs of a graph.
@@ -47,15 +47,15 @@ class KeysValues:
             heads: the numbers of heads and their widths.
             length: the name of S.
         """
-        graph.output(f"{name}.key", self.key, "batch", heads.num_kv_heads, length, heads.key_dim)
-        graph.output(f"{name}.value", self.value, "batch", heads.num_kv_heads, length, heads.value_dim)
+        graph.add_output(f"{name}.key", self.key, "batch", heads.num_kv_heads, length, heads.key_dim)
+        graph.add_output(f"{name}.value", self.value, "batch", heads.num_kv_heads, length, heads.value_dim)
 
     def append_to(self, graph: Graph, past: "KeysValues | None") -> "KeysValues":
         """Append these keys and values to those of the past."""
         if past is None:
             return self
         key, value = ((past.key, self.key), (past.value, self.value))
-        return KeysValues(graph.node("Concat", *key, axis=2), graph.node("Concat", *value, axis=2))
+        return KeysValues(graph.add_node("Concat", *key, axis=2), graph.add_node("Concat", *value, axis=2))
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def padding_bias(graph: Graph, mask: str) -> str:
 
     mask: (B, S) of 1 for a token and 0 for padding.
     """
-    padding = graph.node("Sub", graph.add_float_constant(1.0), graph.node("Cast", mask, to=1))
-    return graph.node(
-        "Unsqueeze", graph.node("Mul", padding, graph.add_float_constant(MASK_BIAS)), graph.add_int_vector(1, 2)
+    padding = graph.add_node("Sub", graph.add_float_constant(1.0), graph.add_node("Cast", mask, to=1))
+    return graph.add_node(
+        "Unsqueeze", graph.add_node("Mul", padding, graph.add_float_constant(MASK_BIAS)), graph.add_int_vector(1, 2)
     )
 
 
@@ -89,12 +89,12 @@ def causal_bias(graph: Graph, rows: str, queries: str) -> str:
         rows: the place of each key (S,).
         queries: the place of each query (T,).
     """
-    later = graph.node("Greater", rows, graph.node("Unsqueeze", queries, graph.add_int_vector(1)))
-    return graph.node("Mul", graph.node("Cast", later, to=1), graph.add_float_constant(MASK_BIAS))
+    later = graph.add_node("Greater", rows, graph.add_node("Unsqueeze", queries, graph.add_int_vector(1)))
+    return graph.add_node("Mul", graph.add_node("Cast", later, to=1), graph.add_float_constant(MASK_BIAS))
 
 
 def self_attention(
-    graph: Graph, module: SelfAttention, rows: str, places: PositionsAndMask, past: KeysValues | None = None
+    graph: Graph, module: SelfAttention, rows: str, positions_and_mask: PositionsAndMask, past: KeysValues | None = None
 ) -> tuple[str, KeysValues]:
     """Add nodes for self-attention: (B, T, D) -> (B, T, D).
 
@@ -102,7 +102,7 @@ def self_attention(
         graph: the graph.
         module: the layer.
         rows: the name of its input.
-        places: positions and mask of the rows.
+        positions_and_mask: positions and mask of the rows.
         past: keys and values of earlier rows.
 
     Returns:
@@ -114,9 +114,11 @@ def self_attention(
     query, key = add_norm(graph, module.query_norm, query), add_norm(graph, module.key_norm, key)
     if isinstance(module.positions, Rotary):
         frequencies = module.positions.frequencies(torch.empty(heads.key_dim, dtype=torch.float64)).tolist()
-        query, key = (_apply_rotary(graph, each, places.own, frequencies) for each in (query, key))
+        query, key = (_apply_rotary(graph, each, positions_and_mask.own, frequencies) for each in (query, key))
     seen = KeysValues(key, value).append_to(graph, past)
-    return add_linear(graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, places.bias)), seen
+    return add_linear(
+        graph, module.output, _scaled_dot_product_attention(graph, heads, query, seen, positions_and_mask.bias)
+    ), seen
 
 
 def add_memory_keys_values(graph: Graph, module: CrossAttention, memory: str) -> KeysValues:
@@ -149,26 +151,28 @@ def cross_attention(graph: Graph, module: CrossAttention, rows: str, memory: Key
     return add_linear(graph, module.output, _scaled_dot_product_attention(graph, module.heads, query, memory, bias))
 
 
-def _scaled_dot_product_attention(graph: Graph, heads: HeadShapes, query: str, seen: KeysValues, bias: str) -> str:
+def _scaled_dot_product_attention(
+    graph: Graph, heads: HeadShapes, query: str, keys_values: KeysValues, bias: str
+) -> str:
     """softmax(Q K^T / sqrt(K) + bias) V, (B, H, T, K) -> (B, T, H V)."""
     key, value = (
-        _repeat_kv(graph, heads, seen.key, heads.key_dim),
-        _repeat_kv(graph, heads, seen.value, heads.value_dim),
+        _repeat_kv(graph, heads, keys_values.key, heads.key_dim),
+        _repeat_kv(graph, heads, keys_values.value, heads.value_dim),
     )
-    query = graph.node("Mul", query, graph.add_float_constant(heads.key_dim**-0.5))
-    logits = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 1, 3, 2]))
-    weights = graph.node("Softmax", graph.node("Add", logits, bias), axis=-1)
-    mixed = graph.node("Transpose", graph.node("MatMul", weights, value), perm=[0, 2, 1, 3])
-    return graph.node("Reshape", mixed, graph.add_int_vector(0, 0, heads.num_heads * heads.value_dim))
+    query = graph.add_node("Mul", query, graph.add_float_constant(heads.key_dim**-0.5))
+    logits = graph.add_node("MatMul", query, graph.add_node("Transpose", key, perm=[0, 1, 3, 2]))
+    weights = graph.add_node("Softmax", graph.add_node("Add", logits, bias), axis=-1)
+    mixed = graph.add_node("Transpose", graph.add_node("MatMul", weights, value), perm=[0, 2, 1, 3])
+    return graph.add_node("Reshape", mixed, graph.add_int_vector(0, 0, heads.num_heads * heads.value_dim))
 
 
-def _repeat_kv(graph: Graph, heads: HeadShapes, each: str, width: int) -> str:
+def _repeat_kv(graph: Graph, heads: HeadShapes, keys_or_values: str, width: int) -> str:
     """Keys or values (B, G, S, K) for every head of the query: (B, H, S, K)."""
     if heads.num_kv_heads == heads.num_heads:
-        return each
+        return keys_or_values
     times = graph.add_int_vector(1, 1, heads.num_heads // heads.num_kv_heads, 1, 1)
-    repeated = graph.node("Expand", graph.node("Unsqueeze", each, graph.add_int_vector(2)), times)
-    return graph.node("Reshape", repeated, graph.add_int_vector(0, heads.num_heads, -1, width))
+    repeated = graph.add_node("Expand", graph.add_node("Unsqueeze", keys_or_values, graph.add_int_vector(2)), times)
+    return graph.add_node("Reshape", repeated, graph.add_int_vector(0, heads.num_heads, -1, width))
 
 
 def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[str]:
@@ -178,26 +182,28 @@ def _split_heads(graph: Graph, projected: str, *heads: tuple[int, int]) -> list[
         sizes = graph.add_int_vector(*(number * width for number, width in heads))
         parts = graph.add_multi_output_node("Split", len(heads), projected, sizes, axis=-1)
     split = [
-        graph.node("Reshape", part, graph.add_int_vector(0, 0, number, width))
+        graph.add_node("Reshape", part, graph.add_int_vector(0, 0, number, width))
         for part, (number, width) in zip(parts, heads, strict=True)
     ]
-    return [graph.node("Transpose", each, perm=[0, 2, 1, 3]) for each in split]
+    return [graph.add_node("Transpose", each, perm=[0, 2, 1, 3]) for each in split]
 
 
 def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[float]) -> str:
     """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos f_i."""
     width = 2 * len(frequencies)
-    place = graph.node("Unsqueeze", graph.node("Cast", positions, to=1), graph.add_int_vector(1, 3, 4))
-    angles = graph.node("Mul", place, _column_constant(graph, frequencies))
-    cos, sin = graph.node("Cos", angles), graph.node("Sin", angles)
-    pairs = graph.node("Reshape", heads, graph.add_int_vector(0, 0, 0, width // 2, 2))
+    place = graph.add_node("Unsqueeze", graph.add_node("Cast", positions, to=1), graph.add_int_vector(1, 3, 4))
+    angles = graph.add_node("Mul", place, _add_column_constant(graph, frequencies))
+    cos, sin = graph.add_node("Cos", angles), graph.add_node("Sin", angles)
+    pairs = graph.add_node("Reshape", heads, graph.add_int_vector(0, 0, 0, width // 2, 2))
     even, odd = graph.add_multi_output_node("Split", 2, pairs, axis=-1)
-    first = graph.node("Sub", graph.node("Mul", even, cos), graph.node("Mul", odd, sin))
-    second = graph.node("Add", graph.node("Mul", even, sin), graph.node("Mul", odd, cos))
-    return graph.node("Reshape", graph.node("Concat", first, second, axis=-1), graph.add_int_vector(0, 0, 0, width))
+    first = graph.add_node("Sub", graph.add_node("Mul", even, cos), graph.add_node("Mul", odd, sin))
+    second = graph.add_node("Add", graph.add_node("Mul", even, sin), graph.add_node("Mul", odd, cos))
+    return graph.add_node(
+        "Reshape", graph.add_node("Concat", first, second, axis=-1), graph.add_int_vector(0, 0, 0, width)
+    )
 
 
-def _column_constant(graph: Graph, values: list[float]) -> str:
+def _add_column_constant(graph: Graph, values: list[float]) -> str:
     """(n, 1)."""
     row = graph.add_float_constant(*values)
-    return graph.node("Reshape", row, graph.add_int_vector(-1, 1))
+    return graph.add_node("Reshape", row, graph.add_int_vector(-1, 1))

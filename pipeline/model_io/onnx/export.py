@@ -14,7 +14,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, copy_tokenizer
-from tfm.pipeline.model_io.onnx.scripts import choose_script
+from tfm.pipeline.model_io.onnx.scripts import choose_script_name_and_text
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.normalization import WHITE_SPACE
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
@@ -59,7 +59,7 @@ def to_onnx(loaded: LoadedModel, folder: Path, precision: Precision) -> None:
     copy_tokenizer(loaded.folder, folder)
     settings = json.dumps(_export_settings(loaded, precision), ensure_ascii=False, indent=2)
     (folder / "config.json").write_text(settings + "\n", encoding="utf-8")
-    script = choose_script(loaded.config)
+    script = choose_script_name_and_text(loaded.config)
     if script is not None:
         (folder / script[0]).write_text(script[1], encoding="utf-8")
     (folder / "README.md").write_text(_readme_text(loaded, graphs, script, precision), encoding="utf-8")
@@ -88,7 +88,7 @@ def _settings_of_task(config: ModelConfig, source: Tokenizer, target: Tokenizer)
     can = TASK_SPECS[config.task]
     if can.translates:
         return {"languages": source.languages}
-    if can.generates:
+    if can.continues_text:
         context = min(config.max_length, config.block or config.max_length)
         return {"context": context, "through_ends": config.block is not None}
     if can.labels is None:
@@ -120,7 +120,9 @@ def _readme_text(
     lines += ["## The graphs", "", *_describe_graphs(config), ""]
     for name, model in graphs.items():
         lines += [f"`{name}.onnx`:", "", "| | name | type | shape |", "|---|---|---|---|"]
-        lines += dict.fromkeys([*_markdown_rows("in", model.graph.input), *_markdown_rows("out", model.graph.output)])
+        lines += dict.fromkeys(
+            [*_layer_table_rows("in", model.graph.input), *_layer_table_rows("out", model.graph.output)]
+        )
         lines += [""]
     if script is not None:
         lines += [f"## {script[0]}", "", "```python", script[1].rstrip("\n"), "```", ""]
@@ -129,7 +131,7 @@ def _readme_text(
 
 def _example_command(config: ModelConfig, loaded: LoadedModel) -> str:
     can = TASK_SPECS[config.task]
-    if can.generates:
+    if can.continues_text:
         return 'python generate.py --prompt "Once"  # or: python generate.py < prompts.txt'
     if can.translates:
         to = "".join(f" --to {language}" for language in list(loaded.source_tokenizer.languages)[:1])
@@ -146,7 +148,7 @@ def _describe_graphs(config: ModelConfig) -> Iterator[str]:
         yield "`memory` is what the encoder made of the source, whose mask the decoder is given too."
 
 
-def _markdown_rows(kind: str, values: Iterable[Any]) -> Iterator[str]:
+def _layer_table_rows(kind: str, values: Iterable[Any]) -> Iterator[str]:
     """Rows of a table: the parts of each kind of layer, once."""
     for each in values:
         shape = ", ".join(size.dim_param or str(size.dim_value) for size in each.type.tensor_type.shape.dim)

@@ -21,7 +21,7 @@ IR_VERSION = 8
 """The version of the file format that came with it."""
 MAX_MODEL_BYTES = 2**31 - 2**20
 """Protocol buffers are no larger than 2 GiB."""
-TYPES = {"int64": TensorProto.INT64, "float": TensorProto.FLOAT}
+TENSOR_TYPES = {"int64": TensorProto.INT64, "float": TensorProto.FLOAT}
 Dimension = int | str
 """A dimension: a number, or the name of one that is known only when the graph is run."""
 
@@ -38,18 +38,18 @@ class Graph:
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._made: dict[str, tuple[str, ...]] = {}
 
-    def input(self, name: str, kind: str, *shape: Dimension) -> str:
+    def add_input(self, name: str, dtype: str, *shape: Dimension) -> str:
         """Add an input to the graph, and return its name.
 
         Args:
             name: of the input.
-            kind: one of TYPES.
+            dtype: one of TYPES.
             *shape: its sizes, numbers or names.
         """
-        self._inputs.append(helper.make_tensor_value_info(name, TYPES[kind], shape))
+        self._inputs.append(helper.make_tensor_value_info(name, TENSOR_TYPES[dtype], shape))
         return name
 
-    def output(self, name: str, value: str, *shape: Dimension) -> None:
+    def add_output(self, name: str, value: str, *shape: Dimension) -> None:
         """Add a value of floats to the outputs.
 
         Args:
@@ -60,7 +60,7 @@ class Graph:
         self._nodes.append(helper.make_node("Identity", [value], [name]))
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
 
-    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
+    def add_node(self, op: str, *inputs: str, **attributes: Any) -> str:
         """Add an operator with one output, and return the output's name.
 
         Args:
@@ -89,18 +89,18 @@ class Graph:
             self._nodes.append(helper.make_node(op, inputs, self._made[asked], name, **attributes))
         return self._made[asked]
 
-    def weight(self, tensor: Tensor) -> str:
+    def add_weight(self, tensor: Tensor) -> str:
         """A tensor of the network, as it is."""
-        return self._store_initializer(self._name_of(tensor), tensor)
+        return self._store_initializer(self._parameter_name(tensor), tensor)
 
     def add_transposed_weight(self, weight: Tensor) -> str:
         """W^T (in, out) of a matrix W (out, in) of the network.
 
         Stored so, unless the graph has W as a table already: then it is the table, transposed when the graph is loaded.
         """
-        name = self._name_of(weight)
+        name = self._parameter_name(weight)
         if name in self._stored:
-            return self.node("Transpose", name, perm=[1, 0])
+            return self.add_node("Transpose", name, perm=[1, 0])
         return self._store_initializer(f"{name}.T", weight.T)
 
     def add_float_constant(self, *values: float) -> str:
@@ -128,7 +128,7 @@ class Graph:
         checker.check_model(made, full_check=True)
         return onnx.shape_inference.infer_shapes(made)
 
-    def _name_of(self, tensor: Tensor) -> str:
+    def _parameter_name(self, tensor: Tensor) -> str:
         return self._names[tensor.data_ptr()]
 
     def _store_initializer(self, name: str, tensor: Tensor) -> str:

@@ -31,8 +31,8 @@ def add_linear(graph: Graph, layer: Any, rows: str) -> str:
     """
     if isinstance(layer, nn.Identity):
         return rows
-    product = graph.node("MatMul", rows, graph.add_transposed_weight(layer.weight))
-    return product if layer.bias is None else graph.node("Add", product, graph.weight(layer.bias))
+    product = graph.add_node("MatMul", rows, graph.add_transposed_weight(layer.weight))
+    return product if layer.bias is None else graph.add_node("Add", product, graph.add_weight(layer.bias))
 
 
 def add_norm(graph: Graph, module: nn.Module, rows: str) -> str:
@@ -50,21 +50,23 @@ def add_norm(graph: Graph, module: nn.Module, rows: str) -> str:
 
 
 def _layer_norm(graph: Graph, module: Any, rows: str) -> str:
-    scale, shift = graph.weight(module.weight), graph.weight(module.bias)
-    return graph.node("LayerNormalization", rows, scale, shift, axis=-1, epsilon=module.eps)
+    scale, shift = graph.add_weight(module.weight), graph.add_weight(module.bias)
+    return graph.add_node("LayerNormalization", rows, scale, shift, axis=-1, epsilon=module.eps)
 
 
 def _rms_norm(graph: Graph, module: Any, rows: str) -> str:
-    mean = graph.node("ReduceMean", graph.node("Mul", rows, rows), axes=[-1], keepdims=1)
-    root = graph.node("Sqrt", graph.node("Add", mean, graph.add_float_constant(module.eps)))
-    return graph.node("Mul", graph.node("Div", rows, root), graph.weight(module.weight))
+    mean = graph.add_node("ReduceMean", graph.add_node("Mul", rows, rows), axes=[-1], keepdims=1)
+    root = graph.add_node("Sqrt", graph.add_node("Add", mean, graph.add_float_constant(module.eps)))
+    return graph.add_node("Mul", graph.add_node("Div", rows, root), graph.add_weight(module.weight))
 
 
 def _batch_norm(graph: Graph, module: Any, rows: str) -> str:
-    centred = graph.node("Sub", rows, graph.weight(module.mean))
-    variance = graph.node("Add", graph.weight(module.variance), graph.add_float_constant(module.eps))
-    normed = graph.node("Div", centred, graph.node("Sqrt", variance))
-    return graph.node("Add", graph.node("Mul", normed, graph.weight(module.weight)), graph.weight(module.bias))
+    centred = graph.add_node("Sub", rows, graph.add_weight(module.mean))
+    variance = graph.add_node("Add", graph.add_weight(module.variance), graph.add_float_constant(module.eps))
+    normed = graph.add_node("Div", centred, graph.add_node("Sqrt", variance))
+    return graph.add_node(
+        "Add", graph.add_node("Mul", normed, graph.add_weight(module.weight)), graph.add_weight(module.bias)
+    )
 
 
 def _identity_norm(graph: Graph, module: nn.Module, rows: str) -> str:
@@ -79,21 +81,21 @@ NORM_BUILDERS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
 }
 
 
-def add_residual(graph: Graph, around: Residual, rows: str, sublayer: Sublayer) -> str:
+def add_residual(graph: Graph, residual: Residual, rows: str, sublayer: Sublayer) -> str:
     """Add nodes for x + f(norm(x)), or norm(x + f(x)).
 
     Args:
         graph: the graph.
-        around: pre-norm or post-norm.
+        residual: pre-norm or post-norm.
         rows: the name of x.
         sublayer: f, from the name of its input to that of its output.
 
     Returns:
         The name of the output.
     """
-    if isinstance(around, PreNorm):
-        return graph.node("Add", rows, sublayer(add_norm(graph, around.norm, rows)))
-    return add_norm(graph, around.norm, graph.node("Add", rows, sublayer(rows)))
+    if isinstance(residual, PreNorm):
+        return graph.add_node("Add", rows, sublayer(add_norm(graph, residual.norm, rows)))
+    return add_norm(graph, residual.norm, graph.add_node("Add", rows, sublayer(rows)))
 
 
 def feed_forward(graph: Graph, module: FeedForward, activation: str, rows: str) -> str:
@@ -124,13 +126,13 @@ def add_embedding(graph: Graph, module: Embedding, ids: str, positions: str) -> 
         The name of the rows.
     """
     table: Any = module.table
-    rows = graph.node("Gather", graph.weight(table.weight), ids)
+    rows = graph.add_node("Gather", graph.add_weight(table.weight), ids)
     if module.scale != 1:
-        rows = graph.node("Mul", rows, graph.add_float_constant(module.scale))
+        rows = graph.add_node("Mul", rows, graph.add_float_constant(module.scale))
     rows = add_linear(graph, module.widen, rows)
     added = POSITION_TABLE_GETTERS[type(module.positions)](module.positions)
     if added is not None:
-        rows = graph.node("Add", rows, graph.node("Gather", graph.weight(added), positions))
+        rows = graph.add_node("Add", rows, graph.add_node("Gather", graph.add_weight(added), positions))
     return add_norm(graph, module.norm, rows)
 
 
@@ -143,46 +145,48 @@ POSITION_TABLE_GETTERS: dict[type[nn.Module], Callable[[Any], Any]] = {
 
 
 def _unary_node(op: str) -> Callable[[Graph, str], str]:
-    return lambda graph, x: graph.node(op, x)
+    return lambda graph, x: graph.add_node(op, x)
 
 
 def _gelu(graph: Graph, x: str) -> str:
     """x / 2 * (1 + erf(x / sqrt(2)))."""
-    erf = graph.node("Erf", graph.node("Div", x, graph.add_float_constant(2**0.5)))
-    return graph.node(
+    erf = graph.add_node("Erf", graph.add_node("Div", x, graph.add_float_constant(2**0.5)))
+    return graph.add_node(
         "Mul",
-        graph.node("Mul", x, graph.node("Add", erf, graph.add_float_constant(1.0))),
+        graph.add_node("Mul", x, graph.add_node("Add", erf, graph.add_float_constant(1.0))),
         graph.add_float_constant(0.5),
     )
 
 
 def _gelu_tanh(graph: Graph, x: str) -> str:
     """x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))."""
-    cube = graph.node("Mul", graph.node("Mul", x, x), x)
-    inner = graph.node("Add", x, graph.node("Mul", cube, graph.add_float_constant(0.044715)))
-    tanh = graph.node("Tanh", graph.node("Mul", inner, graph.add_float_constant((2 / 3.141592653589793) ** 0.5)))
-    return graph.node(
+    cube = graph.add_node("Mul", graph.add_node("Mul", x, x), x)
+    inner = graph.add_node("Add", x, graph.add_node("Mul", cube, graph.add_float_constant(0.044715)))
+    tanh = graph.add_node(
+        "Tanh", graph.add_node("Mul", inner, graph.add_float_constant((2 / 3.141592653589793) ** 0.5))
+    )
+    return graph.add_node(
         "Mul",
-        graph.node("Mul", x, graph.node("Add", tanh, graph.add_float_constant(1.0))),
+        graph.add_node("Mul", x, graph.add_node("Add", tanh, graph.add_float_constant(1.0))),
         graph.add_float_constant(0.5),
     )
 
 
 def _silu(graph: Graph, x: str) -> str:
     """x sigmoid(x)."""
-    return graph.node("Mul", x, graph.node("Sigmoid", x))
+    return graph.add_node("Mul", x, graph.add_node("Sigmoid", x))
 
 
 def _glu(graph: Graph, x: str) -> str:
     """a * sigmoid(b) of the halves a, b."""
     value, gate = graph.add_multi_output_node("Split", 2, x, axis=-1)
-    return graph.node("Mul", value, graph.node("Sigmoid", gate))
+    return graph.add_node("Mul", value, graph.add_node("Sigmoid", gate))
 
 
 def _swiglu(graph: Graph, x: str) -> str:
     """silu(a) * b of the halves a, b."""
     gate, value = graph.add_multi_output_node("Split", 2, x, axis=-1)
-    return graph.node("Mul", _silu(graph, gate), value)
+    return graph.add_node("Mul", _silu(graph, gate), value)
 
 
 ACTIVATIONS: dict[str, Callable[[Graph, str], str]] = {

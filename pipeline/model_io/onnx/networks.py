@@ -49,7 +49,7 @@ def add_encoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> Non
         model: the network.
         config: its config.
     """
-    rows, _ = _encode_stack(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
+    rows, _ = _add_encoder_stack(graph, model.source_embedding, model.encoder, model.encoder_norm, config)
     for number, layer in _enumerate_layers(model.decoder):
         seen = add_memory_keys_values(graph, layer.cross_attention, rows)
         seen.add_graph_outputs(graph, f"memory.{number}", layer.cross_attention.heads, "source")
@@ -67,16 +67,16 @@ def add_decoder(graph: Graph, model: EncoderDecoder, config: ModelConfig) -> Non
         config: its config.
     """
     ids, mask = (
-        graph.input(INPUT_IDS, "int64", "batch", "target"),
-        graph.input(ATTENTION_MASK, "int64", "batch", "source"),
+        graph.add_input(INPUT_IDS, "int64", "batch", "target"),
+        graph.add_input(ATTENTION_MASK, "int64", "batch", "source"),
     )
     layers = _enumerate_layers(model.decoder)
     memories = [
         KeysValues.add_graph_inputs(graph, f"memory.{i}", layer.cross_attention.heads, "source") for i, layer in layers
     ]
     pasts = _past_keys_values(graph, model.decoder)
-    own, bias = _causal_mask(graph, ids, pasts[0])
-    places = PositionsAndMask(graph.node("Unsqueeze", own, graph.add_int_vector(0)), bias)
+    own, bias = _new_positions_and_causal_mask(graph, ids, pasts[0])
+    places = PositionsAndMask(graph.add_node("Unsqueeze", own, graph.add_int_vector(0)), bias)
     hidden_source = padding_bias(graph, mask)
     rows = add_embedding(graph, model.target_embedding, ids, places.own)
     for (number, layer), memory, past in zip(layers, memories, pasts, strict=True):
@@ -103,11 +103,14 @@ def add_decoder_only(graph: Graph, model: DecoderOnly, config: ModelConfig) -> N
         model: the network.
         config: its config.
     """
-    ids, mask = graph.input(INPUT_IDS, "int64", "batch", "target"), graph.input(ATTENTION_MASK, "int64", "batch", "all")
+    ids, mask = (
+        graph.add_input(INPUT_IDS, "int64", "batch", "target"),
+        graph.add_input(ATTENTION_MASK, "int64", "batch", "all"),
+    )
     pasts = _past_keys_values(graph, model.layers)
-    queries, later = _causal_mask(graph, ids, pasts[0])
-    positions = graph.node("Gather", _positions_from_mask(graph, mask), queries, axis=1)
-    places = PositionsAndMask(positions, graph.node("Add", padding_bias(graph, mask), later))
+    queries, later = _new_positions_and_causal_mask(graph, ids, pasts[0])
+    positions = graph.add_node("Gather", _positions_from_mask(graph, mask), queries, axis=1)
+    places = PositionsAndMask(positions, graph.add_node("Add", padding_bias(graph, mask), later))
     rows = add_embedding(graph, model.embedding, ids, positions)
     for (number, layer), past in zip(_enumerate_layers(model.layers), pasts, strict=True):
         rows = _self_attention(graph, layer, number, rows, places, past)
@@ -126,19 +129,19 @@ def add_encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> N
         model: the network.
         config: its config.
     """
-    rows, mask = _encode_stack(graph, model.embedding, model.encoder, model.encoder_norm, config)
+    rows, mask = _add_encoder_stack(graph, model.embedding, model.encoder, model.encoder_norm, config)
     head = model.head
     if isinstance(head, SentenceHead):
         pooled = POOLINGS[config.pooling](graph, rows, mask)
-        logits = add_linear(graph, model.output, graph.node("Tanh", add_linear(graph, head.inner, pooled)))
-        graph.output(LOGITS, logits, "batch", _num_output_classes(model))
+        logits = add_linear(graph, model.output, graph.add_node("Tanh", add_linear(graph, head.inner, pooled)))
+        graph.add_output(LOGITS, logits, "batch", _num_output_classes(model))
         return
     if config.begin_token:
-        rows = graph.node(
+        rows = graph.add_node(
             "Slice", rows, graph.add_int_vector(1), graph.add_int_vector(SLICE_END), graph.add_int_vector(1)
         )
     logits = add_linear(graph, model.output, _output_layer_input(graph, head.narrow, config, rows))
-    graph.output(LOGITS, logits, "batch", "source", _num_output_classes(model))
+    graph.add_output(LOGITS, logits, "batch", "source", _num_output_classes(model))
 
 
 GRAPH_BUILDERS: Mapping[str, Mapping[str, Callable[[Graph, Any, ModelConfig], None]]] = {
@@ -158,12 +161,12 @@ def build_graphs(model: Any, config: ModelConfig) -> dict[str, Any]:
     return found
 
 
-def _encode_stack(
+def _add_encoder_stack(
     graph: Graph, table: Any, layers: nn.ModuleList, final: nn.Module, config: ModelConfig
 ) -> tuple[str, str]:
     """The rows (B, S, D) that an encoder makes of its inputs, and their mask (B, S); S + 1 with a begin token."""
     assert isinstance(table, Embedding)
-    ids, mask = (graph.input(name, "int64", "batch", "source") for name in (INPUT_IDS, ATTENTION_MASK))
+    ids, mask = (graph.add_input(name, "int64", "batch", "source") for name in (INPUT_IDS, ATTENTION_MASK))
     if config.begin_token:
         ids, mask = _prepend_column(graph, BOS_ID, ids), _prepend_column(graph, 1, mask)
     places = PositionsAndMask(_positions_from_mask(graph, mask), padding_bias(graph, mask))
@@ -179,10 +182,10 @@ def _encode_stack(
     return add_norm(graph, final, rows), mask
 
 
-def _prepend_column(graph: Graph, value: int, each: str) -> str:
+def _prepend_column(graph: Graph, value: int, matrix: str) -> str:
     """A number before each row of (B, S): (B, 1 + S). Padding may come between: positions are counted by the mask."""
-    column = graph.node("Concat", graph.node("Shape", each, start=0, end=1), graph.add_int_vector(1), axis=0)
-    return graph.node("Concat", graph.node("Expand", graph.add_int_vector(value), column), each, axis=1)
+    column = graph.add_node("Concat", graph.add_node("Shape", matrix, start=0, end=1), graph.add_int_vector(1), axis=0)
+    return graph.add_node("Concat", graph.add_node("Expand", graph.add_int_vector(value), column), matrix, axis=1)
 
 
 def _output_layer_input(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
@@ -194,12 +197,12 @@ def _output_layer_input(graph: Graph, module: nn.Module, config: ModelConfig, ro
 
 
 def _self_attention(
-    graph: Graph, layer: Any, number: int, rows: str, places: PositionsAndMask, past: KeysValues
+    graph: Graph, layer: Any, number: int, rows: str, positions_and_mask: PositionsAndMask, past: KeysValues
 ) -> str:
     """Rows after the self-attention of a layer; adds the keys and values for the next step to the outputs."""
 
     def attend(x: str) -> str:
-        mixed, seen = self_attention(graph, layer.attention, x, places, past)
+        mixed, seen = self_attention(graph, layer.attention, x, positions_and_mask, past)
         seen.add_graph_outputs(graph, f"present.{number}", layer.attention.heads, "present")
         return mixed
 
@@ -215,7 +218,7 @@ def _add_feed_forward(graph: Graph, layer: Any, config: ModelConfig, rows: str) 
 
 def _add_logits(graph: Graph, model: EncoderDecoder | DecoderOnly, rows: str) -> None:
     logits = add_linear(graph, model.output, add_linear(graph, model.narrow, rows))
-    graph.output(LOGITS, logits, "batch", "target", _num_output_classes(model))
+    graph.add_output(LOGITS, logits, "batch", "target", _num_output_classes(model))
 
 
 def _num_output_classes(model: Any) -> int:
@@ -232,16 +235,18 @@ def _past_keys_values(graph: Graph, layers: nn.ModuleList) -> list[KeysValues]:
 
 def _positions_from_mask(graph: Graph, mask: str) -> str:
     """The position of each token (B, S), counted from 0 without the padding."""
-    counted = graph.node("Sub", graph.node("CumSum", mask, graph.add_index_scalar(1)), graph.add_int_vector(1))
-    return graph.node("Max", counted, graph.add_int_vector(0))
+    counted = graph.add_node("Sub", graph.add_node("CumSum", mask, graph.add_index_scalar(1)), graph.add_int_vector(1))
+    return graph.add_node("Max", counted, graph.add_int_vector(0))
 
 
-def _causal_mask(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
+def _new_positions_and_causal_mask(graph: Graph, ids: str, past: KeysValues) -> tuple[str, str]:
     """The place of each new row among past and new rows (T,), and the mask that hides later rows (T, S)."""
-    before = graph.node("Shape", past.key, start=2, end=3)
-    total = graph.node("Add", before, graph.node("Shape", ids, start=1, end=2))
-    rows = graph.node("Range", graph.add_index_scalar(0), graph.node("Squeeze", total), graph.add_index_scalar(1))
-    queries = graph.node("Slice", rows, before, total)
+    before = graph.add_node("Shape", past.key, start=2, end=3)
+    total = graph.add_node("Add", before, graph.add_node("Shape", ids, start=1, end=2))
+    rows = graph.add_node(
+        "Range", graph.add_index_scalar(0), graph.add_node("Squeeze", total), graph.add_index_scalar(1)
+    )
+    queries = graph.add_node("Slice", rows, before, total)
     return queries, causal_bias(graph, rows, queries)
 
 

@@ -176,7 +176,7 @@ PROMPTED_SOURCES_EXPRESSION, SOURCES_EXPRESSION = "[source + [BEGIN] for source 
 """The beginning of a translation: of a decoder-only model the target stands behind the source."""
 
 
-def choose_script(config: ModelConfig) -> tuple[str, str] | None:
+def choose_script_name_and_text(config: ModelConfig) -> tuple[str, str] | None:
     """The name of the script for a model, and its text; None where a model only reads, as masked language models do."""
     can = TASK_SPECS[config.task]
     if can.translates and config.architecture == "transformer":
@@ -185,7 +185,7 @@ def choose_script(config: ModelConfig) -> tuple[str, str] | None:
     if can.translates:
         parts = CACHE_SCRIPT + DECODER_ONLY_SCRIPT + TRANSLATE_SCRIPT.replace("@sources@", PROMPTED_SOURCES_EXPRESSION)
         return "translate.py", _assemble_script("Translate the lines of stdin: always the likeliest piece.", parts)
-    if can.generates:
+    if can.continues_text:
         return "generate.py", _assemble_script(
             "Go on with a prompt: always the likeliest piece.", CACHE_SCRIPT + DECODER_ONLY_SCRIPT + GENERATE_SCRIPT
         )

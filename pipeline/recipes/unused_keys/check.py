@@ -38,9 +38,9 @@ def check_unused_keys(recipe: Any, origins: Origins) -> None:
         )
 
 
-def get_value(parts: Any, key: str) -> Any:
+def get_value(config: Any, key: str) -> Any:
     """The value of a dotted key, through tables and lists; MISSING_VALUE where there is none."""
-    value = parts
+    value = config
     for name in key.split("."):
         if isinstance(value, tuple):  # one table may stand for a list of one
             value = value[int(name)] if name.isdecimal() else getattr(next(iter(value), None), name, MISSING_VALUE)

@@ -14,7 +14,7 @@ from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.config import LEARNING_KEYS
 
 
-def _reads_files(corpus: Any) -> bool:
+def _reads_local_data(corpus: Any) -> bool:
     """Whether a corpus is of files that are here already, or generated."""
     places = [corpus.path, corpus.source, corpus.target, *(corpus.references or ())]
     return corpus.format != "huggingface" and not any(isinstance(place, str) and is_url(place) for place in places)
@@ -103,9 +103,9 @@ TEXT_RULES = (
     UnusedKeysRule(
         {
             "data.path": is_one_of(None),
-            "data.train": lambda corpora: all(map(_reads_files, corpora)),
-            "data.valid": lambda corpora: all(map(_reads_files, corpora)),
-            "data.tests": lambda corpora: all(map(_reads_files, corpora.values())),
+            "data.train": lambda corpora: all(map(_reads_local_data, corpora)),
+            "data.valid": lambda corpora: all(map(_reads_local_data, corpora)),
+            "data.tests": lambda corpora: all(map(_reads_local_data, corpora.values())),
         },
         ("data.online",),
         'nothing could be downloaded: no corpus is of format = "huggingface" or behind a URL',

@@ -19,7 +19,7 @@ RECURRENT_CONDITION = {"model.architecture": is_one_of("recurrent")}
 NO_CANINE_CONDITION = {"model.canine": is_one_of(None)}
 TEXT_CONDITION = {"model.vision": is_one_of(None), **NO_CANINE_CONDITION}
 TRANSLATION_CONDITION = {**TEXT_CONDITION, "model.architecture": is_one_of("transformer")}
-NO_ENCODER_ATTENTION = "no layer of the encoder has attention; those of the decoder still attend to the source"
+NO_ENCODER_ATTENTION_REASON = "no layer of the encoder has attention; those of the decoder still attend to the source"
 IMAGES_CONDITION = {"model.vision.encoder": is_one_of("patches", "convolution")}
 
 MODEL_RULES = (
@@ -34,7 +34,7 @@ MODEL_RULES = (
         "its one stack is [model.encoder]",
     ),
     UnusedKeysRule(
-        {**RECURRENT_CONDITION, "model.task": is_one_of(*select_tasks(lambda task: task.generates))},
+        {**RECURRENT_CONDITION, "model.task": is_one_of(*select_tasks(lambda task: task.continues_text))},
         ("model.encoder",),
         "its one stack is [model.decoder]",
     ),
@@ -185,12 +185,12 @@ MODEL_RULES = (
             "model.encoder.mixing": is_one_of(None),
         },
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
-        NO_ENCODER_ATTENTION,
+        NO_ENCODER_ATTENTION_REASON,
     ),
     UnusedKeysRule(
         {**TRANSLATION_CONDITION, "model.encoder.mixing": is_none_of(None, "attention")},
         tuple(f"model.encoder.{name}" for name in HEAD_KEYS),
-        NO_ENCODER_ATTENTION,
+        NO_ENCODER_ATTENTION_REASON,
     ),
     UnusedKeysRule(
         {**TRANSLATION_CONDITION, "model.encoder.mixing": is_none_of(None), "model.decoder.mixing": is_none_of(None)},

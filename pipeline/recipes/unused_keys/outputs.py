@@ -15,7 +15,7 @@ from tfm.pipeline.tasks.abilities import select_tasks
 
 NON_LABEL_EVALUATION_KEYS = ("stride", "tests")
 """The keys of [evaluation] that are for models without hypotheses too."""
-LABEL_METRICS = ("accuracy", "macro_f1", "entity_f1")
+LABEL_EVALUATION_METRICS = ("accuracy", "macro_f1", "entity_f1")
 NO_HYPOTHESES_CONDITION = {"model.task": is_none_of(*select_tasks(lambda task: task.gives_hypotheses))}
 
 DECODING_RULES = (
@@ -91,7 +91,7 @@ EVALUATION_RULES = (
         "such a model is scored by how probable it finds the test sets, and has no hypotheses",
     ),
     UnusedKeysRule(
-        {"model.task": is_none_of(*select_tasks(lambda task: task.generates))},
+        {"model.task": is_none_of(*select_tasks(lambda task: task.continues_text))},
         ("evaluation.stride",),
         "it is for language models, which read long texts in windows",
     ),
@@ -109,7 +109,7 @@ EVALUATION_RULES = (
         {
             "model.task": IS_LABEL_TASK,
             "evaluation.metrics": has_none_of(
-                *(name for name in get_args(EvaluationMetric) if name not in LABEL_METRICS)
+                *(name for name in get_args(EvaluationMetric) if name not in LABEL_EVALUATION_METRICS)
             ),
         },
         ("evaluation.lowercase",),

@@ -8,7 +8,7 @@ from tfm.pipeline.recipes.unused_keys.rule import (
     is_one_of,
 )
 from tfm.pipeline.tasks.abilities import select_tasks
-from tfm.pipeline.training_config import VALIDATION_FIGURES
+from tfm.pipeline.training_config import ALWAYS_MEASURED_FIGURES
 
 DROPOUT_RATE_KEYS = ("residual", "embedding", "attention", "feed_forward", "depth")
 RESEGMENTATION_KEYS = ("training.bpe_dropout", "training.unigram_alpha")
@@ -61,7 +61,7 @@ TRAINING_RULES = (
         {
             "training.validation.bleu": is_one_of(False),
             "training.validation.metrics": is_one_of(None, ()),
-            "training.early_stopping.metric": is_one_of(*VALIDATION_FIGURES),
+            "training.early_stopping.metric": is_one_of(*ALWAYS_MEASURED_FIGURES),
         },
         ("training.validation.beam",),
         "nothing is translated for scores",

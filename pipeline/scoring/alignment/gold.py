@@ -9,7 +9,7 @@ from tfm.data.dataset.metadata import DATASET_FILE
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.synthetic import registry
-from tfm.pipeline.alignment.extraction import Pair
+from tfm.pipeline.alignment.extraction import SentencePair
 from tfm.pipeline.alignment.pharaoh import GoldLinks, read_gold_links
 from tfm.pipeline.alignment.piece_links import CHUNK_ROWS, RowTexts
 from tfm.pipeline.artifacts.artifact import open_artifact
@@ -21,10 +21,10 @@ def is_built_in(source: Path) -> bool:
     return str(source) in registry.GENERATORS_WITH_ALIGNMENTS and not source.exists()
 
 
-def read_built_in(name: str) -> tuple[list[Pair], list[GoldLinks]]:
+def read_built_in(name: str) -> tuple[list[SentencePair], list[GoldLinks]]:
     """Return the test sentences of a built-in corpus, and their links."""
     known = list(registry.aligned_sentences(name))
-    pairs = [Pair(english, german) for english, german, _ in known]
+    pairs = [SentencePair(english, german) for english, german, _ in known]
     return pairs, [GoldLinks(links.sure, links.possible) for _, _, links in known]
 
 
@@ -33,7 +33,7 @@ def is_dataset(source: Path) -> bool:
     return (source / DATASET_FILE).is_file()
 
 
-def read_dataset_pairs(folder: Path) -> Iterator[Pair]:
+def read_dataset_pairs(folder: Path) -> Iterator[SentencePair]:
     """Yield the training pairs of a dataset, in order, as their pieces spell them.
 
     Raises:
@@ -46,10 +46,10 @@ def read_dataset_pairs(folder: Path) -> Iterator[Pair]:
     texts = RowTexts(*load_tokenizer_pair(data.tokenizer_folder))
     for first in range(0, len(data.train), CHUNK_ROWS):
         rows = range(first, min(first + CHUNK_ROWS, len(data.train)))
-        yield from (Pair(source, target) for source, target in texts.texts(data.train, rows))
+        yield from (SentencePair(source, target) for source, target in texts.texts(data.train, rows))
 
 
-def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list[Pair], list[GoldLinks] | None]:
+def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list[SentencePair], list[GoldLinks] | None]:
     """Return the pairs of two files, and their links.
 
     Args:
@@ -61,7 +61,7 @@ def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list
         DataError: a file is empty or is longer than another, or a line has what is no link.
     """
     lines = read_aligned_files({"source": source, "target": target})
-    pairs = list(map(Pair, lines["source"], lines["target"]))
+    pairs = list(map(SentencePair, lines["source"], lines["target"]))
     if gold is None:
         return pairs, None
     links = list(read_gold_links(gold))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner
+from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner
 from tfm.pipeline.alignment.pharaoh import GoldLinks
 from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
 from tfm.pipeline.scoring.metrics.score import Score
 
 CHUNK_PAIRS = 512
-COLUMNS = ("layer", "head", "row that asks", "AER ↓", "precision", "recall")
+HEAD_TABLE_COLUMNS = ("layer", "head", "row that asks", "AER ↓", "precision", "recall")
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class HeadScores:
     head: AlignmentHead
     scores: dict[str, Score]
 
-    def row(self) -> tuple[object, ...]:
+    def table_row(self) -> tuple[object, ...]:
         """Return the cells of COLUMNS."""
         return *self.head.table_row(), *(f"{each.score:.2f}" for each in self.scores.values())
 
@@ -31,7 +31,7 @@ class HeadScores:
 
 
 def score_heads(
-    aligner: WordAligner, pairs: Sequence[Pair], gold: Sequence[GoldLinks], heads: Sequence[AlignmentHead]
+    aligner: WordAligner, pairs: Sequence[SentencePair], gold: Sequence[GoldLinks], heads: Sequence[AlignmentHead]
 ) -> list[HeadScores]:
     """Return the scores of heads against gold alignments, the lowest error rate first.
 

@@ -18,7 +18,7 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.runtime.progress import Reporter
 
-ALLOW_FLAG = "--allow-external"
+ALLOW_EXTERNAL_FLAG = "--allow-external"
 MAX_ALLOWED_ARTIFACTS = 10_000
 
 
@@ -42,7 +42,7 @@ def check_commands_allowed(
     Raises:
         RecipeError: there are some that were neither named nor allowed.
     """
-    uses = list(_external_commands(artifact_config, user_config))
+    uses = list(_commands_not_in_user_config(artifact_config, user_config))
     if not uses:
         return
     if allow:
@@ -51,8 +51,9 @@ def check_commands_allowed(
         _add_fingerprint(manifest.fingerprint)
     elif manifest.fingerprint not in _allowed_fingerprints():
         raise RecipeError(
-            f"{manifest.path}: its settings would {'; and '.join(uses)}\nif you trust this, add {ALLOW_FLAG} (once for "
-            "this artifact), or name the recipe that has it: --recipe"
+            f"{manifest.path}: its settings would {'; and '.join(uses)}\n"
+            f"if you trust this, add {ALLOW_EXTERNAL_FLAG} (once for this artifact), or name the recipe "
+            "that has it: --recipe"
         )
 
 
@@ -73,13 +74,15 @@ def _describe_command(metric: object) -> str:
     return escape_unprintable(shlex.join(map(str, words)) if isinstance(words, list) else str(words))
 
 
-def _external_commands(stored: EvaluationConfig, named: EvaluationConfig | None) -> Iterator[str]:
+def _commands_not_in_user_config(
+    artifact_config: EvaluationConfig, user_config: EvaluationConfig | None
+) -> Iterator[str]:
     """Commands and folders outside of the artifact that the stored settings use and the named ones do not, in words."""
-    for metric in stored.external:
-        if named is None or metric not in named.external:
+    for metric in artifact_config.external:
+        if user_config is None or metric not in user_config.external:
             yield f"run the command `{escape_unprintable(shlex.join(metric.command))}`"
-    if stored.wordnet is not None and (named is None or stored.wordnet != named.wordnet):
-        yield f"read the folder {stored.wordnet!r}"
+    if artifact_config.wordnet is not None and (user_config is None or artifact_config.wordnet != user_config.wordnet):
+        yield f"read the folder {artifact_config.wordnet!r}"
 
 
 def _allowlist_file() -> Path:

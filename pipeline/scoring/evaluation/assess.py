@@ -19,7 +19,7 @@ from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_score
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, count_errors
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.labels import label_scores, label_warnings
-from tfm.pipeline.scoring.metrics.references import num_blank
+from tfm.pipeline.scoring.metrics.references import num_blank_segments
 from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, Score, looks_tokenized, score_texts
 from tfm.pipeline.scoring.segment_scores import Likelihoods
 from tfm.pipeline.scoring.summaries import (
@@ -40,9 +40,9 @@ def evaluate_segments(
     seed: int,
     reporter: Reporter,
     extra: Mapping[str, Score] | None = None,
-    missing: Mapping[str, str] | None = None,
+    missing_reasons: Mapping[str, str] | None = None,
     likelihoods: Likelihoods | None = None,
-    external: Mapping[str, Sequence[float]] | None = None,
+    external_numbers: Mapping[str, Sequence[float]] | None = None,
 ) -> Evaluation:
     """Compute scores, quality by length and samples of a test set.
 
@@ -52,9 +52,9 @@ def evaluate_segments(
         seed: of the samples.
         reporter: shows warnings.
         extra: scores that texts alone do not give, by name.
-        missing: reasons why other scores are missing, by name.
+        missing_reasons: reasons why other scores are missing, by name.
         likelihoods: probabilities of the references of each segment.
-        external: numbers of external metrics, by name.
+        external_numbers: numbers of external metrics, by name.
     """
     sources, hypotheses, references = segments.sources, segments.hypotheses, segments.references
     config = _choose_bleu_tokenizer(config, segments, reporter)
@@ -79,7 +79,7 @@ def evaluate_segments(
         bar.advance(1, "lengths")
         worst = worst_samples(sources, hypotheses, references, config.samples, config=config)
         bar.advance(1, "samples")
-    summaries, of_summaries, without_sources = _summary_scores(segments, config)
+    summaries, of_summaries, without_sources = _summary_statistics_and_scores(segments, config)
     return Evaluation(
         name=segments.name,
         num_segments=len(hypotheses),
@@ -89,18 +89,18 @@ def evaluate_segments(
         worst=worst,
         random=random_samples(sources, hypotheses, references, config.samples, seed, config=config),
         shown=random_samples(sources, hypotheses, references, NUM_SAMPLES, seed, config=config),
-        missing={**without, **without_sources, **(missing or {})},
+        missing={**without, **without_sources, **(missing_reasons or {})},
         labels=label_scores(hypotheses, references, config) if has_label_metrics(config) else None,
         entities=entity_scores(hypotheses, references[0], config) if ENTITY_F1 in names else None,
         summaries=summaries,
         errors={name: count_errors(name, hypotheses, references, config) for name in names if name in ERROR_RATES},
         texts=texts_fingerprint(references[0], segments.identifying_sources),
         likelihoods=likelihoods,
-        external=external or {},
+        external=external_numbers or {},
     )
 
 
-def _summary_scores(
+def _summary_statistics_and_scores(
     segments: Segments, config: EvaluationConfig
 ) -> tuple[dict[str, SummaryStatistics], dict[str, Score], dict[str, str]]:
     """Figures of summaries of both sides, as scores those that are asked for, and why others are missing."""
@@ -118,7 +118,7 @@ def _reference_warnings(references: Sequence[Sequence[str]], config: EvaluationC
     """Warnings about the references: labels that measure little, blank texts that an output must not fill."""
     if has_label_metrics(config):
         return label_warnings(references[0], config)
-    if not (count := num_blank(references)):
+    if not (count := num_blank_segments(references)):
         return []
     blank = format_share(count, len(references[0]), "segment", "has", "have")
     said = f"{blank} a blank reference, of which only a blank output is right"

@@ -63,24 +63,26 @@ class Evaluation:
     direction: tuple[str, str] | None = None
     zero_shot: bool = False
 
-    def add_to_signatures(self, addition: str, *, without: Collection[str] = ()) -> "Evaluation":
+    def add_to_signatures(self, addition: str, *, excluded_metrics: Collection[str] = ()) -> "Evaluation":
         """Return the same evaluation, each score's signature with an addition, for settings that change the numbers.
 
         Args:
             addition: key and value.
-            without: names of scores that the setting leaves as they are.
+            excluded_metrics: names of scores that the setting leaves as they are.
         """
 
-        def extend(scores: Mapping[str, Score]) -> dict[str, Score]:
-            changed = _extend_signatures({name: each for name, each in scores.items() if name not in without}, addition)
+        def extend_metric_signatures(scores: Mapping[str, Score]) -> dict[str, Score]:
+            changed = _extend_signatures(
+                {name: each for name, each in scores.items() if name not in excluded_metrics}, addition
+            )
             return {**scores, **changed}
 
-        lengths = [replace(group, scores=extend(group.scores)) for group in self.lengths]
-        return replace(self, scores=extend(self.scores), lengths=lengths)
+        lengths = [replace(group, scores=extend_metric_signatures(group.scores)) for group in self.lengths]
+        return replace(self, scores=extend_metric_signatures(self.scores), lengths=lengths)
 
-    def mark_replaced_words(self) -> "Evaluation":
+    def add_replaced_words_to_signatures(self) -> "Evaluation":
         """Return the same evaluation, whose signatures say that unknown words were replaced by words of the source."""
-        return self.add_to_signatures("unknown:source", without=LIKELIHOOD_METRICS)
+        return self.add_to_signatures("unknown:source", excluded_metrics=LIKELIHOOD_METRICS)
 
 
 def segment_scores(evaluation: Evaluation) -> SegmentScores:

@@ -12,7 +12,7 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.external.scores import external_metric_inputs, external_scores
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.scoring.metrics.tokenization import check_tokenizers_installed
-from tfm.pipeline.scoring.metrics.wordnet import check_folder, wordnet_fingerprint, wordnet_folder
+from tfm.pipeline.scoring.metrics.wordnet import check_wordnet_folder, wordnet_fingerprint, wordnet_folder
 from tfm.pipeline.scoring.metrics.wrong_language import LanguageIdentifier, wrong_language
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
@@ -26,10 +26,10 @@ def check_metrics(config: EvaluationConfig) -> None:
     if "bleu" in config.metrics:
         check_tokenizers_installed(config)
     if folder := wordnet_folder(config):
-        check_folder(folder)
+        check_wordnet_folder(folder)
 
 
-def resolve_config(config: EvaluationConfig) -> dict[str, Any]:
+def score_relevant_config(config: EvaluationConfig) -> dict[str, Any]:
     """Return the settings that determine scores, without the time of evaluation and defaults that old scores lack."""
     new = {
         name
@@ -95,7 +95,7 @@ def evaluate_with_model(
         seed=seed,
         reporter=reporter,
         extra=extra | others.scores,
-        missing=missing | others.missing,
+        missing_reasons=missing | others.missing,
         likelihoods=likelihoods,
-        external=others.numbers,
+        external_numbers=others.numbers,
     )

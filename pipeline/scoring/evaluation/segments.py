@@ -49,7 +49,7 @@ class Segments:
 
     def split_by_direction(self) -> list["Segments"]:
         """The segments of each direction, called NAME.eng-deu; none where there are not several."""
-        pairs = {each.name: each.pair for each in self.directions}
+        pairs = {each.name: each.language_pair for each in self.directions}
         found = rows_by_direction(self.directions)
         return [self._select_rows(rows.tolist(), pairs[name]) for name, rows in found.items()] if len(found) > 1 else []
 

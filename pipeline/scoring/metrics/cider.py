@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json
 from tfm.pipeline.config import EvaluationConfig
-from tfm.pipeline.scoring.metrics.references import num_references_signature, wordless_signature
+from tfm.pipeline.scoring.metrics.references import empty_references_signature, num_references_signature
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
 
@@ -60,7 +60,7 @@ def cider_d(hypotheses: Sequence[str], references: Sequence[Sequence[str]], conf
     values = cider_d_of_segments(hypotheses, segments, frequencies)
     num, wordless = (
         num_references_signature(references),
-        wordless_signature(references, UnicodeWordTokenizer().tokenize),
+        empty_references_signature(references, UnicodeWordTokenizer().tokenize),
     )
     signature = (
         f"nrefs:{num}{'' if num == '1' else '|refs:mean'}|case:lc|tok:unicode-words|norm:nfc"

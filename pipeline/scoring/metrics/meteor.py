@@ -11,9 +11,9 @@ from typing import Any
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.references import (
     drop_blank_references,
-    is_rightly_wordless,
+    empty_references_signature,
+    is_correctly_empty,
     num_references_signature,
-    wordless_signature,
 )
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
@@ -44,7 +44,7 @@ def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], confi
     _, modules = _load_synonyms(config.wordnet)
     num = num_references_signature(references)
     of_several = "" if num == "1" else "|refs:best"
-    wordless = wordless_signature(references, UnicodeWordTokenizer().tokenize)
+    wordless = empty_references_signature(references, UnicodeWordTokenizer().tokenize)
     signature = (
         f"nrefs:{num}{of_several}|case:lc|tok:unicode-words|norm:nfc|{modules}stem:porter"
         f"|alpha:{ALPHA:g}|beta:{BETA:g}|gamma:{GAMMA:g}{wordless}|stat:mean*100|version:nltk-{version('nltk')}"
@@ -72,7 +72,7 @@ def meteor_of_segments(
     tokenize = UnicodeWordTokenizer().tokenize
 
     def meteor_of_segment(hypothesis: str, segment: Sequence[str]) -> float:
-        if is_rightly_wordless(hypothesis, segment, tokenize):
+        if is_correctly_empty(hypothesis, segment, tokenize):
             return 1.0
         wanted, constants = (
             list(map(tokenize, drop_blank_references(segment))),

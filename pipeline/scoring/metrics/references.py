@@ -5,7 +5,7 @@ The choice of the file with the blank line changes no score.
 
 from collections.abc import Callable, Sequence
 
-BLANK_SIGNATURE = "blank:right"
+BLANK_IS_CORRECT_SIGNATURE = "blank:right"
 """The signature's part for a mean over segments of which some want no word.
 
 An output without words is right there, and gets the full score. The packages that compute the metrics give it 0.
@@ -33,7 +33,7 @@ def num_references_signature(references: Sequence[Sequence[str]]) -> str:
     return str(counts.pop()) if len(counts) == 1 else "var"
 
 
-def is_rightly_wordless(hypothesis: str, segment: Sequence[str], split: Callable[[str], Sequence[str]]) -> bool:
+def is_correctly_empty(hypothesis: str, segment: Sequence[str], split: Callable[[str], Sequence[str]]) -> bool:
     """Whether a metric, by its tokens, reads nothing in a hypothesis, nor in any reference of its segment.
 
     Args:
@@ -44,12 +44,12 @@ def is_rightly_wordless(hypothesis: str, segment: Sequence[str], split: Callable
     return not split(hypothesis) and not any(split(text) for text in segment)
 
 
-def wordless_signature(references: Sequence[Sequence[str]], split: Callable[[str], Sequence[str]]) -> str:
+def empty_references_signature(references: Sequence[Sequence[str]], split: Callable[[str], Sequence[str]]) -> str:
     """Return the signature's part with the number of segments whose references have no token; empty for 0."""
     count = sum(not any(split(text) for text in segment if text) for segment in zip(*references, strict=True))
-    return f"|without-words:{count}|{BLANK_SIGNATURE}" if count else ""
+    return f"|without-words:{count}|{BLANK_IS_CORRECT_SIGNATURE}" if count else ""
 
 
-def num_blank(references: Sequence[Sequence[str]]) -> int:
+def num_blank_segments(references: Sequence[Sequence[str]]) -> int:
     """The number of segments that have no reference that is not blank."""
     return sum(not any(text.strip() for text in segment) for segment in zip(*references, strict=True))

@@ -10,9 +10,9 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.bare_packages import import_without_package_code
 from tfm.pipeline.scoring.metrics.references import (
     drop_blank_references,
-    is_rightly_wordless,
+    empty_references_signature,
+    is_correctly_empty,
     num_references_signature,
-    wordless_signature,
 )
 from tfm.pipeline.scoring.metrics.score import Score
 from tfm.pipeline.scoring.metrics.tokenization import ROUGE_TOKENIZERS, RougeScoreTokenizer, UnicodeWordTokenizer
@@ -37,7 +37,7 @@ def rouge(kind: str, hypotheses: Sequence[str], references: Sequence[Sequence[st
     f1, recall, precision = (100 * math.fsum(column) / len(triples) for column in zip(*triples, strict=True))
     num, stem = num_references_signature(references), "porter" if config.rouge_stemmer else "no"
     of_several = "" if num == "1" else "|refs:best-f1"
-    wordless = wordless_signature(references, ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize)
+    wordless = empty_references_signature(references, ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize)
     signature = (
         f"nrefs:{num}{of_several}|case:lc|tok:{TOKENIZER_SIGNATURES[config.rouge_tokenize]}|stem:{stem}|split:newline"
         f"{wordless}|stat:mean-f1*100|version:rouge-score-{_rouge_score_version()}"
@@ -59,9 +59,12 @@ def rouge_of_segments(
     split, tokenizer = ROUGE_TOKENIZERS[config.rouge_tokenize].tokenize, (config.rouge_tokenize, config.rouge_stemmer)
     return [
         (1.0, 1.0, 1.0)
-        if is_rightly_wordless(hypothesis, segment, split)
+        if is_correctly_empty(hypothesis, segment, split)
         else max(
-            (_score_pair(kind, tokenizer, reference, hypothesis) for reference in drop_blank_references(segment)),
+            (
+                _rouge_scores_of_pair(kind, tokenizer, reference, hypothesis)
+                for reference in drop_blank_references(segment)
+            ),
             key=_f_measure,
         )
         for hypothesis, *segment in zip(hypotheses, *references, strict=True)
@@ -69,16 +72,18 @@ def rouge_of_segments(
 
 
 @lru_cache(maxsize=2**14)
-def _score_pair(kind: str, tokenizer: tuple[str, bool], reference: str, hypothesis: str) -> tuple[float, float, float]:
+def _rouge_scores_of_pair(
+    kind: str, tokenizer: tuple[str, bool], reference: str, hypothesis: str
+) -> tuple[float, float, float]:
     """F1, recall and precision of one pair in 0..1. ROUGE-Lsum of texts of one line is ROUGE-L."""
     if kind == "rougeLsum" and "\n" not in reference + hypothesis:
-        return _score_pair("rougeL", tokenizer, reference, hypothesis)
+        return _rouge_scores_of_pair("rougeL", tokenizer, reference, hypothesis)
     found = _rouge_scorer(kind, tokenizer).score(reference, hypothesis)[kind]
     return float(found.fmeasure), float(found.recall), float(found.precision)
 
 
-def _f_measure(triple: tuple[float, float, float]) -> float:
-    return triple[0]
+def _f_measure(rouge_scores: tuple[float, float, float]) -> float:
+    return rouge_scores[0]
 
 
 @cache

@@ -77,7 +77,7 @@ class WordNet:
     """
 
     def __init__(self, folder: Path) -> None:
-        check_folder(folder)
+        check_wordnet_folder(folder)
         contents = _read_contents(folder)
         self._folder = folder
         self._data = {part: contents[f"data.{part}"] for part in PARTS_OF_SPEECH}
@@ -174,7 +174,7 @@ def wordnet_folder(config: EvaluationConfig) -> Path | None:
     return None if config.wordnet is None or "meteor" not in config.metrics else Path(config.wordnet)
 
 
-def check_folder(folder: Path) -> None:
+def check_wordnet_folder(folder: Path) -> None:
     """Raise DataError, of two lines, where a folder lacks a file of WordNet."""
     missing = [name for name in WORDNET_FILES if not (folder / name).is_file()]
     if missing:
@@ -189,7 +189,7 @@ def check_folder(folder: Path) -> None:
 
 def wordnet_fingerprint(folder: Path) -> str:
     """sha256 in hex of all that is read from the folder. Raises DataError where a file is missing."""
-    check_folder(folder)
+    check_wordnet_folder(folder)
     return _contents_sha256(_read_contents(folder))
 
 
@@ -209,8 +209,8 @@ def _index_entries(folder: Path, name: str, contents: dict[str, bytes]) -> Itera
             yield first, rest
 
 
-def _format_error(file: Path, what: str) -> DataError:
-    return DataError(f"{what} is not as WordNet has it (wndb(5WN)): install WordNet's files again", file=file)
+def _format_error(file: Path, description: str) -> DataError:
+    return DataError(f"{description} is not as WordNet has it (wndb(5WN)): install WordNet's files again", file=file)
 
 
 def _contents_sha256(contents: dict[str, bytes]) -> str:

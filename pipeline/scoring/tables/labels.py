@@ -12,12 +12,12 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """Title, headings and rows; the first cell of a row is a name."""
 
 
-def label_tables(scores: LabelScores, widest: int) -> list[Table]:
-    """Scores by label, and the confusion matrix; if it had more than `widest` columns, the commonest confusions."""
+def label_tables(scores: LabelScores, max_columns: int) -> list[Table]:
+    """Scores by label, and the confusion matrix; beyond `max_columns` columns, the commonest confusions."""
     tables = [_label_table(scores)]
     given = sorted({name for row in scores.confusion.values() for name in row})
-    if len(given) > widest or len(scores.confusion) > widest:
-        return [*tables, *_commonest_label_tables(scores)]
+    if len(given) > max_columns or len(scores.confusion) > max_columns:
+        return [*tables, *_commonest_confusion_tables(scores)]
     rows = [[_label_name(each), *(str(row.get(name, 0)) for name in given)] for each, row in scores.confusion.items()]
     return [*tables, ("confusion matrix", ["reference ↓ given →", *map(_label_name, given)], rows)]
 
@@ -34,7 +34,7 @@ def _label_table(scores: LabelScores) -> Table:
     return title, ("label", "precision", "recall", "F1", "support"), rows
 
 
-def _commonest_label_tables(scores: LabelScores) -> list[Table]:
+def _commonest_confusion_tables(scores: LabelScores) -> list[Table]:
     """Table of the most frequent confusions of labels; none where all are right."""
     wrong = [
         (count, reference, given)

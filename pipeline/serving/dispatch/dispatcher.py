@@ -93,7 +93,7 @@ class Dispatcher:
         return len(self._pending)
 
     @property
-    def processes(self) -> list[Worker]:
+    def workers(self) -> list[Worker]:
         """The processes that run now."""
         return [slot.process for slot in self._slots if slot.process is not None]
 
@@ -112,7 +112,7 @@ class Dispatcher:
                 slot.process.close()
                 slot.process = None
         for pending in list(self._pending.values()):
-            self._fail(pending, WorkerFailure("the server is shutting down: ask another, or again"))
+            self._fail_query(pending, WorkerFailure("the server is shutting down: ask another, or again"))
 
     def load(self, version: ModelVersion) -> None:
         """Load a version of a model in every process."""
@@ -124,7 +124,7 @@ class Dispatcher:
         """Return whether a process has loaded a version."""
         return any(slot.loaded.get(key, "") is None for slot in self._slots)
 
-    async def wait_loaded(self, key: str) -> str | None:
+    async def wait_until_loaded(self, key: str) -> str | None:
         """Wait until a version is loaded somewhere; return the reason where no process can load it."""
         while True:
             found = [slot.loaded.get(key, "") for slot in self._slots]
@@ -138,9 +138,9 @@ class Dispatcher:
         """Forget a version as soon as nothing is asked of it any more."""
         if key in self._versions:
             self._retired.add(key)
-            self._unload_retired()
+            self._unload_retired_versions()
 
-    def _unload_retired(self) -> None:
+    def _unload_retired_versions(self) -> None:
         busy = {pending.query.model for pending in self._pending.values()}
         for key in self._retired - busy:
             del self._versions[key]
@@ -167,7 +167,7 @@ class Dispatcher:
             async with asyncio.timeout(seconds):
                 return [await pending.done for pending in pending_queries]
         finally:
-            self._cancel(pending_queries)
+            self._cancel_queries(pending_queries)
 
     async def stream(self, query: Query, seconds: float) -> AsyncGenerator[Any]:
         """Ask a query, and yield the parts of its text as they come, then its answer; raises as `ask` does.
@@ -190,7 +190,7 @@ class Dispatcher:
                     yield part
             yield await pending.done
         finally:
-            self._cancel(pending_queries)
+            self._cancel_queries(pending_queries)
 
     def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[_PendingQuery]:
         if self._is_closed:
@@ -201,10 +201,10 @@ class Dispatcher:
         pending_queries = [_PendingQuery(next(self._numbers), query, loop.create_future(), parts) for query in queries]
         self._pending.update((pending.number, pending) for pending in pending_queries)
         self._groups.append(deque(pending_queries))
-        self._send_waiting()
+        self._send_waiting_queries()
         return pending_queries
 
-    def _send_waiting(self) -> None:
+    def _send_waiting_queries(self) -> None:
         """Send what waits to processes with room: of each request one in turn, each to the process with least to do."""
         batches: dict[int, list[_PendingQuery]] = {}
         held: list[deque[_PendingQuery]] = []
@@ -233,7 +233,7 @@ class Dispatcher:
         ready = [slot for slot in able if len(slot.asked) < MAX_QUERIES_PER_WORKER]
         return min(ready, key=lambda slot: len(slot.asked), default=None)
 
-    def _cancel(self, pending_queries: Sequence[_PendingQuery]) -> None:
+    def _cancel_queries(self, pending_queries: Sequence[_PendingQuery]) -> None:
         """Forget pending_queries, and free the slots of those that are not done."""
         for pending in pending_queries:
             self._pending.pop(pending.number, None)
@@ -245,18 +245,18 @@ class Dispatcher:
             elif not pending.done.cancelled():
                 pending.done.exception()  # it has been looked at
         if self._retired:
-            self._unload_retired()
+            self._unload_retired_versions()
         if self._groups:
-            self._send_waiting()
+            self._send_waiting_queries()
 
-    def _fail(self, pending: _PendingQuery, error: Exception) -> None:
+    def _fail_query(self, pending: _PendingQuery, error: Exception) -> None:
         if not pending.done.done():
             pending.done.set_exception(error)
 
-    def _receive(self, slot: _WorkerSlot, replies: Sequence[Any]) -> None:
+    def _handle_replies(self, slot: _WorkerSlot, replies: Sequence[Any]) -> None:
         for reply in replies:
             if isinstance(reply, LoadResult):
-                self._note_loaded(slot, reply)
+                self._record_load_result(slot, reply)
             elif isinstance(reply, AnswerPart):
                 pending = slot.asked.get(reply.number)
                 if pending is not None and pending.parts is not None:
@@ -264,9 +264,9 @@ class Dispatcher:
             else:
                 self._deliver_answer(slot, reply)
         if self._groups:
-            self._send_waiting()
+            self._send_waiting_queries()
 
-    def _note_loaded(self, slot: _WorkerSlot, reply: LoadResult) -> None:
+    def _record_load_result(self, slot: _WorkerSlot, reply: LoadResult) -> None:
         slot.seconds_to_restart = MIN_SECONDS_TO_RESTART
         if reply.key in self._versions:
             slot.loaded[reply.key] = reply.problem
@@ -280,14 +280,14 @@ class Dispatcher:
         if reply.problem is None:
             pending.done.set_result(reply.value)
         else:
-            self._fail(pending, (WorkerFailure if reply.is_fault else QueryProblem)(reply.problem))
+            self._fail_query(pending, (WorkerFailure if reply.is_fault else QueryProblem)(reply.problem))
 
     def _start_process(self, slot: _WorkerSlot) -> None:
         if self._is_closed:
             return
         slot.loaded = {}
         slot.process = self._start(
-            lambda replies: self._receive(slot, replies), lambda: self._replace_lost_worker(slot)
+            lambda replies: self._handle_replies(slot, replies), lambda: self._replace_lost_worker(slot)
         )
         for version in self._versions.values():
             self._send(slot, LoadModel(version))
@@ -299,14 +299,14 @@ class Dispatcher:
         for pending in lost:
             pending.worker, pending.attempts = None, pending.attempts + 1
             if pending.attempts >= MAX_ATTEMPTS or pending.parts is not None:
-                self._fail(pending, WorkerFailure("a decoding process has died at this; ask again"))
+                self._fail_query(pending, WorkerFailure("a decoding process has died at this; ask again"))
         self._groups.extendleft(deque([pending]) for pending in lost if not pending.done.done())
         self.num_restarts += 1
         loop = asyncio.get_running_loop()
         self._restarts = {timer for timer in self._restarts if timer.when() > loop.time()}
         self._restarts.add(loop.call_later(slot.seconds_to_restart, self._start_process, slot))
         slot.seconds_to_restart = min(2 * slot.seconds_to_restart, MAX_SECONDS_TO_RESTART)
-        self._send_waiting()
+        self._send_waiting_queries()
 
     def _send(self, slot: _WorkerSlot, message: Any) -> None:
         if slot.process is not None:

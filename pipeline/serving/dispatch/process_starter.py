@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from tfm.pipeline.serving.dispatch.worker_process import WorkerProcess
 
-PROGRAM = "from tfm.pipeline.serving.engine.worker import main; main({descriptor}, {numpy})"
+WORKER_PROGRAM = "from tfm.pipeline.serving.engine.worker import main; main({descriptor}, {numpy})"
 
 
 class ProcessStarter:
@@ -58,7 +58,7 @@ class ProcessStarter:
         }
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM.format(descriptor=theirs.fileno(), numpy=self._numpy)],
+                [sys.executable, "-c", WORKER_PROGRAM.format(descriptor=theirs.fileno(), numpy=self._numpy)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

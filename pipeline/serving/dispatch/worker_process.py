@@ -41,7 +41,7 @@ class WorkerProcess:
         self._process, self._connection = process, connection
         self._on_replies, self._on_end, self._is_open = on_replies, on_end, True
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._connection.fileno(), self._read)
+        self._loop.add_reader(self._connection.fileno(), self._read_replies)
 
     @property
     def pid(self) -> int:
@@ -63,7 +63,7 @@ class WorkerProcess:
         self._process.kill()
         self._process.wait()
 
-    def _read(self) -> None:
+    def _read_replies(self) -> None:
         try:
             replies = self._connection.recv()
         except (EOFError, OSError):

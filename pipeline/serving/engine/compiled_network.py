@@ -21,7 +21,7 @@ from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, join_to_one_line
 from tfm.pipeline.model_io.numpy_model import WEIGHTS_FILE
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
-from tfm.pipeline.serving.engine.work import Network, Sentence, Work, as_scored_texts
+from tfm.pipeline.serving.engine.work import BeamSearchJob, Network, Work, as_scored_texts
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.tokenizer.special import EOS_ID
 
@@ -88,7 +88,7 @@ class CompiledNetwork:
         """The parts of work that needs torch, which the first of its kind waits for."""
         while self._torch is None:
             if self._loading is None:
-                self._loading = Thread(target=self._load, daemon=True)
+                self._loading = Thread(target=self._load_torch_network, daemon=True)
                 self._loading.start()
             self._loading.join(TORCH_LOAD_POLL_SECONDS)
             if self._torch is None and not self._loading.is_alive():
@@ -96,13 +96,13 @@ class CompiledNetwork:
                 raise TorchLoadError
             yield None
         work = self._torch.make_work(query)
-        assert not isinstance(work, Sentence)
+        assert not isinstance(work, BeamSearchJob)
         if isinstance(work, Iterator):
             yield from work
         else:
             yield work()
 
-    def _load(self) -> None:
+    def _load_torch_network(self) -> None:
         with suppress(TfmError, OSError, RuntimeError, MemoryError):
             self._torch = self.load_torch(self.version)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.inference.generation.generator import DEFAULT_MAX_TOKENS, LanguageModel, TextGenerator
+from tfm.pipeline.inference.generation.generator import DEFAULT_MAX_TOKENS, TextGenerationModel, TextGenerator
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.tokenizer.special import EOS_ID
@@ -19,7 +19,7 @@ class PieceCount:
     pieces: int = 0
     has_ended: bool = False
 
-    def add(self, piece: int) -> None:
+    def count_piece(self, piece: int) -> None:
         """Count a piece."""
         if piece == EOS_ID and not self.continue_past_line_end:
             self.has_ended = True
@@ -34,7 +34,7 @@ class CompletionStreamer:
         reader: the model, with what it reads.
     """
 
-    def __init__(self, reader: LanguageModel) -> None:
+    def __init__(self, reader: TextGenerationModel) -> None:
         self._reader = reader
 
     def stream_completion(self, query: Query) -> Iterator[Any]:
@@ -49,7 +49,7 @@ class CompletionStreamer:
             PieceCount(self._reader.continue_past_line_end),
         )
         num_prompt = len(self._reader.encode_without_unknown(query.text))
-        parts = generator.stream(query.text, count.add)
+        parts = generator.stream(query.text, count.count_piece)
         next(parts)  # the prompt
         yield from parts
         room = self._reader.context - 1 - num_prompt

@@ -80,7 +80,7 @@ def load_light_network(
         return load_compiled_network(version, load_torch)
     if load_torch is not None and abilities.labels is None:
         return None
-    if abilities.generates:
+    if abilities.continues_text:
         reader = load_small_language_model(version.folder, None)
         return None if reader is None else NumpyLanguageModel(version, reader)
     config = DecodingConfig() if abilities.labels is not None else DecodingConfig(beam=5)

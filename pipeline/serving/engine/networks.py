@@ -15,7 +15,7 @@ import torch
 from tfm.data.images.decoding import decode_image
 from tfm.data.images.row_images import RowImages
 from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
-from tfm.model.fused.greedy_search import SourceReader, make_source_reader
+from tfm.model.fused.greedy_search import SourceEncoder, make_source_encoder
 from tfm.model.fused.row_invariance import is_row_invariant
 from tfm.pipeline.attention_page.attended import trace_as_json
 from tfm.pipeline.attention_page.reading import trace_text
@@ -32,12 +32,12 @@ from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.completions import CompletionStreamer
-from tfm.pipeline.serving.engine.work import ScoredText, Sentence, Work, as_scored_texts
+from tfm.pipeline.serving.engine.work import BeamSearchJob, ScoredText, Work, as_scored_texts
 from tfm.pipeline.serving.text.model_alignment import align_by_attention
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import EOS_ID
 
-GREEDY = DecodingConfig(beam=1, batch_sentences=1)
+GREEDY_DECODING = DecodingConfig(beam=1, batch_sentences=1)
 
 
 @dataclass
@@ -55,7 +55,7 @@ class TorchNetwork:
     version: ModelVersion
     loaded: LoadedModel
     stepper: FusedDecoderStep | None
-    read_source: SourceReader | None = None
+    read_source: SourceEncoder | None = None
     _completions: CompletionStreamer | None = field(default=None, repr=False)
 
     @classmethod
@@ -66,19 +66,19 @@ class TorchNetwork:
             raise DataError("was published anew while it was loaded", file=version.folder)
         loaded.model.eval()
         with torch.inference_mode():  # compiled loops are used where nothing asks for gradients
-            stepper, read = fuse_if_supported(loaded.model), make_source_reader(loaded.model)
+            stepper, read = fuse_if_supported(loaded.model), make_source_encoder(loaded.model)
             joins = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
         return cls(version, loaded, stepper, read) if joins else cls(version, loaded, None)
 
     def make_work(self, query: Query) -> Work:
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""
         if query.kind == "generate":
-            return self._complete(query)
+            return self._stream_completion(query)
         if query.kind == "translate" and query.image is None:
             return self._translate(query)
-        return lambda: self._compute(query)
+        return lambda: self._compute_answer(query)
 
-    def _complete(self, query: Query) -> Iterator[Any]:
+    def _stream_completion(self, query: Query) -> Iterator[Any]:
         self._completions = self._completions or CompletionStreamer(PromptEncoder(self.loaded))
         return self._completions.stream_completion(query)
 
@@ -92,15 +92,15 @@ class TorchNetwork:
             return lambda: as_scored_texts([EMPTY_TRANSLATION])
         source = [*ids[: self.stepper.max_length - 1], EOS_ID]
 
-        def answer(found: Hypothesis) -> list[ScoredText]:
+        def to_scored_texts(found: Hypothesis) -> list[ScoredText]:
             text = join_to_one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
             return [(text, found.score, found.log_prob, found.num_tokens)]
 
         if query.beam > 1:
-            return Sentence(source, query.beam, answer)
-        return lambda: answer(_search_greedily(loaded, source))
+            return BeamSearchJob(source, query.beam, to_scored_texts)
+        return lambda: to_scored_texts(_search_greedily(loaded, source))
 
-    def _compute(self, query: Query) -> Any:
+    def _compute_answer(self, query: Query) -> Any:
         if query.image is not None:
             return as_scored_texts(_describe_image(self.loaded, query))
         if query.kind == "label":
@@ -118,9 +118,9 @@ class TorchNetwork:
 @torch.inference_mode()
 def _search_greedily(loaded: LoadedModel, source: list[int]) -> Hypothesis:
     """The likeliest hypothesis of a source, by the loop for one sentence where there is one for the model."""
-    rules = LogitsProcessor.from_config([len(source)], GREEDY, loaded.model.max_length)
+    rules = LogitsProcessor.from_config([len(source)], GREEDY_DECODING, loaded.model.max_length)
     found = fused_greedy_search(loaded.model, [source], rules, lambda _: None)
-    return found[0][0] if found is not None else decode(loaded.model, [source[:-1]], GREEDY)[0][0]
+    return found[0][0] if found is not None else decode(loaded.model, [source[:-1]], GREEDY_DECODING)[0][0]
 
 
 def _search(loaded: LoadedModel, query: Query) -> list[Translation]:

@@ -20,12 +20,12 @@ from tfm.pipeline.serving.dispatch.messages import (
     QueryBatch,
     UnloadModel,
 )
-from tfm.pipeline.serving.engine.work import Network, Sentence
+from tfm.pipeline.serving.engine.work import BeamSearchJob, Network
 
 if TYPE_CHECKING:
     from tfm.pipeline.decoding.search.continuous_beam_search import ContinuousBeamSearch
 
-MAX_SENTENCES = 64
+MAX_SENTENCES_PER_SEARCH = 64
 """The most sentences that one search has side by side."""
 NOT_LOADED_MESSAGE = "this version of the model is not loaded"
 Message = LoadModel | UnloadModel | QueryBatch | CancelQuery
@@ -43,7 +43,7 @@ class Scheduler:
         self._load = load
         self._networks: dict[str, Network] = {}
         self._searches: dict[tuple[str, int], ContinuousBeamSearch] = {}
-        self._sentences: dict[int, tuple[tuple[str, int], Sentence]] = {}
+        self._sentences: dict[int, tuple[tuple[str, int], BeamSearchJob]] = {}
         self._streams: dict[int, tuple[str, Iterator[Any]]] = {}
         self._computations: deque[tuple[int, str, Callable[[], Any]]] = deque()
         self._unwanted: set[str] = set()
@@ -58,26 +58,26 @@ class Scheduler:
             return [self._load_version(message)]
         if isinstance(message, UnloadModel):
             self._unwanted.add(message.key)
-            self._forget_unwanted()
+            self._delete_unused_versions()
             return []
         if isinstance(message, CancelQuery):
-            self._cancel(message.number)
+            self._cancel_query(message.number)
             return []
-        return [reply for number, query in message.queries for reply in self._begin(number, query)]
+        return [reply for number, query in message.queries for reply in self._begin_query(number, query)]
 
     def advance_one_step(self) -> list[Reply]:
         """Let everything go on by a step; return the answers, and parts of answers, that there are then."""
         replies: list[Reply] = []
         for group, search in list(self._searches.items()):
             if len(search):
-                replies += self._step(group, search)
+                replies += self._step_search(group, search)
         for number in list(self._streams):
-            replies += self._next_part(number)
+            replies += self._compute_next_part(number)
         if self._computations:
             number, _, compute = self._computations.popleft()
-            replies.append(_answer(number, compute))
+            replies.append(_compute_answer(number, compute))
         if self._unwanted:
-            self._forget_unwanted()
+            self._delete_unused_versions()
         return replies
 
     def _load_version(self, message: LoadModel) -> LoadResult:
@@ -88,7 +88,7 @@ class Scheduler:
             return LoadResult(key, str(error) or type(error).__name__)
         return LoadResult(key)
 
-    def _begin(self, query_id: int, query: Query) -> list[Reply]:
+    def _begin_query(self, query_id: int, query: Query) -> list[Reply]:
         network = self._networks.get(query.model)
         if network is None:
             return [Answer(query_id, problem=NOT_LOADED_MESSAGE, is_fault=True)]
@@ -97,10 +97,10 @@ class Scheduler:
         except TfmError as error:
             return [Answer(query_id, problem=str(error))]
         except Exception as error:
-            return [_fault(query_id, error)]
-        if isinstance(work, Sentence):
+            return [_make_fault_answer(query_id, error)]
+        if isinstance(work, BeamSearchJob):
             group = query.model, work.beam
-            self._search_of(group, network).add(query_id, work.source)
+            self._get_or_make_search(group, network).add(query_id, work.source)
             self._sentences[query_id] = group, work
         elif isinstance(work, Iterator):
             self._streams[query_id] = query.model, work
@@ -108,17 +108,17 @@ class Scheduler:
             self._computations.append((query_id, query.model, work))
         return []
 
-    def _search_of(self, group: tuple[str, int], network: Network) -> "ContinuousBeamSearch":
+    def _get_or_make_search(self, group: tuple[str, int], network: Network) -> "ContinuousBeamSearch":
         """The search of a model's sentences with a beam."""
         if group not in self._searches:
             from tfm.pipeline.decoding.search.continuous_beam_search import ContinuousBeamSearch  # needs torch
 
             config = DecodingConfig(beam=group[1])
-            search = ContinuousBeamSearch(network.stepper, config, MAX_SENTENCES, network.read_source)
+            search = ContinuousBeamSearch(network.stepper, config, MAX_SENTENCES_PER_SEARCH, network.read_source)
             self._searches[group] = search
         return self._searches[group]
 
-    def _step(self, group: tuple[str, int], search: "ContinuousBeamSearch") -> list[Reply]:
+    def _step_search(self, group: tuple[str, int], search: "ContinuousBeamSearch") -> list[Reply]:
         """A step of a search. If it fails, all its sentences do."""
         try:
             found = search.step()
@@ -127,7 +127,7 @@ class Scheduler:
             del self._searches[group]
             for number in failed:
                 del self._sentences[number]
-            return [_fault(number, error) for number in failed]
+            return [_make_fault_answer(number, error) for number in failed]
         replies: list[Reply] = []
         for key, hypothesis in found:
             assert isinstance(key, int)
@@ -138,7 +138,7 @@ class Scheduler:
                 replies.append(Answer(key, sentence.answer(hypothesis)))
         return replies
 
-    def _next_part(self, query_id: int) -> list[Reply]:
+    def _compute_next_part(self, query_id: int) -> list[Reply]:
         """The next part of a text; the last one is the answer."""
         _, parts = self._streams[query_id]
         try:
@@ -146,7 +146,7 @@ class Scheduler:
         except TfmError as error:
             reply: Reply = Answer(query_id, problem=str(error))
         except Exception as error:
-            reply = _fault(query_id, error)
+            reply = _make_fault_answer(query_id, error)
         else:
             if part is None:
                 return []
@@ -156,14 +156,14 @@ class Scheduler:
         del self._streams[query_id]
         return [reply]
 
-    def _cancel(self, query_id: int) -> None:
+    def _cancel_query(self, query_id: int) -> None:
         if query_id in self._sentences:
             group, _ = self._sentences.pop(query_id)
             self._searches[group].remove(query_id)
         self._streams.pop(query_id, None)
         self._computations = deque(each for each in self._computations if each[0] != query_id)
 
-    def _forget_unwanted(self) -> None:
+    def _delete_unused_versions(self) -> None:
         """Free the memory of versions that nothing is asked of any more."""
         busy = {group[0] for group, _ in self._sentences.values()} | {key for key, _ in self._streams.values()}
         busy |= {key for _, key, _ in self._computations}
@@ -173,16 +173,16 @@ class Scheduler:
         self._unwanted &= busy
 
 
-def _answer(query_id: int, compute: Callable[[], Any]) -> Answer:
+def _compute_answer(query_id: int, compute: Callable[[], Any]) -> Answer:
     """The answer that a computation gives."""
     try:
         return Answer(query_id, compute())
     except TfmError as error:
         return Answer(query_id, problem=str(error))
     except Exception as error:
-        return _fault(query_id, error)
+        return _make_fault_answer(query_id, error)
 
 
-def _fault(query_id: int, error: Exception) -> Answer:
+def _make_fault_answer(query_id: int, error: Exception) -> Answer:
     """The answer where the server itself has failed. The text of an error may hold that of a query: it is left out."""
     return Answer(query_id, problem=f"the server failed at this ({type(error).__name__})", is_fault=True)

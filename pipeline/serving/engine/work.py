@@ -13,7 +13,7 @@ ScoredText = tuple[str, float, float, int]
 
 
 @dataclass(frozen=True)
-class Sentence:
+class BeamSearchJob:
     """A sentence that is searched for beside others.
 
     Args:
@@ -27,7 +27,7 @@ class Sentence:
     answer: Callable[[Hypothesis], list[ScoredText]]
 
 
-Work = Sentence | Iterator[Any] | Callable[[], Any]
+Work = BeamSearchJob | Iterator[Any] | Callable[[], Any]
 """A sentence; the parts of a text or of the work (None: nothing to show yet), of which the last is the answer; or a
 function that computes the answer.
 """

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tfm.model.fused.compiled_transformer import load_search_loops
+from tfm.model.fused.compiled_transformer import load_search_kernels
 from tfm.pipeline.serving.dispatch.messages import LoadModel, ModelVersion
 from tfm.pipeline.serving.engine.light_networks import load_light_network
 from tfm.pipeline.serving.engine.scheduler import Scheduler
@@ -30,19 +30,19 @@ def main(descriptor: int, numpy: bool) -> None:
     with ExitStack() as stack:
         loader = NetworkLoader(numpy, stack)
         if not numpy:
-            load_loops_early()
+            preload_compiled_search()
         with suppress(EOFError, ConnectionError):
             answer_messages(connection, Scheduler(loader))
 
 
-def load_loops_early() -> None:
+def preload_compiled_search() -> None:
     """Load the loops of the compiled search, while the server still reads its models.
 
     numba looks for BLAS in scipy, which takes a fifth of a second to load, and which no loop uses: it is hidden
     meanwhile.
     """
     is_hidden = sys.modules.setdefault("scipy", None) is None  # type: ignore[arg-type]
-    load_search_loops()
+    load_search_kernels()
     if is_hidden:
         del sys.modules["scipy"]
 

@@ -13,7 +13,7 @@ from starlette.types import Message
 
 from tfm.data.errors import validation_problem
 from tfm.pipeline.serving.limits import Limits
-from tfm.pipeline.serving.problems import ClientGone, Problem, bad_request
+from tfm.pipeline.serving.problems import ClientDisconnected, Problem, bad_request
 
 MAX_FORM_FIELDS = 1000
 TOO_DEEP_JSON_MESSAGE = "the body is JSON that is nested too deeply"
@@ -27,7 +27,7 @@ class FormFields(dict[str, Any]):
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """Read a body whole. Raises Problem where it is too long, or comes too slowly; ClientGone where it breaks off."""
+    """Read a body whole. Raises Problem if it is too long or too slow; ClientDisconnected where it breaks off."""
     too_long = Problem(
         413,
         f"the body is longer than the {limits.body_bytes:,} bytes that this server takes: send less at once",
@@ -48,7 +48,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
         sentence = f"the body did not come within {limits.body_seconds:g} s: send it faster"
         raise Problem(408, sentence, {"Connection": "close"}) from None
     except ClientDisconnect:
-        raise ClientGone from None
+        raise ClientDisconnected from None
     return b"".join(parts)
 
 
@@ -108,7 +108,7 @@ async def _parse_form(request: Request, body: bytes) -> dict[str, Any]:
     return found
 
 
-def check_fields(body: type[Body], fields: dict[str, Any]) -> Body:
+def validate_fields(body: type[Body], fields: dict[str, Any]) -> Body:
     """Return the checked fields of a route. Raises Problem, which names the first that does not fit."""
     try:
         return body.model_validate(fields, strict=not isinstance(fields, FormFields))
@@ -116,12 +116,12 @@ def check_fields(body: type[Body], fields: dict[str, Any]) -> Body:
         raise bad_request(validation_problem(error)) from None
 
 
-def check_has_no_surrogates(text: str, what: str) -> str:
+def check_has_no_surrogates(text: str, field_name: str) -> str:
     """Return a text that is one. Raises Problem where half a character stands in it, which JSON can spell."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise bad_request(f"{what} has half a character (place {error.start}): send whole characters") from None
+        raise bad_request(f"{field_name} has half a character (place {error.start}): send whole characters") from None
     return text
 
 
@@ -134,7 +134,7 @@ def check_texts(texts: list[str], limits: Limits) -> list[str]:
     return [check_has_no_surrogates(text, "q") for text in texts]
 
 
-def check_search(alternatives: int, beam: int | None, limits: Limits) -> None:
+def check_search_limits(alternatives: int, beam: int | None, limits: Limits) -> None:
     """Check the numbers of a search.
 
     Args:
@@ -152,22 +152,22 @@ def check_search(alternatives: int, beam: int | None, limits: Limits) -> None:
 
 
 async def cancel_on_disconnect(request: Request, work: Any) -> Any:
-    """Await work while the client is there; when it hangs up, cancel the work and raise ClientGone.
+    """Await work while the client is there; when it hangs up, cancel the work and raise ClientDisconnected.
 
     The body must have been read.
     """
     task: asyncio.Task[Any] = asyncio.ensure_future(work)
-    watcher = asyncio.ensure_future(_wait_disconnect(request.receive))
+    watcher = asyncio.ensure_future(_wait_for_disconnect(request.receive))
     try:
         await asyncio.wait({task, watcher}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise ClientGone
+        raise ClientDisconnected
     finally:
         watcher.cancel()
         task.cancel()
 
 
-async def _wait_disconnect(receive: Callable[[], Any]) -> None:
+async def _wait_for_disconnect(receive: Callable[[], Any]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -14,13 +14,18 @@ from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import ServedModel
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.problems import Problem, bad_request
-from tfm.pipeline.serving.routes.bodies import cancel_on_disconnect, check_fields, check_has_no_surrogates, read_fields
+from tfm.pipeline.serving.routes.bodies import (
+    cancel_on_disconnect,
+    check_has_no_surrogates,
+    read_fields,
+    validate_fields,
+)
 from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint, problem_response
-from tfm.pipeline.serving.routes.stop_sequences import StopSequences
+from tfm.pipeline.serving.routes.stop_sequences import StopSequenceFilter
 from tfm.pipeline.serving.translation_service import errors_as_problems
 
-MAX_STOPS = 4
-DEFAULT_TOKENS = 16
+MAX_STOP_SEQUENCES = 4
+DEFAULT_MAX_TOKENS = 16
 """As many as OpenAI's API writes where a request names no number."""
 
 
@@ -60,28 +65,28 @@ class CompletionBody(BaseModel):
 def completion_routes(backend: Backend) -> list[Route]:
     """The routes of a server with language models; /v1/models lists all models."""
 
-    def writers() -> list[ServedModel]:
-        return [each for each in backend.catalog.models.values() if each.abilities.generates]
+    def list_generative_models() -> list[ServedModel]:
+        return [each for each in backend.catalog.models.values() if each.abilities.continues_text]
 
     async def complete(request: Request) -> Response:
         fields = await read_fields(request, backend.limits)
         admit(backend, request, fields)
-        body = check_fields(CompletionBody, fields)
+        body = validate_fields(CompletionBody, fields)
         if (problem := body.unsupported_problem()) is not None:
             raise bad_request(problem)
-        prompt, stops = _prompt(backend, body), _stop_sequences(body)
+        prompt, stops = _validate_prompt(backend, body), _stop_sequences(body)
         request.state.texts = [prompt]
-        model = backend.choose_model(body.model, "writes texts", writers())
+        model = backend.choose_model(body.model, "writes texts", list_generative_models())
         completion = Completion(backend, model, body, prompt, stops, request.state.number)
         if body.stream:
-            return await _stream(request, completion)
+            return await _stream_response(request, completion)
         return JSONResponse(await cancel_on_disconnect(request, completion.full_response()))
 
-    async def models(request: Request) -> Response:
+    async def list_models(request: Request) -> Response:
         data = [_model_as_json(each) for each in backend.catalog.models.values()]
         return JSONResponse({"object": "list", "data": data})
 
-    async def model(request: Request) -> Response:
+    async def retrieve_model(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in backend.catalog.models:
             raise Problem(
@@ -91,8 +96,8 @@ def completion_routes(backend: Backend) -> list[Route]:
 
     return [
         Route("/v1/completions", make_endpoint(backend, "/v1/completions", complete), methods=["POST"]),
-        Route("/v1/models", make_endpoint(backend, "/v1/models", models)),
-        Route("/v1/models/{name:path}", make_endpoint(backend, "/v1/models/NAME", model)),
+        Route("/v1/models", make_endpoint(backend, "/v1/models", list_models)),
+        Route("/v1/models/{name:path}", make_endpoint(backend, "/v1/models/NAME", retrieve_model)),
     ]
 
 
@@ -118,7 +123,7 @@ class Completion:
         """The response with all of the text."""
         texts: list[str] = []
         end: dict[str, Any] = {}
-        async for part in self.parts():
+        async for part in self.stream_parts():
             if isinstance(part, str):
                 texts.append(part)
             else:
@@ -127,18 +132,18 @@ class Completion:
         usage = {**tokens, "total_tokens": sum(tokens.values())}
         return self.as_json("".join(texts), end["finish"]) | {"usage": usage}
 
-    async def parts(self) -> AsyncGenerator[Any]:
+    async def stream_parts(self) -> AsyncGenerator[Any]:
         """Yield the parts of the text as they come, then how it ended. Raises Problem where there is none."""
-        backend, stop = self._backend, StopSequences(self._stops)
+        backend, stop = self._backend, StopSequenceFilter(self._stops)
         if self._body.echo:
             yield self._prompt
         num_parts = 0
-        answer = backend.dispatcher.stream(self._query(), backend.limits.seconds)
+        answer = backend.dispatcher.stream(self._make_query(), backend.limits.seconds)
         with errors_as_problems(backend.limits.seconds):
             async with aclosing(answer):
                 async for part in answer:
                     if not isinstance(part, str):
-                        if rest := stop.rest():
+                        if rest := stop.flush():
                             yield rest
                         yield part
                         return
@@ -146,7 +151,7 @@ class Completion:
                     if shown := stop.add(part):
                         yield shown
                     if stop.is_reached:
-                        yield {"finish": "stop", "prompt_tokens": self._count(self._prompt), "tokens": num_parts}
+                        yield {"finish": "stop", "prompt_tokens": self._count_tokens(self._prompt), "tokens": num_parts}
                         return
 
     def as_json(self, text: str, finish: str | None) -> dict[str, Any]:
@@ -155,22 +160,22 @@ class Completion:
         about = {"id": f"cmpl-{self._number}", "object": "text_completion", "created": 0, "model": self._model.name}
         return {**about, "choices": [choice]}
 
-    def _query(self) -> Query:
+    def _make_query(self) -> Query:
         body, limits = self._body, self._backend.limits
-        tokens = DEFAULT_TOKENS if body.max_tokens is None else body.max_tokens
+        tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
         if tokens > limits.tokens:
             raise bad_request(f"max_tokens ({tokens}) may be {limits.tokens} at most on this server")
         named = {"temperature": body.temperature, "top_p": body.top_p, "seed": body.seed, "max_length": tokens}
         sampling = tuple((name, value) for name, value in named.items() if value is not None)
         return Query(self._model.version.key, "generate", self._prompt, sampling=sampling)
 
-    def _count(self, text: str) -> int:
+    def _count_tokens(self, text: str) -> int:
         return len(self._model.tokenizer.encode(text))
 
 
-async def _stream(request: Request, completion: Completion) -> Response:
+async def _stream_response(request: Request, completion: Completion) -> Response:
     """The response as server-sent events. A problem that shows before the first part has its status."""
-    parts = completion.parts()
+    parts = completion.stream_parts()
     try:
         first = await cancel_on_disconnect(request, anext(parts))
     except Problem as problem:
@@ -200,7 +205,7 @@ def _format_server_sent_event(value: dict[str, Any]) -> str:
     return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
-def _prompt(backend: Backend, body: CompletionBody) -> str:
+def _validate_prompt(backend: Backend, body: CompletionBody) -> str:
     """The prompt, of which there is one. Raises Problem for more, or one that is too long."""
     prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
     if len(prompts) != 1:
@@ -214,8 +219,8 @@ def _prompt(backend: Backend, body: CompletionBody) -> str:
 def _stop_sequences(body: CompletionBody) -> list[str]:
     """The texts before which a completion ends. Raises Problem where they are too many."""
     stops = [body.stop] if isinstance(body.stop, str) else [*(body.stop or [])]
-    if len(stops) > MAX_STOPS:
-        raise bad_request(f"stop has {len(stops)} texts and may have {MAX_STOPS}: remove some")
+    if len(stops) > MAX_STOP_SEQUENCES:
+        raise bad_request(f"stop has {len(stops)} texts and may have {MAX_STOP_SEQUENCES}: remove some")
     return [stop for stop in stops if stop]
 
 

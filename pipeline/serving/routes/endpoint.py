@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tfm.pipeline.serving.backend import Backend
-from tfm.pipeline.serving.problems import ClientGone, Problem
+from tfm.pipeline.serving.problems import ClientDisconnected, Problem
 
 Handler = Callable[[Request], Awaitable[Response]]
 CLIENT_GONE_STATUS = 499
@@ -37,13 +37,13 @@ def make_endpoint(backend: Backend, route: str, handle: Handler) -> Handler:
 
     async def respond(request: Request) -> Response:
         began = time.monotonic()
-        request.state.number, request.state.caller = _request_id(request), address_of(request)
+        request.state.number, request.state.caller = _request_id(request), client_address(request)
         request.state.texts = None
         try:
             response = await handle(request)
         except Problem as problem:
             response = problem_response(request, problem)
-        except ClientGone:
+        except ClientDisconnected:
             response = Response(status_code=CLIENT_GONE_STATUS)
         except Exception as error:
             backend.log.warn(f"request {request.state.number}: {_error_type_and_place(error)}")
@@ -79,10 +79,10 @@ def admit(backend: Backend, request: Request, fields: dict[str, Any] | None = No
     for place in (fields or {}, request.query_params):
         given = place.get("api_key")
         key = key or (given if isinstance(given, str) and given else None)
-    request.state.caller = backend.access.admit(key, address_of(request))
+    request.state.caller = backend.access.admit(key, client_address(request))
 
 
-def address_of(request: Request) -> str:
+def client_address(request: Request) -> str:
     """The address of a client."""
     return request.client.host if request.client is not None else "local"
 

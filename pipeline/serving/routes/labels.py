@@ -14,17 +14,17 @@ from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.problems import bad_request
 from tfm.pipeline.serving.routes.bodies import (
     cancel_on_disconnect,
-    check_fields,
     check_has_no_surrogates,
-    check_search,
+    check_search_limits,
     check_texts,
     read_fields,
+    validate_fields,
 )
 from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint
-from tfm.pipeline.serving.translation_service import Direction, ask_all
+from tfm.pipeline.serving.translation_service import ServedDirection, ask_all
 
 MAX_LABELS = 100
-DECIMALS = 4
+SCORE_DECIMALS = 4
 MAX_ATTENDED_CHARS = 1_000
 
 
@@ -73,14 +73,14 @@ class AttendBody(BaseModel):
 def label_routes(backend: Backend) -> list[Route]:
     """The routes of classifiers, taggers and captions, and of attention."""
 
-    def select(kind: str | None, *, images: bool) -> list[ServedModel]:
+    def select_models(kind: str | None, *, images: bool) -> list[ServedModel]:
         models = backend.catalog.models.values()
         return [each for each in models if each.abilities.labels == kind and each.version.reads_images == images]
 
     async def classify(request: Request) -> Response:
         body = await _read_admitted_fields(backend, request, LabelBody)
         if body.image is not None:
-            model = backend.choose_model(body.model, "classifies images", select("label", images=True))
+            model = backend.choose_model(body.model, "classifies images", select_models("label", images=True))
             query = Query(model.version.key, "label", "", n_best=body.top, image=body.image)
             (found,) = await _answer_while_connected(backend, request, [query])
             return JSONResponse({"model": model.name, "results": [{"labels": _labels_as_json(found)}]})
@@ -88,8 +88,8 @@ def label_routes(backend: Backend) -> list[Route]:
             raise bad_request(
                 "text: send a text, or a list of texts; or `image`, a file of a form (multipart/form-data)"
             )
-        texts = _texts(backend, request, body)
-        model = backend.choose_model(body.model, "classifies texts", select("label", images=False))
+        texts = _validate_texts(backend, request, body)
+        model = backend.choose_model(body.model, "classifies texts", select_models("label", images=False))
         answers = await _answer_while_connected(
             backend, request, [_label_query(model, text, body.top) for text in texts]
         )
@@ -98,8 +98,8 @@ def label_routes(backend: Backend) -> list[Route]:
 
     async def tag(request: Request) -> Response:
         body = await _read_admitted_fields(backend, request, LabelBody)
-        texts = _texts(backend, request, body)
-        model = backend.choose_model(body.model, "tags words", select("tags", images=False))
+        texts = _validate_texts(backend, request, body)
+        model = backend.choose_model(body.model, "tags words", select_models("tags", images=False))
         answers = await _answer_while_connected(backend, request, [_label_query(model, text, 1) for text in texts])
         results = [
             {"text": text, "tags": _tags_as_json(text, found)} for text, found in zip(texts, answers, strict=True)
@@ -110,14 +110,14 @@ def label_routes(backend: Backend) -> list[Route]:
         body = await _read_admitted_fields(backend, request, CaptionBody)
         if body.image is None:
             raise bad_request("image: send an image file, in a form (multipart/form-data)")
-        check_search(body.alternatives, body.beam, backend.limits)
-        models = [each for each in select(None, images=True) if each.abilities.translates]
+        check_search_limits(body.alternatives, body.beam, backend.limits)
+        models = [each for each in select_models(None, images=True) if each.abilities.translates]
         model = backend.choose_model(body.model, "describes images", models)
         n_best = body.alternatives + 1
         beam = max(n_best, backend.beam if body.beam is None else body.beam)
         query = Query(model.version.key, "translate", "", beam=beam, n_best=n_best, image=body.image)
         (found,) = await _answer_while_connected(backend, request, [query])
-        captions = [{"text": text, "score": round(score, DECIMALS)} for text, score, _, _ in found]
+        captions = [{"text": text, "score": round(score, SCORE_DECIMALS)} for text, score, _, _ in found]
         return JSONResponse({"model": model.name, "captions": captions})
 
     async def attend(request: Request) -> Response:
@@ -147,14 +147,14 @@ async def _read_admitted_fields(backend: Backend, request: Request, body: type[A
     """The fields of a request whose caller may ask."""
     fields = await read_fields(request, backend.limits)
     admit(backend, request, fields)
-    return check_fields(body, fields)
+    return validate_fields(body, fields)
 
 
 async def _answer_while_connected(backend: Backend, request: Request, queries: list[Query]) -> list[Any]:
     return await cancel_on_disconnect(request, ask_all(backend.dispatcher, queries, backend.limits.seconds))  # type: ignore[no-any-return]
 
 
-def _texts(backend: Backend, request: Request, body: LabelBody) -> list[str]:
+def _validate_texts(backend: Backend, request: Request, body: LabelBody) -> list[str]:
     if body.text is None:
         raise bad_request("text: send a text, or a list of texts")
     texts = check_texts([body.text] if isinstance(body.text, str) else body.text, backend.limits)
@@ -188,12 +188,12 @@ def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | N
         found = backend.catalog.find_translator(body.source, body.target)
         if found is None:
             raise bad_request(f"{body.source[:20]} to {body.target[:20]} is not translated here")
-        direction = Direction(*found)
+        direction = ServedDirection(*found)
     else:
         model = backend.choose_model(body.model, "reads texts", models)
         own = next(iter(type(backend.catalog)([model]).translators), None)
         pair = None if own is None else _choose_language_pair(own, body)
-        direction = Direction(model, *(pair or ("und", "und")))
+        direction = ServedDirection(model, *(pair or ("und", "und")))
     plain = direction.query(text, backend.beam, 1, ())
     return Query(
         plain.model, "attend", text, plain.beam, to=plain.to, source_language=plain.source_language, target=target
@@ -210,10 +210,10 @@ def _choose_language_pair(model: ServedModel, body: AttendBody) -> tuple[str, st
     return None if found is None else found[1:]
 
 
-def _round_weights(found: dict[str, Any]) -> dict[str, Any]:
+def _round_weights(attention: dict[str, Any]) -> dict[str, Any]:
     """Attention with weights of a few decimals: it is to be looked at."""
     layers = [
-        {**each, "weights": [[[round(x, DECIMALS) for x in row] for row in head] for head in each["weights"]]}
-        for each in found["attentions"]
+        {**each, "weights": [[[round(x, SCORE_DECIMALS) for x in row] for row in head] for head in each["weights"]]}
+        for each in attention["attentions"]
     ]
-    return {**found, "attentions": layers}
+    return {**attention, "attentions": layers}

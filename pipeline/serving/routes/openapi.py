@@ -12,10 +12,10 @@ from tfm.pipeline.serving.routes.completions import CompletionBody
 from tfm.pipeline.serving.routes.labels import AttendBody, CaptionBody, LabelBody
 from tfm.pipeline.serving.routes.translate import DetectBody, TranslateBody
 
-JSON = "application/json"
-FORM = "application/x-www-form-urlencoded"
-MULTIPART = "multipart/form-data"
-PROBLEMS = {
+JSON_MEDIA_TYPE = "application/json"
+FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
+MULTIPART_MEDIA_TYPE = "multipart/form-data"
+PROBLEM_DESCRIPTIONS = {
     "400": "The request says something wrong; the sentence names it.",
     "401": "The server needs a key.",
     "403": "The key is none of the server's.",
@@ -34,22 +34,31 @@ class RouteDescription(NamedTuple):
     summary: str
     body: type[BaseModel] | None = None
     types: tuple[str, ...] = ()
-    answers: tuple[str, ...] = (JSON,)
+    answers: tuple[str, ...] = (JSON_MEDIA_TYPE,)
 
 
-ROUTES: Mapping[tuple[str, str], RouteDescription] = {
-    ("post", "/translate"): RouteDescription("Translate a text, or several", TranslateBody, (JSON, FORM)),
+ROUTE_DESCRIPTIONS: Mapping[tuple[str, str], RouteDescription] = {
+    ("post", "/translate"): RouteDescription(
+        "Translate a text, or several", TranslateBody, (JSON_MEDIA_TYPE, FORM_MEDIA_TYPE)
+    ),
     ("get", "/languages"): RouteDescription("Languages, and those that each is translated into"),
-    ("post", "/detect"): RouteDescription("The language of a text", DetectBody, (JSON, FORM)),
+    ("post", "/detect"): RouteDescription("The language of a text", DetectBody, (JSON_MEDIA_TYPE, FORM_MEDIA_TYPE)),
     ("get", "/frontend/settings"): RouteDescription("Limits and models, as the page needs them"),
     ("post", "/v1/completions"): RouteDescription(
-        "Text after a prompt, by a language model", CompletionBody, (JSON,), (JSON, "text/event-stream")
+        "Text after a prompt, by a language model",
+        CompletionBody,
+        (JSON_MEDIA_TYPE,),
+        (JSON_MEDIA_TYPE, "text/event-stream"),
     ),
     ("get", "/v1/models"): RouteDescription("All models"),
-    ("post", "/v1/classify"): RouteDescription("Labels of a text or an image", LabelBody, (JSON, MULTIPART)),
-    ("post", "/v1/tag"): RouteDescription("A tag for each word of a text", LabelBody, (JSON,)),
-    ("post", "/v1/caption"): RouteDescription("Captions of an image", CaptionBody, (MULTIPART,)),
-    ("post", "/v1/attend"): RouteDescription("The attention of a model that reads a text", AttendBody, (JSON,)),
+    ("post", "/v1/classify"): RouteDescription(
+        "Labels of a text or an image", LabelBody, (JSON_MEDIA_TYPE, MULTIPART_MEDIA_TYPE)
+    ),
+    ("post", "/v1/tag"): RouteDescription("A tag for each word of a text", LabelBody, (JSON_MEDIA_TYPE,)),
+    ("post", "/v1/caption"): RouteDescription("Captions of an image", CaptionBody, (MULTIPART_MEDIA_TYPE,)),
+    ("post", "/v1/attend"): RouteDescription(
+        "The attention of a model that reads a text", AttendBody, (JSON_MEDIA_TYPE,)
+    ),
     ("get", "/health"): RouteDescription("Whether the models are loaded"),
     ("get", "/metrics"): RouteDescription("Figures for Prometheus", answers=("text/plain",)),
 }
@@ -59,10 +68,10 @@ def describe_routes(backend: Backend) -> dict[str, Any]:
     """The description of a server's routes."""
     schemas: dict[str, Any] = {}
     paths: dict[str, Any] = {}
-    for (method, path), route in ROUTES.items():
+    for (method, path), route in ROUTE_DESCRIPTIONS.items():
         if path == "/detect" and backend.detector is None:
             continue
-        paths.setdefault(path, {})[method] = _operation(route, schemas)
+        paths.setdefault(path, {})[method] = _describe_operation(route, schemas)
     schemas["Problem"] = {"type": "object", "required": ["error"], "properties": {"error": {}}}
     security = {"key": {"type": "http", "scheme": "bearer"}}
     return {
@@ -74,13 +83,13 @@ def describe_routes(backend: Backend) -> dict[str, Any]:
     }
 
 
-def _operation(route: RouteDescription, schemas: dict[str, Any]) -> dict[str, Any]:
-    kinds: dict[str, Any] = {JSON: {"type": ["object", "array"]}}
+def _describe_operation(route: RouteDescription, schemas: dict[str, Any]) -> dict[str, Any]:
+    kinds: dict[str, Any] = {JSON_MEDIA_TYPE: {"type": ["object", "array"]}}
     answers = {each: {"schema": kinds.get(each, {})} for each in route.answers}
     answer = {"description": "the answer", "content": answers}
-    problem = {JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    problem = {JSON_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     responses: dict[str, Any] = {"200": answer}
-    responses |= {status: {"description": text, "content": problem} for status, text in PROBLEMS.items()}
+    responses |= {status: {"description": text, "content": problem} for status, text in PROBLEM_DESCRIPTIONS.items()}
     operation: dict[str, Any] = {"summary": route.summary, "responses": responses}
     if route.body is not None:
         name = route.body.__name__

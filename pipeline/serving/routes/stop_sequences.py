@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-class StopSequences:
+class StopSequenceFilter:
     """The part of a text that may be shown: what could be the beginning of a stop sequence waits for what follows.
 
     Args:
@@ -20,17 +20,17 @@ class StopSequences:
         if places:
             self.is_reached, self._held = True, ""
             return text[: min(places)]
-        keep = max((self._overlap(text, stop) for stop in self._stops), default=0)
+        keep = max((self._overlap_length(text, stop) for stop in self._stops), default=0)
         shown, self._held = text[: len(text) - keep], text[len(text) - keep :]
         return shown
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """Return what was held back, at the end of the text."""
         held, self._held = self._held, ""
         return held
 
     @staticmethod
-    def _overlap(text: str, stop: str) -> int:
+    def _overlap_length(text: str, stop: str) -> int:
         """The length of the longest beginning of a stop sequence that the text ends with."""
         longest = min(len(text), len(stop) - 1)
         return next((size for size in range(longest, 0, -1) if text.endswith(stop[:size])), 0)

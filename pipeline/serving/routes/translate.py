@@ -14,19 +14,19 @@ from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE
 from tfm.pipeline.serving.problems import Problem, bad_request
 from tfm.pipeline.serving.routes.bodies import (
     cancel_on_disconnect,
-    check_fields,
     check_has_no_surrogates,
-    check_search,
+    check_search_limits,
     check_texts,
     read_fields,
+    validate_fields,
 )
 from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint
 from tfm.pipeline.serving.routes.language_names import language_name
 from tfm.pipeline.serving.text.glossary import glossary_problem
 from tfm.pipeline.serving.text.segments import SegmentBorders
-from tfm.pipeline.serving.translation_service import Direction, TranslatedText
+from tfm.pipeline.serving.translation_service import ServedDirection, TranslatedText
 
-AUTO = "auto"
+AUTO_DETECT = "auto"
 NO_DETECTOR_MESSAGE = (
     "this server has no detector of languages (pip install 'tfm-toolkit[detect]'): name the source language"
 )
@@ -74,12 +74,12 @@ def translation_routes(backend: Backend) -> list[Route]:
     async def translate(request: Request) -> Response:
         fields = await read_fields(request, backend.limits)
         admit(backend, request, fields)
-        body = check_fields(TranslateBody, fields)
+        body = validate_fields(TranslateBody, fields)
         texts = check_texts([body.q] if isinstance(body.q, str) else body.q, backend.limits)
         request.state.texts = texts
-        _check_numbers(backend, body)
+        _check_request_limits(backend, body)
         source, detected = await _resolve_source_language(backend, body, texts)
-        direction = _direction(backend, body, source)
+        direction = _find_direction(backend, body, source)
         work = backend.translation.translate(
             texts,
             direction,
@@ -88,7 +88,7 @@ def translation_routes(backend: Backend) -> list[Route]:
             glossary=body.glossary,
             is_html=body.format == "html",
         )
-        return JSONResponse(_as_json(body, await cancel_on_disconnect(request, work), detected))
+        return JSONResponse(_translations_as_json(body, await cancel_on_disconnect(request, work), detected))
 
     async def languages(request: Request) -> Response:
         return JSONResponse(list_languages(backend))
@@ -96,7 +96,7 @@ def translation_routes(backend: Backend) -> list[Route]:
     async def detect(request: Request) -> Response:
         fields = await read_fields(request, backend.limits)
         admit(backend, request, fields)
-        body = check_fields(DetectBody, fields)
+        body = validate_fields(DetectBody, fields)
         if backend.detector is None:
             raise Problem(501, NO_DETECTOR_MESSAGE)
         (text,) = check_texts([body.q], backend.limits)
@@ -122,9 +122,9 @@ def list_languages(backend: Backend) -> list[dict[str, Any]]:
     ]
 
 
-def _check_numbers(backend: Backend, body: TranslateBody) -> None:
+def _check_request_limits(backend: Backend, body: TranslateBody) -> None:
     """Raise Problem for a number beyond its limit, a glossary that is none, or fields that exclude each other."""
-    check_search(body.alternatives, body.beam, backend.limits)
+    check_search_limits(body.alternatives, body.beam, backend.limits)
     for term in (*body.glossary, *body.glossary.values()):
         check_has_no_surrogates(term, "glossary")
     if (problem := glossary_problem(body.glossary)) is not None:
@@ -137,7 +137,7 @@ async def _resolve_source_language(
     backend: Backend, body: TranslateBody, texts: list[str]
 ) -> tuple[str, dict[str, Any] | None]:
     """The language of the texts, and how sure that is where it was not named."""
-    if body.source != AUTO:
+    if body.source != AUTO_DETECT:
         return body.source, None
     into = [source for source, targets in backend.catalog.targets_by_source.items() if body.target in targets]
     sources = into or [*backend.catalog.targets_by_source]
@@ -153,7 +153,7 @@ async def _resolve_source_language(
     return code, {"language": code, "confidence": round(100 * share, 1)}
 
 
-def _direction(backend: Backend, body: TranslateBody, source: str) -> Direction:
+def _find_direction(backend: Backend, body: TranslateBody, source: str) -> ServedDirection:
     """The model that translates, and its languages. Raises Problem where there is none."""
     catalog = backend.catalog
     if body.model is not None:
@@ -166,10 +166,12 @@ def _direction(backend: Backend, body: TranslateBody, source: str) -> Direction:
         pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.targets_by_source.items()]
         there = "; ".join(pairs)[:200] or "nothing"
         raise bad_request(f"{source[:20]} to {body.target[:20]} is not translated here; this server translates {there}")
-    return Direction(*found)
+    return ServedDirection(*found)
 
 
-def _as_json(body: TranslateBody, found: list[TranslatedText], detected: dict[str, Any] | None) -> dict[str, Any]:
+def _translations_as_json(
+    body: TranslateBody, found: list[TranslatedText], detected: dict[str, Any] | None
+) -> dict[str, Any]:
     """The response to a translation: lists where q is one."""
     one = isinstance(body.q, str)
     texts, others = [each.text for each in found], [[*each.alternatives] for each in found]

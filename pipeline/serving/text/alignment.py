@@ -15,10 +15,12 @@ from tfm.data.scripts import SPACELESS_LETTERS
 Floats = NDArray[np.float64]
 Span = tuple[int, int]
 
-_WORD = regex.compile(rf"{SPACELESS_LETTERS}\p{{M}}*|[\w\p{{M}}]+(?:['’.\-][\w\p{{M}}]+)*|[^\w\s]", flags=regex.V1)
+_WORD_PATTERN = regex.compile(
+    rf"{SPACELESS_LETTERS}\p{{M}}*|[\w\p{{M}}]+(?:['’.\-][\w\p{{M}}]+)*|[^\w\s]", flags=regex.V1
+)
 SAME_WORD_SHARE = 0.9
 """The share of a word's weight that the one word that is spelled alike gets: a name, a number."""
-DIAGONAL_WIDTH_WORDS = 1.0
+DIAGONAL_STDDEV_WORDS = 1.0
 """The standard deviation of the place of a word's source, where no model tells it, in words of the translation."""
 
 
@@ -48,7 +50,7 @@ class AlignedWords:
     cumulative: Floats
     strengths: Floats
 
-    def shares(self, start: int, end: int) -> Floats:
+    def source_shares(self, start: int, end: int) -> Floats:
         """The share (W,) of each word's source that lies in a stretch of characters; without any, a half."""
         whole = self.cumulative[:, -1]
         inside = self.cumulative[:, end] - self.cumulative[:, start]
@@ -62,7 +64,7 @@ class AlignedWords:
 
 def find_words(text: str) -> list[Span]:
     """The words of a text, and each mark between them; in scripts without spaces, the characters."""
-    return [found.span() for found in _WORD.finditer(text)]
+    return [found.span() for found in _WORD_PATTERN.finditer(text)]
 
 
 def is_punctuation(text: str) -> bool:
@@ -82,14 +84,14 @@ def align_words(source: str, target: str, alignment: Alignment | None) -> Aligne
     if alignment is None or not len(alignment.weights):
         mass = _diagonal_alignment(len(spans), source)
     else:
-        mass = _spread_pieces(spans, source, alignment)
+        mass = _spread_piece_weights(spans, source, alignment)
     _prefer_same_words(mass, source, [target[start:end] for start, end in spans])
     cumulative = np.concatenate([np.zeros((len(spans), 1)), mass.cumsum(1)], axis=1)
     strengths = np.array([0.1 if is_punctuation(target[start:end]) else 1.0 for start, end in spans])
     return AlignedWords(target, tuple(spans), cumulative, strengths)
 
 
-def _spread_pieces(spans: list[Span], source: str, alignment: Alignment) -> Floats:
+def _spread_piece_weights(spans: list[Span], source: str, alignment: Alignment) -> Floats:
     """The weights (W, C) of pieces, spread over the characters of theirs; a space has none."""
     by_character = np.zeros((len(alignment.weights), len(source)))
     for column, (start, end) in enumerate(alignment.source_spans):
@@ -110,7 +112,7 @@ def _diagonal_alignment(num_words: int, source: str) -> Floats:
     mass = np.zeros((num_words, len(source)))
     centres = (np.arange(num_words) + 0.5) / max(num_words, 1)
     for number, (start, end) in enumerate(spans):
-        distances = (centres - (number + 0.5) / len(spans)) * num_words / DIAGONAL_WIDTH_WORDS
+        distances = (centres - (number + 0.5) / len(spans)) * num_words / DIAGONAL_STDDEV_WORDS
         mass[:, start:end] = np.exp(-0.5 * distances**2)[:, None] / (end - start)
     return mass
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from html import escape
 
 from tfm.pipeline.serving.text.alignment import Alignment, align_words
-from tfm.pipeline.serving.text.html_runs import UNIT_CHARACTER, TextRun, read_runs
-from tfm.pipeline.serving.text.inline_markup import Inline, InlineTag, build_tree
+from tfm.pipeline.serving.text.html_runs import VERBATIM_UNIT_CHARACTER, TextRun, read_text_runs
+from tfm.pipeline.serving.text.inline_markup import InlineMarkup, InlineTag, build_markup_tree
 from tfm.pipeline.serving.text.markup_placement import MarkupPlacement
 from tfm.pipeline.serving.text.segments import needs_space
 from tfm.pipeline.serving.text.sentences import split_text
@@ -24,7 +24,7 @@ class HtmlSentence:
 
     source: str
     raw: str
-    markup: tuple[Inline, ...]
+    markup: tuple[InlineMarkup, ...]
     follows: bool
     is_cut: bool
 
@@ -71,7 +71,7 @@ class HtmlSegments:
             if sentence.follows and (changes or is_changed) and needs_space(previous, translation):
                 texts[-1] = " " + texts[-1]
             alignment = (alignments or {}).get(place)
-            texts += [_render(sentence, translation, alignment) if changes else sentence.raw]
+            texts += [_render_translation(sentence, translation, alignment) if changes else sentence.raw]
             texts.append(self.separators[place + 1])
             previous, is_changed = translation, changes
         return "".join(texts)
@@ -90,7 +90,7 @@ def split_html(html: str, language: str | None, *, fits: Callable[[str], bool] |
     """
     sentences: list[HtmlSentence] = []
     separators = [""]
-    for run in read_runs(html):
+    for run in read_text_runs(html):
         for part in [run] if isinstance(run, str) else _split_run(run, language, fits):
             if isinstance(part, str):
                 separators[-1] += part
@@ -100,7 +100,7 @@ def split_html(html: str, language: str | None, *, fits: Callable[[str], bool] |
     return HtmlSegments(tuple(sentences), tuple(separators))
 
 
-def _render(sentence: HtmlSentence, translation: str, alignment: Alignment | None) -> str:
+def _render_translation(sentence: HtmlSentence, translation: str, alignment: Alignment | None) -> str:
     """A translation with the markup of its sentence."""
     if not sentence.markup:
         return escape(translation, quote=False)
@@ -111,8 +111,8 @@ def _render(sentence: HtmlSentence, translation: str, alignment: Alignment | Non
 def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] | None) -> Iterator[HtmlSentence | str]:
     """The sentences of a run, and what stands between them."""
     longest = max((tag.text for tag in run.tags if tag.kind == "unit"), key=len, default="")
-    reads = None if fits is None else lambda text: fits(text.replace(UNIT_CHARACTER, longest))
-    found = split_text(run.flowing_text, language, fits=reads)
+    reads = None if fits is None else lambda text: fits(text.replace(VERBATIM_UNIT_CHARACTER, longest))
+    found = split_text(run.text_without_line_breaks, language, fits=reads)
     spans, reached = [], 0
     for place, (separator, sentence) in enumerate(zip(found.separators, found.sentences, strict=False)):
         start = reached + len(separator)
@@ -124,7 +124,7 @@ def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] |
         until = spans[number + 1][0] if number + 1 < len(spans) else len(run.text)
         gaps = run.text[position:start], run.text[end:until]
         around = position + len(gaps[0].rstrip()), until - len(gaps[1].lstrip())
-        first, last = _tags_inside(run.tags, partners, tag, (start, end), around)
+        first, last = _sentence_tag_range(run.tags, partners, tag, (start, end), around)
         yield run.raw_html(position, start, run.tags[tag:first])
         follows = number > 0 and start == position
         yield _make_sentence(run, (start, end), run.tags[first:last], follows, is_cut)
@@ -132,21 +132,21 @@ def _split_run(run: TextRun, language: str | None, fits: Callable[[str], bool] |
     yield run.raw_html(position, len(run.text), run.tags[tag:])
 
 
-def _tags_inside(
+def _sentence_tag_range(
     tags: Sequence[InlineTag],
     partners: Mapping[int, int],
-    begin: int,
+    first_free_tag: int,
     span: tuple[int, int],
-    around: tuple[int, int],
+    surrounding_span: tuple[int, int],
 ) -> tuple[int, int]:
     """The numbers of the first tag of a sentence, and of the one after its last.
 
     Args:
         tags: of the run.
         partners: of the tags, by number.
-        begin: the first tag that is not of a sentence before.
+        first_free_tag: the first tag that is not of a sentence before.
         span: of the sentence.
-        around: its span with the white space around it.
+        surrounding_span: its span with the white space around it.
     """
     start, end = span
 
@@ -157,21 +157,21 @@ def _tags_inside(
         if start < tag.place < end:
             return True
         partner = partners.get(number)
-        if partner is None or partner < begin:
+        if partner is None or partner < first_free_tag:
             return False
         if tag.kind == "open":
-            return around[0] <= tag.place <= start < tags[partner].place < end
-        return around[1] >= tag.place >= end > tags[partner].place > start
+            return surrounding_span[0] <= tag.place <= start < tags[partner].place < end
+        return surrounding_span[1] >= tag.place >= end > tags[partner].place > start
 
     inside = []
-    for number in range(begin, len(tags)):
-        if tags[number].place > around[1]:
+    for number in range(first_free_tag, len(tags)):
+        if tags[number].place > surrounding_span[1]:
             break
         if is_inside(number):
             inside.append(number)
     if inside:
         return inside[0], inside[-1] + 1
-    following = next((number for number in range(begin, len(tags)) if tags[number].place > start), len(tags))
+    following = next((number for number in range(first_free_tag, len(tags)) if tags[number].place > start), len(tags))
     return following, following
 
 
@@ -208,12 +208,16 @@ def _make_sentence(
             source += " "
     places.append(len(source))
 
-    def move(tag: InlineTag) -> InlineTag:
+    def move_tag_to_source(tag: InlineTag) -> InlineTag:
         """The tag at its place in the source; a unit between sentences is not read."""
         kind = "point" if tag.kind == "unit" and tag.place not in units else tag.kind
         return replace(tag, place=places[min(max(tag.place, start), end) - start], kind=kind)
 
     spans = [(places[place - start], places[place - start + 1]) for place in units]
     return HtmlSentence(
-        source, run.raw_html(start, end, tags), build_tree(list(map(move, tags)), spans), follows, is_cut
+        source,
+        run.raw_html(start, end, tags),
+        build_markup_tree(list(map(move_tag_to_source, tags)), spans),
+        follows,
+        is_cut,
     )

@@ -29,13 +29,13 @@ VERBATIM_TAGS = frozenset(
     ).split()
 )
 """Elements that are kept whole: programs, styles, code, pictures."""
-VERBATIM_TEXT_TAGS = frozenset(("code", "kbd", "samp", "tt", "var"))
+INLINE_VERBATIM_TAGS = frozenset(("code", "kbd", "samp", "tt", "var"))
 """The ones of them that are part of a sentence."""
-MAX_UNIT_CHARS = 60
+MAX_VERBATIM_UNIT_CHARS = 60
 """The longest text that is kept and yet read as a part of its sentence."""
-UNIT_CHARACTER = "\N{OBJECT REPLACEMENT CHARACTER}"
+VERBATIM_UNIT_CHARACTER = "\N{OBJECT REPLACEMENT CHARACTER}"
 
-_REFERENCE = regex.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")
+_CHARACTER_REFERENCE = regex.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")
 _HTML_SPACE = regex.compile(r"[\t\n\f\r ]")
 
 
@@ -65,7 +65,7 @@ class TextRun:
         return (self.raw_characters.get(place, self.text[place]) for place in range(start, end))
 
     @property
-    def flowing_text(self) -> str:
+    def text_without_line_breaks(self) -> str:
         """The text for splitting: a line break in it is a space, unless it is shown."""
         return self.text if self.is_preformatted else _HTML_SPACE.sub(" ", self.text)
 
@@ -80,7 +80,7 @@ class _RunBuilder:
     def add_text(self, raw: str) -> None:
         """Add text with references to characters."""
         reached = 0
-        for found in _REFERENCE.finditer(raw):
+        for found in _CHARACTER_REFERENCE.finditer(raw):
             self._add_characters(raw[reached : found.start()])
             if characters := unescape(found.group()):
                 self.raw_characters[self.length] = found.group()
@@ -91,11 +91,11 @@ class _RunBuilder:
             reached = found.end()
         self._add_characters(raw[reached:])
 
-    def add_unit(self, raw: str, text: str) -> None:
+    def add_verbatim_unit(self, raw: str, text: str) -> None:
         """Add what is kept and read."""
         self.tags.append(InlineTag(self.length, "unit", raw, text=text))
         self.raw_characters[self.length] = ""
-        self._add_characters(UNIT_CHARACTER)
+        self._add_characters(VERBATIM_UNIT_CHARACTER)
 
     def add_tag(self, token: HtmlToken) -> None:
         """Add a tag within a line."""
@@ -112,7 +112,7 @@ class _RunBuilder:
         self.length += len(characters)
 
 
-def read_runs(html: str) -> Iterator[TextRun | str]:
+def read_text_runs(html: str) -> Iterator[TextRun | str]:
     """Yield the runs of a document or fragment, and what stands between them as it is."""
     tokens = tokenize_html(html)
     builder, depth, place = _RunBuilder(), 0, 0
@@ -128,9 +128,9 @@ def read_runs(html: str) -> Iterator[TextRun | str]:
                 depth = max(depth + (1 if token.kind == "start" else -1), 0)
         elif end > place + 1:
             text = " ".join("".join(each.text for each in tokens[place:end] if each.kind == "text").split())
-            is_read = token.name in VERBATIM_TEXT_TAGS or token.name not in VERBATIM_TAGS
-            if is_read and 0 < len(text) <= MAX_UNIT_CHARS:
-                builder.add_unit(kept, text)
+            is_read = token.name in INLINE_VERBATIM_TAGS or token.name not in VERBATIM_TAGS
+            if is_read and 0 < len(text) <= MAX_VERBATIM_UNIT_CHARS:
+                builder.add_verbatim_unit(kept, text)
             else:
                 builder.tags.append(InlineTag(builder.length, "point", kept))
         elif token.kind == "text":

@@ -9,7 +9,7 @@ from typing import Literal
 
 import regex
 
-Kind = Literal["start", "end", "text", "other"]
+TokenKind = Literal["start", "end", "text", "other"]
 
 _UNCLOSED_MARKUP = regex.compile(r"<[!?/A-Za-z]")
 """The beginning of a tag or comment; one that is in a text has no end."""
@@ -22,7 +22,7 @@ class HtmlToken:
     raw: as it stands in the document. name: of a tag, in lower case. attributes: of a start tag.
     """
 
-    kind: Kind
+    kind: TokenKind
     raw: str
     name: str = ""
     attributes: tuple[tuple[str, str | None], ...] = ()
@@ -41,43 +41,43 @@ class _TokenCollector(HTMLParser):
         self.found: list[tuple[tuple[int, int], HtmlToken]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._add(HtmlToken("start", "", tag, tuple(attrs)))
+        self._add_token(HtmlToken("start", "", tag, tuple(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
-        self._add(HtmlToken("end", "", tag))
+        self._add_token(HtmlToken("end", "", tag))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
 
     def handle_data(self, data: str) -> None:
-        self._add(HtmlToken("text", ""))
+        self._add_token(HtmlToken("text", ""))
 
     def handle_comment(self, data: str) -> None:
-        self._add(HtmlToken("other", ""))
+        self._add_token(HtmlToken("other", ""))
 
     def handle_decl(self, decl: str) -> None:
-        self._add(HtmlToken("other", ""))
+        self._add_token(HtmlToken("other", ""))
 
     def handle_pi(self, data: str) -> None:
-        self._add(HtmlToken("other", ""))
+        self._add_token(HtmlToken("other", ""))
 
     def unknown_decl(self, data: str) -> None:
-        self._add(HtmlToken("other", ""))
+        self._add_token(HtmlToken("other", ""))
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
         """Take `<![` for a comment, as browsers do; the library raises an error."""
         return self.parse_bogus_comment(i)
 
-    def _add(self, token: HtmlToken) -> None:
+    def _add_token(self, token: HtmlToken) -> None:
         self.found.append((self.getpos(), token))
 
 
 def tokenize_html(html: str) -> list[HtmlToken]:
     """Return the tokens of a document or fragment, however broken; their `raw` joined is the document."""
-    return list(_merge_texts(_tokens(html)))
+    return list(_merge_texts(_iterate_tokens(html)))
 
 
-def _tokens(html: str) -> Iterator[HtmlToken]:
+def _iterate_tokens(html: str) -> Iterator[HtmlToken]:
     """The tokens, texts in pieces."""
     parser = _TokenCollector()
     parser.feed(html.replace("&", "+"))  # references are read later, and a lone `&` would stop the parser here

@@ -57,13 +57,13 @@ class Element:
     end: int
     opening: str
     closing: str
-    content: "tuple[Inline, ...]"
+    content: "tuple[InlineMarkup, ...]"
 
 
-Inline: TypeAlias = MarkupPoint | VerbatimUnit | UnpairedTag | Element
+InlineMarkup: TypeAlias = MarkupPoint | VerbatimUnit | UnpairedTag | Element
 
 
-def build_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]]) -> tuple[Inline, ...]:
+def build_markup_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]]) -> tuple[InlineMarkup, ...]:
     """Return the markup of a sentence as a tree.
 
     Tags without a partner are dividers, which stand at the top; where tags are not nested properly, all are.
@@ -76,7 +76,7 @@ def build_tree(tags: Sequence[InlineTag], units: Sequence[tuple[int, int]]) -> t
     if partners is None:
         return tuple(UnpairedTag(tag.place, tag.raw) for tag in tags)
     spans = iter(units)
-    levels: list[list[Inline]] = [[]]
+    levels: list[list[InlineMarkup]] = [[]]
     openings: list[InlineTag] = []
     for number, tag in enumerate(tags):
         if tag.kind == "unit":

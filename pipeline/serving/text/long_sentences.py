@@ -5,7 +5,7 @@ from collections.abc import Callable
 import regex
 
 _GRAPHEME = regex.compile(r"\X")
-_BORDERS = (
+_CUT_PATTERNS = (
     regex.compile(r"[;:；：؛…—–]+[\p{Pe}\p{Pf}\"']*\s*"),
     regex.compile(r"(?:[,，、،](?!\d)|\s-(?=\s)|[)\]])+[\p{Pe}\p{Pf}\"']*\s*"),
     regex.compile(r"\s+"),
@@ -26,15 +26,15 @@ def cut_sentence(sentence: str, fits: Callable[[str], bool]) -> list[str]:
     parts = []
     rest = sentence
     while rest:
-        end = _longest_fit(rest, fits)
+        end = _longest_fitting_length(rest, fits)
         if end < len(rest):
-            end = _last_border(rest, end, fits)
+            end = _best_cut_position(rest, end, fits)
         parts.append(rest[:end])
         rest = rest[end:]
     return parts
 
 
-def _longest_fit(text: str, fits: Callable[[str], bool]) -> int:
+def _longest_fitting_length(text: str, fits: Callable[[str], bool]) -> int:
     """The length of about the longest beginning that fits; at least one."""
     fitting, failing = 1, len(text) + 1
     trial = min(INITIAL_CHUNK_CHARS, len(text))
@@ -49,10 +49,10 @@ def _longest_fit(text: str, fits: Callable[[str], bool]) -> int:
     return fitting
 
 
-def _last_border(text: str, end: int, fits: Callable[[str], bool]) -> int:
+def _best_cut_position(text: str, end: int, fits: Callable[[str], bool]) -> int:
     """The best place to cut at or before `end`, where the beginning of the text that fits ends."""
     head = text[: end + 1]  # a space may follow what fits
-    for border in _BORDERS:
+    for border in _CUT_PATTERNS:
         places: list[int] = [found.end() for found in border.finditer(head) if found.end() <= end]
         while places and places[-1] >= MIN_CUT_SHARE * end:
             if fits(text[: places[-1]]):

@@ -12,9 +12,9 @@ from typing import TypeGuard
 import numpy as np
 
 from tfm.pipeline.serving.text.alignment import AlignedWords, Floats, is_punctuation
-from tfm.pipeline.serving.text.inline_markup import Element, Inline, UnpairedTag, VerbatimUnit
+from tfm.pipeline.serving.text.inline_markup import Element, InlineMarkup, UnpairedTag, VerbatimUnit
 
-Stretch = tuple[int, int]
+WordRange = tuple[int, int]
 """The first of some neighbouring words, and the one after the last."""
 
 
@@ -47,11 +47,11 @@ class MarkupPlacement:
     def __init__(self, source: str, words: AlignedWords, *, is_aligned: bool) -> None:
         self._source, self._words, self._is_aligned = source, words, is_aligned
 
-    def render(self, markup: Sequence[Inline]) -> str:
+    def render(self, markup: Sequence[InlineMarkup]) -> str:
         """The translation as HTML, with the markup of the sentence."""
         area = _TargetArea(0, len(self._words.spans), 0, len(self._words.text))
         texts = []
-        siblings: list[Inline] = []
+        siblings: list[InlineMarkup] = []
         for each in markup:
             if not isinstance(each, UnpairedTag):
                 siblings.append(each)
@@ -62,9 +62,9 @@ class MarkupPlacement:
             siblings = []
         return "".join(texts) + self._render_siblings(siblings, area)
 
-    def _render_siblings(self, siblings: Sequence[Inline], area: _TargetArea) -> str:
+    def _render_siblings(self, siblings: Sequence[InlineMarkup], area: _TargetArea) -> str:
         """The text of an area with markup of one level, in any order."""
-        stretches = self._choose_stretches(siblings, area)
+        stretches = self._choose_word_ranges(siblings, area)
         inside = {word for first, last in stretches.values() for word in range(first + 1, last)}
         borders = [word for word in range(area.first, area.last + 1) if word not in inside]
         placed = []
@@ -73,61 +73,63 @@ class MarkupPlacement:
                 first, last = stretches[number]
                 start, end = self._words.spans[first][0], self._words.spans[last - 1][1]
             else:
-                first, start = self._best_word_boundary(area, first_place(each), borders)
+                first, start = self._best_word_boundary(area, first_source_character(each), borders)
                 last, end = first, start
-            placed.append(_PlacedMarkup(start, end, self._render_one(each, _TargetArea(first, last, start, end))))
+            placed.append(_PlacedMarkup(start, end, self._render_markup(each, _TargetArea(first, last, start, end))))
         texts, reached = [], area.start
         for mark in sorted(placed, key=lambda mark: (mark.start, mark.end)):
             texts += [self._escape(reached, mark.start), mark.raw]
             reached = mark.end
         return "".join(texts) + self._escape(reached, area.end)
 
-    def _render_one(self, markup: Inline, area: _TargetArea) -> str:
+    def _render_markup(self, markup: InlineMarkup, area: _TargetArea) -> str:
         """An element around an area, or other markup in its place."""
         if isinstance(markup, Element):
             return markup.opening + self._render_siblings(markup.content, area) + markup.closing
         return markup.raw
 
-    def _choose_stretches(self, siblings: Sequence[Inline], area: _TargetArea) -> dict[int, Stretch]:
+    def _choose_word_ranges(self, siblings: Sequence[InlineMarkup], area: _TargetArea) -> dict[int, WordRange]:
         """The words of each element and unit, by its number; none for one that finds no words left."""
         scores = {
             number: (
                 gains := self._alignment_gains(each.start, each.end),
-                best_stretch(gains, [(area.first, area.last)])[0],
+                best_word_range(gains, [(area.first, area.last)])[0],
             )
             for number, each in enumerate(siblings)
             if has_text(each)
         }
-        free: list[Stretch] = [(area.first, area.last)]
-        chosen: dict[int, Stretch] = {}
+        free: list[WordRange] = [(area.first, area.last)]
+        chosen: dict[int, WordRange] = {}
         for number in sorted(scores, key=lambda number: -scores[number][1]):
             each, (gains, _) = siblings[number], scores[number]
-            found = self._choose_stretch(each, gains, free) if has_text(each) else None
+            found = self._choose_word_range(each, gains, free) if has_text(each) else None
             if found is None:
                 continue
             chosen[number] = found
-            free = [part for stretch in free for part in _subtract_stretch(stretch, found)]
+            free = [part for stretch in free for part in _subtract_word_range(stretch, found)]
         return chosen
 
-    def _choose_stretch(self, markup: Element | VerbatimUnit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
+    def _choose_word_range(
+        self, markup: Element | VerbatimUnit, gains: Floats, free: Sequence[WordRange]
+    ) -> WordRange | None:
         """The words of an element or unit among those that are free."""
-        if isinstance(markup, VerbatimUnit) and (same := self._same_text(markup, gains, free)) is not None:
+        if isinstance(markup, VerbatimUnit) and (same := self._find_identical_words(markup, gains, free)) is not None:
             return same
-        score, found = best_stretch(gains, free)
+        score, found = best_word_range(gains, free)
         if isinstance(markup, VerbatimUnit) and not (self._is_aligned and score > 0):
             return None
         if score <= 0:
             words = [word for first, last in free for word in range(first, last)]
             if not words:
                 return None
-            shares = self._words.shares(markup.start, markup.end)
+            shares = self._words.source_shares(markup.start, markup.end)
             is_mark = is_punctuation(self._source[markup.start : markup.end])
             # No word is mostly of this source: the one with most of it, a mark only for marks.
             word = max(words, key=lambda word: (self._words.is_punctuation(word) == is_mark, shares[word]))
             found = (word, word + 1)
         return self._fit_to_punctuation(markup, found, next(each for each in free if each[0] <= found[0] < each[1]))
 
-    def _same_text(self, unit: VerbatimUnit, gains: Floats, free: Sequence[Stretch]) -> Stretch | None:
+    def _find_identical_words(self, unit: VerbatimUnit, gains: Floats, free: Sequence[WordRange]) -> WordRange | None:
         """The words that spell a unit, if the translation has them."""
         spelled = self._source[unit.start : unit.end]
         spans = self._words.spans
@@ -140,12 +142,12 @@ class MarkupPlacement:
         ]
         return max(found, key=lambda each: gains[each[0] : each[1]].sum(), default=None)
 
-    def _fit_to_punctuation(self, markup: Element | VerbatimUnit, stretch: Stretch, free: Stretch) -> Stretch:
+    def _fit_to_punctuation(self, markup: Element | VerbatimUnit, word_range: WordRange, free: WordRange) -> WordRange:
         """The stretch, which begins and ends with punctuation only where its source does."""
         text, is_mark = self._source[markup.start : markup.end].strip(), self._words.is_punctuation
-        first, last = stretch
+        first, last = word_range
         if not text or is_punctuation(text):
-            return stretch
+            return word_range
         if not is_punctuation(text[0]):
             while first < last - 1 and is_mark(first):
                 first += 1
@@ -160,7 +162,7 @@ class MarkupPlacement:
 
     def _alignment_gains(self, start: int, end: int) -> Floats:
         """The gain that each word adds to a stretch that stands for these characters of the source."""
-        found: Floats = self._words.strengths * (2 * self._words.shares(start, end) - 1)
+        found: Floats = self._words.strengths * (2 * self._words.source_shares(start, end) - 1)
         return found
 
     def _best_word_boundary(self, area: _TargetArea, index: int, borders: Sequence[int]) -> tuple[int, int]:
@@ -177,17 +179,17 @@ class MarkupPlacement:
         return escape(self._words.text[start:end], quote=False)
 
 
-def has_text(markup: Inline) -> TypeGuard[Element | VerbatimUnit]:
+def has_text(markup: InlineMarkup) -> TypeGuard[Element | VerbatimUnit]:
     """Whether markup stands for words."""
     return isinstance(markup, Element | VerbatimUnit) and markup.end > markup.start
 
 
-def first_place(markup: Inline) -> int:
+def first_source_character(markup: InlineMarkup) -> int:
     """The character of the source before which markup begins."""
     return markup.start if isinstance(markup, Element | VerbatimUnit) else markup.place
 
 
-def best_stretch(gains: Floats, free: Sequence[Stretch]) -> tuple[float, Stretch]:
+def best_word_range(gains: Floats, free: Sequence[WordRange]) -> tuple[float, WordRange]:
     """Return the largest sum of gains of neighbouring words, and these words (Kadane's algorithm).
 
     Args:
@@ -206,9 +208,9 @@ def best_stretch(gains: Floats, free: Sequence[Stretch]) -> tuple[float, Stretch
     return best, found
 
 
-def _subtract_stretch(stretch: Stretch, other: Stretch) -> list[Stretch]:
+def _subtract_word_range(word_range: WordRange, removed_range: WordRange) -> list[WordRange]:
     """The parts that are left of a stretch."""
-    if other[1] <= stretch[0] or other[0] >= stretch[1]:
-        return [stretch]
-    parts = [(stretch[0], other[0]), (other[1], stretch[1])]
+    if removed_range[1] <= word_range[0] or removed_range[0] >= word_range[1]:
+        return [word_range]
+    parts = [(word_range[0], removed_range[0]), (removed_range[1], word_range[1])]
     return [(first, last) for first, last in parts if first < last]

@@ -21,7 +21,7 @@ class SegmentBorders(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Segments:
+class TextSegments:
     """A text as sentences and separators: `separators[0] + sentences[0] + separators[1] + ...` is the text.
 
     sentences: none is empty or begins or ends with white space.
@@ -45,21 +45,21 @@ class Segments:
         The sentences themselves give the text again. Raises ValueError unless each has one translation.
         """
         texts = [self.separators[0]]
-        for text, separator in self._with_separators(translations):
+        for text, separator in self._translations_with_separators(translations):
             texts += [text, separator]
         return "".join(texts)
 
     def borders(self, translations: Sequence[str]) -> list["SegmentBorders"]:
         """Return where each sentence stands in the text, and its translation in what `join` returns."""
         found, start, reached = [], len(self.separators[0]), len(self.separators[0])
-        rows = zip(self.sentences, self.separators[1:], self._with_separators(translations), strict=True)
+        rows = zip(self.sentences, self.separators[1:], self._translations_with_separators(translations), strict=True)
         for sentence, between, (text, separator) in rows:
             end, until = start + len(sentence), reached + len(text)
             found.append(SegmentBorders(start, end, reached, until))
             start, reached = end + len(between), until + len(separator)
         return found
 
-    def _with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _translations_with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Each translation, and what stands behind it."""
         pairs = list(zip(self.sentences, translations, strict=True))
         for place, (source, text) in enumerate(pairs):

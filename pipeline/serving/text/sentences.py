@@ -6,7 +6,7 @@ import regex
 import sentencex
 
 from tfm.pipeline.serving.text.long_sentences import cut_sentence
-from tfm.pipeline.serving.text.segments import Segments
+from tfm.pipeline.serving.text.segments import TextSegments
 
 LANGUAGE_CODES = dict(
     pair.split(":")
@@ -19,10 +19,10 @@ LANGUAGE_CODES = dict(
 """ISO 639-3 to ISO 639-1, of languages whose abbreviations sentencex has by the shorter code."""
 
 _LINE_BREAK = regex.compile(r"[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-_ONE_BREAK = r"(?:\r\n|[\n\r\x85\u2028])"
-_PARAGRAPH_BREAK = regex.compile(rf"{_ONE_BREAK}[^\S\n\r]*{_ONE_BREAK}\s*|[\v\f\x1c-\x1e\u2029]+")
+_SINGLE_LINE_BREAK = r"(?:\r\n|[\n\r\x85\u2028])"
+_PARAGRAPH_BREAK = regex.compile(rf"{_SINGLE_LINE_BREAK}[^\S\n\r]*{_SINGLE_LINE_BREAK}\s*|[\v\f\x1c-\x1e\u2029]+")
 _SPACE = regex.compile(r"\s")
-_LETTER = regex.compile(r"[\p{L}\p{N}\p{S}]")
+_LETTER_NUMBER_OR_SYMBOL = regex.compile(r"[\p{L}\p{N}\p{S}]")
 _SURROGATE = regex.compile("[\ud800-\udfff]")
 
 
@@ -32,7 +32,7 @@ def split_text(
     *,
     fits: Callable[[str], bool] | None = None,
     has_wrapped_lines: bool = False,
-) -> Segments:
+) -> TextSegments:
     """Split a text into sentences; `join` of the result puts everything else back as it was.
 
     A line break ends a sentence, as in lists and menus, whose lines have no full stop.
@@ -48,7 +48,7 @@ def split_text(
     separators = [""]
     cuts: set[int] = set()
     for sentence in _find_sentences(text, language, _PARAGRAPH_BREAK if has_wrapped_lines else _LINE_BREAK):
-        if not _LETTER.search(sentence):
+        if not _LETTER_NUMBER_OR_SYMBOL.search(sentence):
             separators[-1] += sentence
             continue
         parts = [sentence] if fits is None else cut_sentence(sentence, fits)
@@ -63,7 +63,7 @@ def split_text(
             separators.append(after)
             if number < len(parts) - 1:
                 cuts.add(len(sentences) - 1)
-    return Segments(tuple(sentences), tuple(separators), frozenset(cuts))
+    return TextSegments(tuple(sentences), tuple(separators), frozenset(cuts))
 
 
 def _find_sentences(text: str, language: str | None, line_break: "regex.Pattern[str]") -> Iterator[str]:

@@ -14,7 +14,7 @@ from tfm.model.build import num_parameters
 from tfm.pipeline.artifacts.artifact import Plan
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.runtime.threads import CpuLoadWatch
-from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
+from tfm.pipeline.training.assembly.parts import StartingPoint, TrainingSession, TrainingSetup
 from tfm.pipeline.training.assembly.setup import build_setup
 from tfm.pipeline.training.assembly.starting_point import (
     check_trainable,
@@ -26,7 +26,7 @@ from tfm.pipeline.training.assembly.starting_point import (
 )
 from tfm.pipeline.training.assembly.validators import make_validator
 from tfm.pipeline.training.assembly.word2vec import (
-    Word2vecGradients,
+    Word2vecGradientComputer,
     no_online_updates_reason,
     trains_like_word2vec,
     uses_online_updates,
@@ -35,7 +35,7 @@ from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.resume import (
     KEYS_CHANGEABLE_ON_RESUME,
     plan_document,
-    resolve_settings,
+    resolve_execution_settings,
     resume_message,
 )
 from tfm.pipeline.training.checkpoints.train_state import Progress, TrainState
@@ -44,11 +44,11 @@ from tfm.pipeline.training.metrics_log import CurvesSink, MetricsLog
 from tfm.pipeline.training.recipe_warnings import recipe_warnings
 from tfm.pipeline.training.trackers.services import open_sinks
 from tfm.pipeline.training.trackers.tracker import TrackedRun
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def assemble_trainer(session: Session, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
+def assemble_trainer(session: TrainingSession, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> Trainer:
     """Return the trainer of a session, at the checkpoint's state or at the beginning.
 
     Args:
@@ -57,7 +57,7 @@ def assemble_trainer(session: Session, checkpoints: Checkpoints, checkpoint: Che
         checkpoint: the checkpoint to resume from; None to begin.
     """
     config, data, world = session.config, session.data, session.world
-    settings = resolve_settings(config, session.model, data.batch_tokens, world, checkpoint, session.reporter)
+    settings = resolve_execution_settings(config, session.model, data.batch_tokens, world, checkpoint, session.reporter)
     torch.set_num_threads(settings.threads)  # of all that is computed from here on
     about = make_task_context(session, settings)
     check_trainable(session, about)
@@ -72,7 +72,7 @@ def assemble_trainer(session: Session, checkpoints: Checkpoints, checkpoint: Che
     return make_trainer(session, start.state, course, about.target, checkpoints)
 
 
-def report_training_setup(session: Session, start: StartingPoint, setup: TrainingSetup) -> None:
+def report_training_setup(session: TrainingSession, start: StartingPoint, setup: TrainingSetup) -> None:
     """Report the size of the training and, before the first update, warnings about settings of the recipe.
 
     Args:
@@ -87,7 +87,7 @@ def report_training_setup(session: Session, start: StartingPoint, setup: Trainin
         f"training: {num_parameters(state.model):,} parameters, {format_count(len(data.train), 'example')} in "
         f"{format_count(setup.batches.num_batches(0), 'batch', 'batches')}, at most "
         f"{format_count(setup.total_steps, 'update')}; "
-        f"{state.progress.settings.in_words()}"
+        f"{state.progress.settings.describe()}"
     )
     if trains_like_word2vec(session.model, session.config):
         reason = no_online_updates_reason(session.model, session.config, state.progress.settings)
@@ -108,7 +108,7 @@ def report_training_setup(session: Session, start: StartingPoint, setup: Trainin
 
 
 def make_trainer(
-    session: Session, state: TrainState, setup: TrainingSetup, target: Tokenizer, checkpoints: Checkpoints
+    session: TrainingSession, state: TrainState, setup: TrainingSetup, target: Tokenizer, checkpoints: Checkpoints
 ) -> Trainer:
     """Return the trainer that takes a state along its course.
 
@@ -123,7 +123,7 @@ def make_trainer(
     validator = make_validator(session, setup.task, target, progress.validations)
     log = open_log(session, progress)
     settings = progress.settings
-    wait = world.size == 1 and world.device.type == "cpu" and not settings.num_helpers  # for each other
+    wait = world.size == 1 and world.device.type == "cpu" and not settings.num_gradient_workers  # for each other
     return Trainer(
         config=config,
         state=state,
@@ -142,7 +142,7 @@ def make_trainer(
     )
 
 
-def make_gradients(session: Session, state: TrainState, setup: TrainingSetup) -> Gradients:
+def make_gradients(session: TrainingSession, state: TrainState, setup: TrainingSetup) -> GradientComputer:
     """Return the object that computes the gradients of updates, or that takes a step for each prediction; images are
     augmented in it, where the recipe asks for that.
 
@@ -156,12 +156,12 @@ def make_gradients(session: Session, state: TrainState, setup: TrainingSetup) ->
     """
     data, seed, config, world = session.data, session.seed, session.config, session.world
     if uses_online_updates(session.model, config, state.progress.settings):
-        return Word2vecGradients(state.model, setup.task, data.train, config, seed, world, state.optimizer)
-    found = Gradients(state.model, setup.task, data.train, config, seed, world, setup.resegmentation)
+        return Word2vecGradientComputer(state.model, setup.task, data.train, config, seed, world, state.optimizer)
+    found = GradientComputer(state.model, setup.task, data.train, config, seed, world, setup.resegmentation)
     return found if data.augmentation is None else replace(found, at_step=ImageAugmenter(data.augmentation, seed))
 
 
-def open_log(session: Session, progress: Progress) -> MetricsLog:
+def open_log(session: TrainingSession, progress: Progress) -> MetricsLog:
     """Open metrics.jsonl, cut back to the step at which training goes on, and the trackers; only the first process
     opens them.
     """
@@ -171,7 +171,7 @@ def open_log(session: Session, progress: Progress) -> MetricsLog:
         log.truncate(step=progress.step, last_validation_step=progress.last_validated_step)
         log.mirrors = open_sinks(
             session.config.all_trackers,
-            tracked_run(session.run_folder, session.todo, progress),
+            make_tracked_run(session.run_folder, session.todo, progress),
             {key: value for key, value in flatten_keys(document) if key not in KEYS_CHANGEABLE_ON_RESUME},
             log.lines,
             step=progress.step,
@@ -180,7 +180,7 @@ def open_log(session: Session, progress: Progress) -> MetricsLog:
     return log
 
 
-def tracked_run(folder: Path, plan: Plan, progress: Progress) -> TrackedRun:
+def make_tracked_run(folder: Path, plan: Plan, progress: Progress) -> TrackedRun:
     """Return the run as trackers show it: the settings of its plan, those resolved, and its inputs' fingerprints.
 
     Args:

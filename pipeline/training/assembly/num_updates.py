@@ -50,7 +50,12 @@ def step_after_epoch(num_batches: int, step: int, config: TrainingConfig, world_
 
 
 def resolve_total_steps(
-    progress: Progress, config: TrainingConfig, num_batches: NumBatches, *, before: Mapping[str, Any], folder: Path
+    progress: Progress,
+    config: TrainingConfig,
+    num_batches: NumBatches,
+    *,
+    previous_plan: Mapping[str, Any],
+    folder: Path,
 ) -> int:
     """Return the step at which a training that begins or goes on ends, and set the progress's schedule end.
 
@@ -58,7 +63,7 @@ def resolve_total_steps(
         progress: the progress of the training, changed in place.
         config: the [training] part of a recipe.
         num_batches: (number of an epoch) -> the number of its batches.
-        before: the plan of the training up to here.
+        previous_plan: the plan of the training up to here.
         folder: the folder of the training.
 
     Raises:
@@ -70,7 +75,7 @@ def resolve_total_steps(
     if progress.step and config.schedule.name in TOTAL_STEPS_SCHEDULES:
         agreed = progress.total_steps
         if not agreed:  # a checkpoint of a version that did not write it down
-            agreed = last_step(_planned_end_config(before, config), num_batches, world_size)
+            agreed = last_step(_apply_planned_end(previous_plan, config), num_batches, world_size)
         if asked not in (agreed, progress.step):
             raise RecipeError(_changed_end_message(progress.step, agreed, asked, config, folder))
         progress.total_steps = agreed
@@ -79,17 +84,19 @@ def resolve_total_steps(
     return asked
 
 
-def _planned_end_config(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
+def _apply_planned_end(plan: Mapping[str, Any], config: TrainingConfig) -> TrainingConfig:
     """The config with the end that a plan has."""
     ends = {key: plan["config"]["training"][key] for key in ("max_steps", "max_epochs")}
     return TrainingConfig.model_validate({**config.model_dump(), **ends})
 
 
-def _changed_end_message(step: int, agreed: int, configured: int, config: TrainingConfig, folder: Path) -> str:
-    publish = f"publish it as it is (training.max_steps = {step}); " if step < agreed else ""
+def _changed_end_message(
+    step: int, planned_steps: int, configured_steps: int, config: TrainingConfig, folder: Path
+) -> str:
+    publish = f"publish it as it is (training.max_steps = {step}); " if step < planned_steps else ""
     return (
-        f"{folder}: has done {step:,} of {agreed:,} updates of a {config.schedule.name} schedule, which decays "
-        f"towards its last update: ending after {configured:,} instead would be another training.\n"
+        f"{folder}: has done {step:,} of {planned_steps:,} updates of a {config.schedule.name} schedule, which decays "
+        f"towards its last update: ending after {configured_steps:,} instead would be another training.\n"
         f"Choose: {publish}start a new one from its model (training.init_from = {str(folder.parent / 'model')!r}) "
         "elsewhere; or move the folder away to start over. A constant or inverse_sqrt schedule could continue."
     )

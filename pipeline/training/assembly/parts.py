@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfm.data.batching.epochs import Epochs
-from tfm.data.batching.resegmentation import Resegmentation
+from tfm.data.batching.epochs import EpochBatches
+from tfm.data.batching.resegmentation import Resegmenter
 from tfm.data.dataset.split import Dataset
 from tfm.model.config import ModelConfig
 from tfm.pipeline.artifacts.artifact import Plan
@@ -25,7 +25,7 @@ def training_folder(plan: Plan) -> Path:
 
 
 @dataclass(frozen=True)
-class Session:
+class TrainingSession:
     """The settings and data of one training, and the process it runs in."""
 
     todo: Plan
@@ -71,6 +71,6 @@ class TrainingSetup:
     """
 
     task: Task
-    batches: Epochs
+    batches: EpochBatches
     total_steps: int
-    resegmentation: Resegmentation | None
+    resegmentation: Resegmenter | None

@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 
-from tfm.data.batching.resegmentation import Resegmentation
+from tfm.data.batching.resegmentation import Resegmenter
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.assembly.num_updates import resolve_total_steps
-from tfm.pipeline.training.assembly.parts import Session, StartingPoint, TrainingSetup
+from tfm.pipeline.training.assembly.parts import StartingPoint, TrainingSession, TrainingSetup
 
 NO_RESEGMENTATION_REASON = (
     "tags and word vectors belong to words, and windows (model.block) to one text, of given pieces"
 )
 
 
-def build_setup(session: Session, start: StartingPoint, context: TaskContext) -> TrainingSetup:
+def build_setup(session: TrainingSession, start: StartingPoint, context: TaskContext) -> TrainingSetup:
     """Return the setup from a start on, with batches as large as its settings say; its progress receives the last
     update.
 
@@ -32,12 +32,12 @@ def build_setup(session: Session, start: StartingPoint, context: TaskContext) ->
     task = make_task(context)
     batches = task.epochs(session.data.train, context.batch_tokens, session.seed)
     total_steps = resolve_total_steps(
-        progress, session.config, batches.num_batches, before=start.before, folder=session.folder
+        progress, session.config, batches.num_batches, previous_plan=start.before, folder=session.folder
     )
     return TrainingSetup(task, batches, total_steps, make_resegmentation(context, session.seed))
 
 
-def make_resegmentation(context: TaskContext, seed: int) -> Resegmentation | None:
+def make_resegmentation(context: TaskContext, seed: int) -> Resegmenter | None:
     """Return the resegmentation that gives texts other pieces at each update; None where it is not asked for. Labels
     never change.
 
@@ -55,6 +55,4 @@ def make_resegmentation(context: TaskContext, seed: int) -> Resegmentation | Non
         return None
     source = context.source.sampler(**given)
     target = source if context.target is context.source else context.target.sampler(**given)
-    return Resegmentation(
-        source, target, seed, min(context.model.max_length, context.batch_tokens), context.batch_tokens
-    )
+    return Resegmenter(source, target, seed, min(context.model.max_length, context.batch_tokens), context.batch_tokens)

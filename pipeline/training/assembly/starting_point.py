@@ -11,7 +11,7 @@ from tfm.model.build import Model, build, num_parameters
 from tfm.model.layers.lora import add_lora
 from tfm.model.layers.recompute import recompute_layer
 from tfm.model.transformer.layers import find_layers
-from tfm.pipeline.alignment.guided_loss import AlignmentGuide
+from tfm.pipeline.alignment.guided_loss import GuidedAlignmentLoss
 from tfm.pipeline.alignment.piece_links import read_piece_links
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import image_shape
@@ -19,15 +19,15 @@ from tfm.pipeline.runtime.devices import PRECISIONS
 from tfm.pipeline.runtime.fully_sharded import shard_parameters
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.training.assembly.parts import Session, StartingPoint
+from tfm.pipeline.training.assembly.parts import StartingPoint, TrainingSession
 from tfm.pipeline.training.assembly.word2vec import initialize_as_word2vec, uses_online_updates
-from tfm.pipeline.training.batch_size_search import find_largest_budget
+from tfm.pipeline.training.batch_size_search import search_largest_batch_tokens
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
 from tfm.pipeline.training.checkpoints.resume import plan_document, restore_progress
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Progress, TrainState
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.checks import (
-    check_adaptive,
+    check_adaptive_softmax,
     check_batch_norm,
     check_character_tokenizers,
     check_disk_space,
@@ -44,7 +44,7 @@ from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
-def make_task_context(session: Session, settings: ExecutionSettings) -> TaskContext:
+def make_task_context(session: TrainingSession, settings: ExecutionSettings) -> TaskContext:
     """Return the facts from which the task is made. Raises RecipeError where the model does not read such data."""
     image = image_shape(session.data.preparation)
     tokens = num_source_image_tokens(image, session.model.vision, session.config)
@@ -54,7 +54,9 @@ def make_task_context(session: Session, settings: ExecutionSettings) -> TaskCont
     return TaskContext(session.config, session.model, *pair, settings.batch_tokens, tokens, guide)
 
 
-def make_alignment_guide(session: Session, tokenizers: tuple[Tokenizer, Tokenizer]) -> AlignmentGuide | None:
+def make_alignment_guide(
+    session: TrainingSession, tokenizers: tuple[Tokenizer, Tokenizer]
+) -> GuidedAlignmentLoss | None:
     """Return the supervision of the head that is trained to align; None where the recipe asks for none.
 
     Args:
@@ -71,15 +73,15 @@ def make_alignment_guide(session: Session, tokenizers: tuple[Tokenizer, Tokenize
     layer = config.choose_layer(session.model.decoder.layers)
     share = format_share(links.num_linked_rows, len(links), "training pair", "has links", "have links")
     session.reporter.line(f"training: {share}; head {config.head} of layer {layer} learns to align")
-    return AlignmentGuide(links, config, layer)
+    return GuidedAlignmentLoss(links, config, layer)
 
 
-def check_trainable(session: Session, context: TaskContext) -> None:
+def check_trainable(session: TrainingSession, context: TaskContext) -> None:
     """Raise DataError or RecipeError where this model cannot learn this task from this data so."""
     make_task(context).check_data(session.data, session.model)
     check_lora(session.config.lora, session.model)
     check_batch_norm(session.model.batch_norm_key, session.config, session.world.size)
-    check_adaptive(session.model.has_adaptive_tails, session.config)
+    check_adaptive_softmax(session.model.has_adaptive_tails, session.config)
     check_sharding(session.config, session.model, session.world.size)
     check_one_vocabulary(session.model, shared=have_same_ids(context.source, context.target))
     flat, directions = session.config.layout == "flat", session.data.directions
@@ -87,7 +89,7 @@ def check_trainable(session: Session, context: TaskContext) -> None:
     check_languages(session.model, context.source, [directions.get(each) for each in ("train", "valid")], flat=flat)
 
 
-def initial_state(session: Session, settings: ExecutionSettings, context: TaskContext) -> TrainState:
+def initial_state(session: TrainingSession, settings: ExecutionSettings, context: TaskContext) -> TrainState:
     """Return the state before the first update.
 
     Args:
@@ -107,7 +109,7 @@ def initial_state(session: Session, settings: ExecutionSettings, context: TaskCo
     return TrainState(model, make_optimizer(model, config.optimizer), ema, progress)
 
 
-def initial_model(session: Session, settings: ExecutionSettings, source: Tokenizer, target: Tokenizer) -> Model:
+def initial_model(session: TrainingSession, settings: ExecutionSettings, source: Tokenizer, target: Tokenizer) -> Model:
     """Return the network with its first weights, a pure function of the seed, on the device.
 
     Args:
@@ -138,7 +140,7 @@ def initial_model(session: Session, settings: ExecutionSettings, source: Tokeniz
     return model.to(session.world.device)
 
 
-def fresh_start(session: Session, state: TrainState, context: TaskContext) -> StartingPoint:
+def fresh_start(session: TrainingSession, state: TrainState, context: TaskContext) -> StartingPoint:
     """Return the start of a new training from a random state: with the weights of a trained model and the largest
     batches that fit, where the recipe asks for them.
 
@@ -160,7 +162,7 @@ def fresh_start(session: Session, state: TrainState, context: TaskContext) -> St
 
 
 def resumed_start(
-    session: Session, state: TrainState, settings: ExecutionSettings, checkpoint: Checkpoint
+    session: TrainingSession, state: TrainState, settings: ExecutionSettings, checkpoint: Checkpoint
 ) -> StartingPoint:
     """Return the start of a training that goes on from a checkpoint.
 
@@ -177,7 +179,9 @@ def resumed_start(
     return StartingPoint(state, before=before, is_new=False)
 
 
-def shard_state(session: Session, state: TrainState, settings: ExecutionSettings, context: TaskContext) -> TrainState:
+def shard_state(
+    session: TrainingSession, state: TrainState, settings: ExecutionSettings, context: TaskContext
+) -> TrainState:
     """Return a state whose weights are sharded over the processes, where the recipe asks for that.
 
     Args:
@@ -195,13 +199,13 @@ def shard_state(session: Session, state: TrainState, settings: ExecutionSettings
     ema = None if config.ema is None else Ema(state.model, config.ema)
     optimizer = make_optimizer(state.model, config.optimizer)
 
-    def build_whole() -> nn.Module:
+    def build_unsharded_model() -> nn.Module:
         return initial_model(session, settings, context.source, context.target)
 
-    return TrainState(state.model, optimizer, ema, state.progress, session.world, build_whole)
+    return TrainState(state.model, optimizer, ema, state.progress, session.world, build_unsharded_model)
 
 
-def find_largest_batch_tokens(session: Session, model: nn.Module, context: TaskContext) -> int:
+def find_largest_batch_tokens(session: TrainingSession, model: nn.Module, context: TaskContext) -> int:
     """Return the number of tokens a batch that fit in memory.
 
     Args:
@@ -209,7 +213,7 @@ def find_largest_batch_tokens(session: Session, model: nn.Module, context: TaskC
         model: the network.
         context: the facts from which the task is made.
     """
-    return find_largest_budget(
+    return search_largest_batch_tokens(
         model,
         lambda budget: make_task(replace(context, batch_tokens=budget)),
         session.data.train,

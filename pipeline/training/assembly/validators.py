@@ -9,13 +9,13 @@ from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, ValidationTranslator, Validator
 from tfm.pipeline.tasks.abilities import TASK_SPECS, task_evaluation_config
 from tfm.pipeline.tasks.task import Task
-from tfm.pipeline.training.assembly.parts import Session
+from tfm.pipeline.training.assembly.parts import TrainingSession
 from tfm.pipeline.training.early_stopping import Validation, ValidationMetrics
 from tfm.tokenizer.tokenizer import Tokenizer
 
 
 def make_validator(
-    session: Session, task: Task, target_tokenizer: Tokenizer, earlier: Sequence[Validation]
+    session: TrainingSession, task: Task, target_tokenizer: Tokenizer, previous_validations: Sequence[Validation]
 ) -> Validator | DirectionsValidator:
     """Return validation as the recipe asks for it, and as the earlier ones of the training were.
 
@@ -23,17 +23,19 @@ def make_validator(
         session: the settings and data of the training.
         task: the task.
         target_tokenizer: the tokenizer of the target.
-        earlier: the validations so far.
+        previous_validations: the validations so far.
 
     Raises:
         DataError: validation is to be judged by BLEU, and there is none of these references.
     """
-    valid, last = session.data.valid, earlier[-1] if earlier else None
+    valid, last = session.data.valid, previous_validations[-1] if previous_validations else None
     directions = rows_by_direction(session.data.directions.get("valid", ()))
 
-    def make_split_validator(split: Split, before: ValidationMetrics | None, name: str = "validation") -> Validator:
+    def make_split_validator(
+        split: Split, previous_metrics: ValidationMetrics | None, name: str = "validation"
+    ) -> Validator:
         ordered = task.ordered_batches(split, session.data.batch_tokens)
-        signature = None if before is None else before.bleu_signature
+        signature = None if previous_metrics is None else previous_metrics.bleu_signature
         return Validator(task, split, ordered, make_scorer(session, task, split, target_tokenizer, signature, name))
 
     if len(directions) < 2:
@@ -48,7 +50,7 @@ def make_validator(
 
 
 def make_scorer(
-    session: Session, task: Task, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
+    session: TrainingSession, task: Task, split: Split, target_tokenizer: Tokenizer, before: str | None, name: str
 ) -> ValidationTranslator | LabelScorer | None:
     """Return the scorer of a model's hypotheses of validation data, by the metrics that the recipe asks for and the
     data have.

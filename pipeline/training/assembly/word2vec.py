@@ -22,7 +22,7 @@ from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.tasks.word_vector_objectives import NOISE_POWER
 from tfm.pipeline.tasks.word_vectors import keep_probability
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings
-from tfm.pipeline.training.update import Gradients, PendingGradient
+from tfm.pipeline.training.update import GradientComputer, PendingGradient
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.special import SPECIAL_TOKENS
 
@@ -61,7 +61,7 @@ def no_online_updates_reason(model: ModelConfig, config: TrainingConfig, setting
         return f"set {', '.join(others)}"
     if settings.device != "cpu":
         return f"the loop is for CPUs, not for {settings.device}"
-    if settings.world_size > 1 or settings.num_helpers:
+    if settings.world_size > 1 or settings.num_gradient_workers:
         return "the loop is for one process"
     return None
 
@@ -84,7 +84,7 @@ def initialize_as_word2vec(model: Any) -> None:
     model.output.weight.zero_()
 
 
-class Word2vecGradients(Gradients):
+class Word2vecGradientComputer(GradientComputer):
     """Object that takes the steps of an update when its gradient is asked for, with the optimizer's learning rate.
 
     Raises RecipeError where numba is not installed.

@@ -45,7 +45,7 @@ class Checkpoint:
 
     def has_tensors(self, name: str) -> bool:
         """Return whether there are tensors of this name."""
-        return bool(self._parts(name))
+        return bool(self._part_files(name))
 
     def tensors(self, name: str, rank: int = 0, size: int = 1) -> dict[str, Tensor]:
         """Return the tensors of `<name>.safetensors`, or of the files that each process of a sharded training wrote.
@@ -58,10 +58,10 @@ class Checkpoint:
         Raises:
             DataError: a file is damaged, or the parts do not belong together.
         """
-        parts = self._parts(name) or [f"{name}.safetensors"]
+        parts = self._part_files(name) or [f"{name}.safetensors"]
         if len(parts) == size > 1:
-            return self._load(parts[rank])
-        loaded = [self._load(part) for part in parts]
+            return self._load_tensors(parts[rank])
+        loaded = [self._load_tensors(part) for part in parts]
         if any(each.keys() != loaded[0].keys() for each in loaded):
             raise DataError(f"checkpoint is damaged: the parts of {name} have different tensors", file=self.folder)
         try:
@@ -71,16 +71,16 @@ class Checkpoint:
             raise DataError(problem, file=self.folder) from error
         return {key: shard_of_rank(tensor, rank, size) for key, tensor in found.items()}
 
-    def _parts(self, name: str) -> list[str]:
+    def _part_files(self, name: str) -> list[str]:
         """The files with tensors of this name, in the order of the processes. Raises DataError where one is missing."""
         if f"{name}.safetensors" in self.files:
             return [f"{name}.safetensors"]
         found = sorted(file for file in self.files if re.fullmatch(rf"{name}-\d{{5}}-of-\d{{5}}\.safetensors", file))
-        if found != [part_file(name, rank, len(found)) for rank in range(len(found))]:
+        if found != [part_file_name(name, rank, len(found)) for rank in range(len(found))]:
             raise DataError(f"checkpoint is damaged: the parts of {name} are not complete", file=self.folder)
         return found
 
-    def _load(self, name: str) -> dict[str, Tensor]:
+    def _load_tensors(self, name: str) -> dict[str, Tensor]:
         file = self.folder / name
         try:
             return safetensors.torch.load(_read_verified(file, self.files))
@@ -138,7 +138,7 @@ class Checkpoints:
         world.run_on_rank_zero(lambda: self._make_draft_folder(step))
         failed, files = None, dict[str, Any]()
         try:
-            groups = {part_file(name, world.rank, world.size): group for name, group in tensors.items()}
+            groups = {part_file_name(name, world.rank, world.size): group for name, group in tensors.items()}
             files = self._write_tensors(step, groups)
         except OSError as error:
             failed = error
@@ -147,7 +147,7 @@ class Checkpoints:
             raise failed
         problem = next((each["failed"] for each in written if each["failed"] is not None), None)
 
-        def finish() -> None:
+        def publish_or_remove_draft() -> None:
             try:
                 if problem is not None:
                     raise OSError(problem)
@@ -156,7 +156,7 @@ class Checkpoints:
                 self._try_to_remove(self._draft_folder(step))
                 raise
 
-        world.run_on_rank_zero(finish)
+        world.run_on_rank_zero(publish_or_remove_draft)
 
     def _draft_folder(self, step: int) -> Path:
         return self.folder / f".draft-{step:07d}"
@@ -210,7 +210,7 @@ class Checkpoints:
             _read_verified(folder / name, files)
         return Checkpoint(folder, step, state, files)
 
-    def newest(self, reporter: Reporter) -> Checkpoint | None:
+    def newest_verified(self, reporter: Reporter) -> Checkpoint | None:
         """The newest checkpoint that verifies, saying which newer ones do not; none where there are no checkpoints.
 
         Raises DataError where there are some and none verifies: starting over would throw work away unasked.
@@ -262,7 +262,7 @@ class Checkpoints:
             os.fsync(stream.fileno())
 
 
-def part_file(name: str, rank: int, size: int) -> str:
+def part_file_name(name: str, rank: int, size: int) -> str:
     """Return the name of the file with a process's part of tensors.
 
     Args:

@@ -17,14 +17,14 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.threads import choose_num_threads as choose_threads
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import (
-    PROCESSES_KEY,
+    NUM_PROCESSES_KEY,
     ExecutionSettings,
     Progress,
     SettingChange,
     TrainState,
     read_progress,
 )
-from tfm.pipeline.training.helpers import parallel_training_unsupported_reason, workers_pay_off
+from tfm.pipeline.training.helpers import are_workers_faster, parallel_training_unsupported_reason
 from tfm.pipeline.training_config import TrainingConfig
 
 # A training may be given more time; anything else would make it another one.
@@ -53,12 +53,12 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
         DataError: there are checkpoints and none can be read.
     """
     checkpoints.remove_leftovers()
-    found = checkpoints.newest(reporter)
+    found = checkpoints.newest_verified(reporter)
     if found is None:
         return None
     progress = read_progress(found)
     changes = find_differences(progress.plan, plan_document(plan))
-    words = "; ".join(f"{_recipe_key(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
+    words = "; ".join(f"{_plan_key_to_recipe_key(key)} {old} -> {new}" for key, (old, new) in sorted(changes.items()))
     if changes.keys() <= KEYS_CHANGEABLE_ON_RESUME and not is_past_end(progress, config):
         return progress.step
     folder = checkpoints.folder.parent
@@ -95,9 +95,12 @@ def restore_progress(
     progress, plan = state.progress, plan_document(next_plan)
     before = progress.plan
     changes = sorted(find_differences(before, plan).items())
-    made = [SettingChange(step=progress.step, key=_recipe_key(key), old=old, new=new) for key, (old, new) in changes]
+    made = [
+        SettingChange(step=progress.step, key=_plan_key_to_recipe_key(key), old=old, new=new)
+        for key, (old, new) in changes
+    ]
     if (earlier := progress.num_processes) != num_processes:
-        made.append(SettingChange(step=progress.step, key=PROCESSES_KEY, old=earlier, new=num_processes))
+        made.append(SettingChange(step=progress.step, key=NUM_PROCESSES_KEY, old=earlier, new=num_processes))
     progress.changes, progress.plan, progress.settings = [*progress.changes, *made], plan, settings
     return before
 
@@ -109,7 +112,7 @@ def resume_message(progress: Progress) -> str:
     return f"training: resuming after step {progress.step:,}{changed}"
 
 
-def _recipe_key(key: str) -> str:
+def _plan_key_to_recipe_key(key: str) -> str:
     """A key of a plan as it stands in a recipe."""
     return key.removeprefix("config.")
 
@@ -129,7 +132,7 @@ def _unused_old_folder(folder: Path) -> Path:
     return aside
 
 
-def resolve_settings(
+def resolve_execution_settings(
     config: TrainingConfig,
     model: ModelConfig,
     batch_tokens: int,
@@ -153,7 +156,7 @@ def resolve_settings(
     """
     dtype = resolve_precision(config.precision, world.device)
     precision = next(name for name, each in PRECISIONS.items() if each == dtype)
-    threads = _num_threads(config, world, checkpoint)
+    threads = _choose_num_threads(config, world, checkpoint)
     size = config.batch_tokens if isinstance(config.batch_tokens, int) else batch_tokens
     now = ExecutionSettings(
         device=world.device.type,
@@ -186,7 +189,7 @@ def resolve_settings(
     return then.model_copy(update=now.model_dump(include={"device", "torch", "threads", "parallel"}))
 
 
-def _num_threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
+def _choose_num_threads(config: TrainingConfig, world: World, checkpoint: Checkpoint | None) -> int:
     """Return the number of threads of this process; of several processes each has its own, as torchrun sets them."""
     if config.threads != "auto":
         return config.threads
@@ -200,7 +203,7 @@ def _choose_parallel(
     """Return the way in which a CPU computes an update: by threads, or by as many processes."""
     reason = parallel_training_unsupported_reason(model, world)
     if config.parallel == "auto":
-        is_faster = workers_pay_off(model, threads, batch_tokens * config.accumulate)
+        is_faster = are_workers_faster(model, threads, batch_tokens * config.accumulate)
         return "processes" if reason is None and is_faster else "threads"
     if config.parallel == "processes" and reason is not None:
         raise RecipeError(f'training.parallel = "processes": {reason}; write "threads", or remove it')

@@ -19,11 +19,11 @@ from tfm.pipeline.model_io.loaded_model import check_shapes_match, load_weights
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.fully_sharded import full_tensor
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
-from tfm.pipeline.training.checkpoints.weight_averaging import Ema, own_weights
+from tfm.pipeline.training.checkpoints.weight_averaging import Ema, local_weights
 from tfm.pipeline.training.early_stopping import Validation
 from tfm.pipeline.training.optimizers import restore_state, state_tensors
 
-PROCESSES_KEY = "processes"
+NUM_PROCESSES_KEY = "processes"
 """The name of a change of the number of processes."""
 
 
@@ -41,11 +41,11 @@ class ExecutionSettings(BaseModel):
     torch: str = str(torch.__version__)
 
     @property
-    def num_helpers(self) -> int:
+    def num_gradient_workers(self) -> int:
         """The number of processes that help this one with each update."""
         return self.threads - 1 if self.parallel == "processes" else 0
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """The settings as a person reads them."""
         processes = f", {self.world_size} processes" if self.world_size > 1 else ""
         threads = "1 thread" if self.threads == 1 else f"{self.threads} {self.parallel}"
@@ -89,7 +89,7 @@ class SettingChange(BaseModel):
     old: Any
     new: Any
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """Return the change as text for a person."""
         return f"after update {self.step:,}: {self.key} {self.old} -> {self.new}"
 
@@ -116,7 +116,7 @@ class Progress(BaseModel):
     def num_processes(self) -> int:
         """The number of processes of the last update; each update has the batches of as many as at the beginning."""
         found: int = next(
-            (each.new for each in reversed(self.changes) if each.key == PROCESSES_KEY), self.settings.world_size
+            (each.new for each in reversed(self.changes) if each.key == NUM_PROCESSES_KEY), self.settings.world_size
         )
         return found
 
@@ -152,7 +152,7 @@ class TrainState:
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Return the tensors of a checkpoint, file by file."""
-        files = {"model": own_weights(self.model), "optimizer": state_tensors(self.optimizer, self.model)}
+        files = {"model": local_weights(self.model), "optimizer": state_tensors(self.optimizer, self.model)}
         if self.ema is not None:
             files["ema"] = self.ema.weights
         return files
@@ -186,7 +186,7 @@ class TrainState:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Become the state that was saved; weights are copied into the tensors that are there."""
         place = (self.world.rank, self.world.size) if self.is_sharded else (0, 1)
-        weights, own = checkpoint.tensors("model", *place), own_weights(self.model)
+        weights, own = checkpoint.tensors("model", *place), local_weights(self.model)
         wanted, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
         check_shapes_match(wanted, found, checkpoint.folder)
         _check_tensors(own, weights, checkpoint.folder)

@@ -17,8 +17,8 @@ from tfm.pipeline.model_io.loaded_model import (
     build_loaded_model,
     check_shapes_match,
     image_shape,
+    load_image_transform,
     model_weight_shapes,
-    read_images,
 )
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Progress, published_weights, read_progress
@@ -52,7 +52,7 @@ def load_checkpoint(
             about = LoraConfig.model_validate(lora)
             weights = merge_adapters(*split_adapters(weights), about.scale / about.rank)
         tokenizers = _read_tokenizers(run, progress)
-        images = read_images(config, run / "training" / TOKENIZER_FOLDER)
+        images = load_image_transform(config, run / "training" / TOKENIZER_FOLDER)
         sizes = [each.vocab_size for each in tokenizers]
         found = {name: tuple(each.shape) for name, each in weights.items()}
         wanted = model_weight_shapes(config, source_vocab=sizes[0], target_vocab=sizes[1], image=image_shape(images))

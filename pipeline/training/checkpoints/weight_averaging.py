@@ -10,7 +10,7 @@ from tfm.pipeline.model_io.loaded_model import drop_shared_tensors
 from tfm.pipeline.runtime.fully_sharded import is_sharded, named_weights
 
 
-def own_weights(model: nn.Module) -> dict[str, Tensor]:
+def local_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return a network's weights where they are now, each shared one once; of sharded ones this process's parts."""
     return named_weights(model) if is_sharded(model) else drop_shared_tensors(model.state_dict())
 
@@ -23,13 +23,13 @@ class Ema:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay, self._model = decay, model
-        self.weights = {name: tensor.clone() for name, tensor in own_weights(self._model).items()}
+        self.weights = {name: tensor.clone() for name, tensor in local_weights(self._model).items()}
 
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Take in the model's weights after update number `step`."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.weights.values()), list(own_weights(self._model).values()), 1 - decay)
+        torch._foreach_lerp_(list(self.weights.values()), list(local_weights(self._model).values()), 1 - decay)
 
     def load(self, weights: dict[str, Tensor]) -> None:
         """Go on from these averages. Raises KeyError where one is missing."""
@@ -38,12 +38,12 @@ class Ema:
     @contextmanager
     def use_ema_weights(self) -> Iterator[None]:
         """Give the model the averaged weights while the body runs; then its own again, to the bit."""
-        kept = {name: tensor.clone() for name, tensor in own_weights(self._model).items()}
+        kept = {name: tensor.clone() for name, tensor in local_weights(self._model).items()}
         try:
-            _copy_tensors(self.weights, own_weights(self._model))
+            _copy_tensors(self.weights, local_weights(self._model))
             yield
         finally:
-            _copy_tensors(kept, own_weights(self._model))
+            _copy_tensors(kept, local_weights(self._model))
 
 
 @torch.no_grad()

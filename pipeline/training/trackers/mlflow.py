@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tfm.pipeline.training.trackers.tracker import Figures, TrackedRun, scalars, tracker_project_from_env
+from tfm.pipeline.training.trackers.tracker import MetricsLine, TrackedRun, scalars, tracker_project_from_env
 
 MAX_METRICS = 1000
 MAX_PARAMS = 100
@@ -15,13 +15,13 @@ MAX_PARAM_CHARS = 6000
 """Limits of MLflow's REST interface: items of one request, characters of a parameter."""
 
 
-def mlflow_tracking_uri(home: Path) -> str:
+def mlflow_tracking_uri(runs_folder: Path) -> str:
     """The address of the tracking store.
 
     Args:
-        home: the folder of all runs, which has the SQLite file where the environment names no server.
+        runs_folder: the folder of all runs, which has the SQLite file where the environment names no server.
     """
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{home.resolve() / 'mlflow.db'}"
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{runs_folder.resolve() / 'mlflow.db'}"
 
 
 class MlflowTracker:
@@ -40,7 +40,7 @@ class MlflowTracker:
             logging.getLogger(name).setLevel(logging.WARNING)  # they tell each step of making the tables
         # A server that does not answer is tried again by the sink: MLflow's own seven tries take minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-        self._client = MlflowClient(mlflow_tracking_uri(run.home))
+        self._client = MlflowClient(mlflow_tracking_uri(run.runs_folder))
         try:
             found = None if run_id is None else self._client.get_run(run_id)
         except MlflowException as error:
@@ -51,11 +51,13 @@ class MlflowTracker:
             self.run_id = str(found.info.run_id)
             self._client.update_run(self.run_id, status="RUNNING")
         else:
-            made = self._client.create_run(self._experiment(run.home), run_name=run.name, tags=dict(run.tags))
+            made = self._client.create_run(
+                self._get_or_create_experiment_id(run.runs_folder), run_name=run.name, tags=dict(run.tags)
+            )
             self.run_id = str(made.info.run_id)
             self._log_config(run.config)
 
-    def _experiment(self, home: Path) -> str:
+    def _get_or_create_experiment_id(self, runs_folder: Path) -> str:
         """The identifier of the experiment, which is made where it does not exist."""
         from mlflow.exceptions import MlflowException
 
@@ -66,7 +68,7 @@ class MlflowTracker:
         try:
             return str(
                 self._client.create_experiment(
-                    name, artifact_location=(home.resolve() / "mlflow-artifacts").as_uri() if is_local else None
+                    name, artifact_location=(runs_folder.resolve() / "mlflow-artifacts").as_uri() if is_local else None
                 )
             )
         except MlflowException:  # another training made it meanwhile
@@ -81,7 +83,7 @@ class MlflowTracker:
         for first in range(0, len(params), MAX_PARAMS):
             self._client.log_batch(self.run_id, params=params[first : first + MAX_PARAMS])
 
-    def log(self, lines: Sequence[Figures]) -> None:
+    def log(self, lines: Sequence[MetricsLine]) -> None:
         """Send the figures of lines of metrics.jsonl."""
         from mlflow.entities import Metric
 
@@ -99,9 +101,9 @@ class MlflowTracker:
         for file in files:
             self._client.log_artifact(self.run_id, str(file))
 
-    def finish(self, *, is_whole: bool) -> None:
-        """Close the run; `is_whole` where the training reached its end."""
-        self._client.set_terminated(self.run_id, "FINISHED" if is_whole else "KILLED")
+    def finish(self, *, is_finished: bool) -> None:
+        """Close the run; `is_finished` where the training reached its end."""
+        self._client.set_terminated(self.run_id, "FINISHED" if is_finished else "KILLED")
 
 
 def _mlflow_name(name: str) -> str:

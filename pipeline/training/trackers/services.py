@@ -15,8 +15,8 @@ from tfm.pipeline.training.metrics_log import MetricsSink
 from tfm.pipeline.training.trackers.mlflow import MlflowTracker, mlflow_tracking_uri
 from tfm.pipeline.training.trackers.sink import TrackerSink, read_sent_state, write_sent_state
 from tfm.pipeline.training.trackers.tensorboard import TensorBoardSink
-from tfm.pipeline.training.trackers.tracker import Figures, TrackedRun, Tracker
-from tfm.pipeline.training.trackers.wandb import WandbTracker, wandb_place
+from tfm.pipeline.training.trackers.tracker import MetricsLine, TrackedRun, Tracker
+from tfm.pipeline.training.trackers.wandb import WandbTracker, wandb_server_and_project
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,16 @@ class TrackingService:
     place: Callable[[Path], str]
 
 
-SERVICES: Mapping[str, TrackingService] = {
+TRACKING_SERVICES: Mapping[str, TrackingService] = {
     "mlflow": TrackingService(MlflowTracker, mlflow_tracking_uri),
-    "wandb": TrackingService(WandbTracker, wandb_place),
+    "wandb": TrackingService(WandbTracker, wandb_server_and_project),
 }
 
 
 def check_trackers_installed(names: Sequence[str]) -> None:
     """Raise RecipeError where the package of a tracker is missing."""
     for name in names:
-        if name in SERVICES and find_spec(name) is None:
+        if name in TRACKING_SERVICES and find_spec(name) is None:
             raise RecipeError(
                 f"training.trackers: {name} needs a package that is not installed: {install_command(name)}"
             )
@@ -46,7 +46,7 @@ def open_sinks(
     names: Sequence[str],
     run: TrackedRun,
     document: Mapping[str, object],
-    lines: Sequence[Figures],
+    lines: Sequence[MetricsLine],
     *,
     step: int,
     reporter: Reporter,
@@ -70,8 +70,8 @@ def open_sinks(
         if name == "tensorboard":
             sinks.append(TensorBoardSink(run.folder / "training" / "tensorboard", step=step))
             continue
-        service, file = SERVICES[name], state_file(run.folder, name)
-        state = read_sent_state(file, sha256_of_json(to_jsonable(document)), service.place(run.home))
+        service, file = TRACKING_SERVICES[name], tracker_state_file(run.folder, name)
+        state = read_sent_state(file, sha256_of_json(to_jsonable(document)), service.place(run.runs_folder))
         sink = TrackerSink(name, partial(service.connect, run), state, file, run.folder, reporter)
         for line in lines:
             sink.append(line)
@@ -79,7 +79,7 @@ def open_sinks(
     return sinks
 
 
-def state_file(run: Path, name: str) -> Path:
+def tracker_state_file(run: Path, name: str) -> Path:
     """The file that keeps what a tracker has of the training in a run's folder."""
     return run / "training" / "trackers" / f"{name}.json"
 
@@ -94,18 +94,18 @@ def track_scores(names: Sequence[str], run: TrackedRun, scores: Manifest, report
         reporter: receives warnings.
     """
     for name in names:
-        if name not in SERVICES or not (file := state_file(run.folder, name)).exists():
+        if name not in TRACKING_SERVICES or not (file := tracker_state_file(run.folder, name)).exists():
             continue
-        state = read_sent_state(file, None, SERVICES[name].place(run.home))
+        state = read_sent_state(file, None, TRACKING_SERVICES[name].place(run.runs_folder))
         if state.run_id is None or state.scores == scores.fingerprint:
             continue
         figures = dict(flatten_keys({"event": "test", "step": max(state.steps.values(), default=0), **scores.figures}))
         files = [scores.folder / each for each in ("scores.json", "report.html") if (scores.folder / each).exists()]
         try:
-            tracker = SERVICES[name].connect(run, state.run_id)
+            tracker = TRACKING_SERVICES[name].connect(run, state.run_id)
             tracker.log([figures])
             tracker.save(files, {"scores": scores.fingerprint})
-            tracker.finish(is_whole=True)
+            tracker.finish(is_finished=True)
         except Exception as error:  # as in a training: a client library may raise anything
             words = " ".join(str(error).split())[:200]
             reporter.warn(f"training.trackers: {name} does not take the scores ({words}); {scores.folder} has them")

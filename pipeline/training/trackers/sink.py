@@ -18,7 +18,7 @@ from tfm.pipeline.artifacts.files import write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.training.trackers.tracker import Figures, Tracker
+from tfm.pipeline.training.trackers.tracker import MetricsLine, Tracker
 
 MIN_SECONDS_BETWEEN_TRIES = 30.0
 MAX_SECONDS_OF_CLOSING = 60.0
@@ -46,28 +46,28 @@ class SentLines:
     steps: dict[str, int] = field(default_factory=dict)
     scores: str | None = None
 
-    def contains(self, line: Figures) -> bool:
+    def contains(self, line: MetricsLine) -> bool:
         """Return whether a line was sent."""
         return int(line["step"]) <= self.steps.get(line["event"], -1)
 
-    def add(self, lines: Sequence[Figures]) -> None:
+    def add(self, lines: Sequence[MetricsLine]) -> None:
         """Note that lines were sent."""
         for line in lines:
             self.steps[line["event"]] = max(int(line["step"]), self.steps.get(line["event"], -1))
 
 
-def read_sent_state(file: Path, training: str | None, place: str) -> SentLines:
+def read_sent_state(file: Path, plan_hash: str | None, service_address: str) -> SentLines:
     """Read what a tracker has of a training; nothing where the file is of another training or place, or damaged.
 
     Args:
         file: the JSON file of the tracker.
-        training: hash of the training's plan; None for whichever the file names.
-        place: the service that is asked for now; the file's is only compared with it.
+        plan_hash: hash of the training's plan; None for whichever the file names.
+        service_address: the service that is asked for now; the file's is only compared with it.
     """
     try:
         found = SentLines(**read_json(file, max_bytes=MAX_STATE_BYTES))
     except (OSError, DataError, TypeError):
-        return SentLines(training or "", place)
+        return SentLines(plan_hash or "", service_address)
     whole = (
         isinstance(found.training, str)
         and isinstance(found.run_id, str)
@@ -76,8 +76,8 @@ def read_sent_state(file: Path, training: str | None, place: str) -> SentLines:
         and all(type(step) is int for step in found.steps.values())
         and (found.scores is None or isinstance(found.scores, str))
     )
-    if not whole or found.place != place or found.training != (training or found.training):
-        return SentLines(training or "", place)
+    if not whole or found.place != service_address or found.training != (plan_hash or found.training):
+        return SentLines(plan_hash or "", service_address)
     return found
 
 
@@ -127,33 +127,33 @@ class TrackerSink:
     ) -> None:
         self.name, self._connect, self._state, self._file, self._root = name, connect, state, file, root
         self._reporter = reporter
-        self._messages: queue.SimpleQueue[Figures | _RunEnd] = queue.SimpleQueue()
-        self._lines: list[Figures] = []
+        self._messages: queue.SimpleQueue[MetricsLine | _RunEnd] = queue.SimpleQueue()
+        self._lines: list[MetricsLine] = []
         self._num_done = 0
         self._tracker: Tracker | None = None
         self._next_try = 0.0
         self._problem: str | None = None
         self._is_warned = False
-        self._thread = threading.Thread(target=self._run, name=f"tracker-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._run_thread, name=f"tracker-{name}", daemon=True)
         self._thread.start()
 
-    def append(self, line: Figures) -> None:
+    def append(self, line: MetricsLine) -> None:
         """Send a line, unless the tracker has it already."""
         self._warn_of_failure()
         self._messages.put(dict(line))
 
-    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_whole: bool) -> None:
+    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_finished: bool) -> None:
         """Send the rest and close the tracked run; a service that is slow is left.
 
         Args:
             files: files to send.
             tags: what else to say of the run.
-            is_whole: whether the training reached its end.
+            is_finished: whether the training reached its end.
         """
         if not self._thread.is_alive():
             return
-        self._messages.put(_RunEnd(files, tags or {}, is_whole))
-        self._thread.join(MAX_SECONDS_OF_CLOSING if is_whole else MAX_SECONDS_OF_STOPPING)
+        self._messages.put(_RunEnd(files, tags or {}, is_finished))
+        self._thread.join(MAX_SECONDS_OF_CLOSING if is_finished else MAX_SECONDS_OF_STOPPING)
         if self._thread.is_alive():
             self._problem = self._problem or "the service does not answer"
         self._warn_of_failure()
@@ -167,7 +167,7 @@ class TrackerSink:
                 "metrics.jsonl has all of them"
             )
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         while True:
             messages = [self._messages.get()]
             while not self._messages.empty():
@@ -202,4 +202,4 @@ class TrackerSink:
         self._num_done = num_lines
         if ending is not None:
             self._tracker.save(ending.files, ending.tags)
-            self._tracker.finish(is_whole=ending.is_whole)
+            self._tracker.finish(is_finished=ending.is_whole)

@@ -7,7 +7,7 @@ from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.training.trackers.tracker import Figures, scalars
+from tfm.pipeline.training.trackers.tracker import MetricsLine, scalars
 
 
 class TensorBoardSink:
@@ -25,12 +25,12 @@ class TensorBoardSink:
             make_folder_below(folder.parent.parent, folder)
         self._writer = SummaryWriter(str(folder), purge_step=step + 1)
 
-    def append(self, line: Figures) -> None:
+    def append(self, line: MetricsLine) -> None:
         """Add a line's figures."""
         for name, value in scalars(line):
             self._writer.add_scalar(name, value, line["step"])
         self._writer.flush()  # a thread writes them, and it dies with the process
 
-    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_whole: bool) -> None:
+    def close(self, files: Sequence[Path] = (), tags: Mapping[str, str] | None = None, *, is_finished: bool) -> None:
         """Close the file of events; TensorBoard shows the figures alone."""
         self._writer.close()

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
 
-Figures = Mapping[str, Any]
+MetricsLine = Mapping[str, Any]
 DEFAULT_PROJECT = "tfm"
 
 
@@ -31,7 +31,7 @@ class TrackedRun:
         return self.folder.name
 
     @property
-    def home(self) -> Path:
+    def runs_folder(self) -> Path:
         """The folder of all runs, which has the trackers' local files."""
         return self.folder.parent
 
@@ -41,17 +41,17 @@ class Tracker(Protocol):
 
     run_id: str
 
-    def log(self, lines: Sequence[Figures]) -> None:
+    def log(self, lines: Sequence[MetricsLine]) -> None:
         """Send the figures of lines of metrics.jsonl."""
 
     def save(self, files: Sequence[Path], tags: Mapping[str, str]) -> None:
         """Send files and tags."""
 
-    def finish(self, *, is_whole: bool) -> None:
-        """Close the run; `is_whole` where the training reached its end."""
+    def finish(self, *, is_finished: bool) -> None:
+        """Close the run; `is_finished` where the training reached its end."""
 
 
-def scalars(line: Figures) -> Iterator[tuple[str, float]]:
+def scalars(line: MetricsLine) -> Iterator[tuple[str, float]]:
     """Yield the numbers of a line of metrics.jsonl by name, as "valid/loss" or "valid/scores.chrf.score"."""
     for key, value in flatten_keys(line):
         if isinstance(value, (int, float)) and not isinstance(value, bool) and key != "step":

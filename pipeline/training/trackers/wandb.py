@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfm.pipeline.training.trackers.tracker import Figures, TrackedRun, scalars, tracker_project_from_env
+from tfm.pipeline.training.trackers.tracker import MetricsLine, TrackedRun, scalars, tracker_project_from_env
 
 
-def wandb_place(home: Path) -> str:
+def wandb_server_and_project(runs_folder: Path) -> str:
     """The server and project of the tracked runs.
 
     Args:
-        home: the folder of all runs, which has the files of a run that is not sent.
+        runs_folder: the folder of all runs, which has the files of a run that is not sent.
     """
     server = os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai"
     return f"{server}/{os.environ.get('WANDB_ENTITY', '')}/{tracker_project_from_env('WANDB_PROJECT')}"
@@ -33,7 +33,7 @@ class WandbTracker:
     def __init__(self, run: TrackedRun, run_id: str | None) -> None:
         import wandb
 
-        folder = Path(os.environ.get("WANDB_DIR") or run.home)
+        folder = Path(os.environ.get("WANDB_DIR") or run.runs_folder)
         self._run: Any = wandb.init(
             project=tracker_project_from_env("WANDB_PROJECT"),
             name=run.name,
@@ -48,7 +48,7 @@ class WandbTracker:
         self._run.define_metric("*", step_metric="step")
         self.run_id = str(self._run.id)
 
-    def log(self, lines: Sequence[Figures]) -> None:
+    def log(self, lines: Sequence[MetricsLine]) -> None:
         """Send the figures of lines of metrics.jsonl."""
         for line in lines:
             self._run.log({**dict(scalars(line)), "step": int(line["step"])})
@@ -59,9 +59,9 @@ class WandbTracker:
         for file in files:
             shutil.copy(file, self._run.dir)  # whose files are sent when the run is closed
 
-    def finish(self, *, is_whole: bool) -> None:
-        """Close the run; `is_whole` where the training reached its end."""
-        self._run.finish(exit_code=0 if is_whole else 1)
+    def finish(self, *, is_finished: bool) -> None:
+        """Close the run; `is_finished` where the training reached its end."""
+        self._run.finish(exit_code=0 if is_finished else 1)
 
 
 def _wandb_mode() -> Any:

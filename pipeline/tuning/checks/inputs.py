@@ -14,7 +14,7 @@ from tfm.pipeline.alignment.pharaoh import links_input
 from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.model_io.pretrained_vectors import vector_inputs
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.tuning.journal import hold_lock
@@ -46,7 +46,9 @@ def varies_inputs(configuration: Configuration) -> bool:
     )
 
 
-def check_inputs(trials: Trials, recipe: Recipe, configuration: Configuration, base: Path, sets: Sequence[str]) -> None:
+def check_inputs_unchanged(
+    trials: Trials, recipe: Recipe, configuration: Configuration, base: Path, sets: Sequence[str]
+) -> None:
     """Check that the inputs of a trial have the contents that they had for the trials before; keep those that are new.
 
     Inputs that cannot be read are left to the stage that reads them, unless the base recipe has the same problem, which
@@ -147,7 +149,7 @@ def _inputs_by_label(recipe: Recipe) -> dict[str, Input]:
     """The inputs of a recipe's model, by label: its corpora but the tests, and files of tokenizer and training."""
     splits = resolve_splits(recipe.data)
     inputs = corpus_inputs({"train": splits.train, "valid": splits.valid}, online=recipe.data.online)
-    first = None if recipe.training.init_from is None else model_folder(Path(recipe.training.init_from))
+    first = None if recipe.training.init_from is None else resolve_model_folder(Path(recipe.training.init_from))
     artifacts = {"tokenizer.source_from": recipe.tokenizer.source_from, "training.init_from": first}
     inputs |= {key: Input.from_artifact(Path(place)) for key, place in artifacts.items() if place is not None}
     if recipe.tokenizer.file is not None and Path(recipe.tokenizer.file).exists():

@@ -14,7 +14,7 @@ from tfm.pipeline.recipes.error_messages import config_of_annotation, recipe_err
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.stages.train import KEYS_UNUSED_IN_VALIDATION, NON_TRAINING_KEYS
 from tfm.pipeline.tasks.abilities import TASK_SPECS
-from tfm.pipeline.training_config import VALIDATION_FIGURES
+from tfm.pipeline.training_config import ALWAYS_MEASURED_FIGURES
 from tfm.pipeline.tuning.config import ParameterValue, SearchConfig
 from tfm.pipeline.tuning.space import Parameter
 
@@ -94,12 +94,12 @@ def _check_key(parameter: Parameter, config: SearchConfig, file: Path, recipe: R
         raise RecipeError(f"{place} cannot be varied: {OTHER_PREDICTIONS_REASON}")
     if parts[:2] == ("data", "train") and config.folds is not None and parts[-1] not in ("weight", "epochs"):
         raise RecipeError(f"{place} cannot be varied with search.folds: the folds are of these texts")
-    if parts[0] == "tokenizer" and config.metric in VALIDATION_FIGURES:
+    if parts[0] == "tokenizer" and config.metric in ALWAYS_MEASURED_FIGURES:
         raise RecipeError(
             f"{place}: with another vocabulary the {config.metric} is by other pieces and does not compare: "
             'search.metric = "bleu", or another score of texts'
         )
-    if parts[0] == "decoding" and config.metric in VALIDATION_FIGURES:
+    if parts[0] == "decoding" and config.metric in ALWAYS_MEASURED_FIGURES:
         needs = 'search.metric = "bleu", or another score of texts'
         raise RecipeError(f"{place} has no effect on the {config.metric} of validation: {needs}")
     if parts[0] == "decoding" and parts[1] in KEYS_UNUSED_IN_VALIDATION:

@@ -73,12 +73,12 @@ def scale_to_unit(value: float, distribution: FloatDistribution) -> float:
     return ((math.log(value) if distribution.log else value) - low) / (high - low)
 
 
-def scale_from_unit(place: float, distribution: FloatDistribution) -> float:
+def scale_from_unit(unit_value: float, distribution: FloatDistribution) -> float:
     """The number at a place from 0 to 1 of a range."""
     low, high = (
         (math.log(distribution.low), math.log(distribution.high))
         if distribution.log
         else (distribution.low, distribution.high)
     )
-    found = low + place * (high - low)
+    found = low + unit_value * (high - low)
     return min(max(math.exp(found) if distribution.log else found, distribution.low), distribution.high)

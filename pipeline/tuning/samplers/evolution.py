@@ -66,30 +66,30 @@ class EvolutionSampler(IndependentSampler):
         return [fittest[int(each)] for each in chosen]
 
 
-def draw_value(distribution: BaseDistribution, draw: np.random.Generator) -> Any:
+def draw_value(distribution: BaseDistribution, rng: np.random.Generator) -> Any:
     """A value drawn uniformly, by the logarithm where the key is."""
     if isinstance(distribution, IntDistribution):
-        return int(draw.integers(distribution.low, distribution.high + 1))
+        return int(rng.integers(distribution.low, distribution.high + 1))
     if isinstance(distribution, FloatDistribution):
-        return scale_from_unit(float(draw.random()), distribution)
+        return scale_from_unit(float(rng.random()), distribution)
     assert isinstance(distribution, CategoricalDistribution)
-    return distribution.choices[int(draw.integers(len(distribution.choices)))]
+    return distribution.choices[int(rng.integers(len(distribution.choices)))]
 
 
-def mutate_value(value: Any, distribution: BaseDistribution, draw: np.random.Generator) -> Any:
+def mutate_value(value: Any, distribution: BaseDistribution, rng: np.random.Generator) -> Any:
     """Return another value: a neighbor where there is an order; the same where there is no other.
 
     Args:
         value: the value.
         distribution: the values of its key.
-        draw: the generator.
+        rng: the generator.
     """
     if isinstance(distribution, IntDistribution):
         neighbours = [each for each in (value - 1, value + 1) if distribution.low <= each <= distribution.high]
-        return neighbours[int(draw.integers(len(neighbours)))] if neighbours else value
+        return neighbours[int(rng.integers(len(neighbours)))] if neighbours else value
     if isinstance(distribution, FloatDistribution):
-        place = scale_to_unit(value, distribution) + MUTATION_STEP * float(draw.standard_normal())
+        place = scale_to_unit(value, distribution) + MUTATION_STEP * float(rng.standard_normal())
         return scale_from_unit(min(max(place, 0.0), 1.0), distribution)
     assert isinstance(distribution, CategoricalDistribution)
     others = [each for each in distribution.choices if each != value]
-    return others[int(draw.integers(len(others)))] if others else value
+    return others[int(rng.integers(len(others)))] if others else value

@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from tfm.cli.console import PlainReporter, TerminalReporter, duration, format_cell, make_reporter, table_lines
+from tfm.cli.console import PlainReporter, TerminalReporter, format_cell, format_duration, make_reporter, table_lines
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -22,7 +22,7 @@ class Clock:
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (59.6, "1:00"), (754, "12:34"), (3723, "1:02:03")])
 def test_duration(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(

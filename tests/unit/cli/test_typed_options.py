@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from tfm.cli.options import Device
-from tfm.cli.typed_options import flags_of, with_options
+from tfm.cli.typed_options import values_by_flag, with_options
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def test_typer_sees_a_parameter_for_each_field() -> None:
 
 def test_values_are_named_as_the_user_names_them() -> None:
     options = Options(Path("a"), 3, True, "cpu")
-    assert flags_of(options, "device", "loud", "file", "count") == {
+    assert values_by_flag(options, "device", "loud", "file", "count") == {
         "--device": "cpu",
         "--loud": True,
         "FILE": Path("a"),

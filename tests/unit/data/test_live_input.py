@@ -43,7 +43,7 @@ def test_lines_are_those_of_a_file(
         for line in stream_lines(stream, "stdin"):
             found.append(line)
             if asks:
-                assert stream.ready()
+                assert stream.is_line_ready()
         assert found == expected
         if asks:
             os.close(reader)
@@ -54,11 +54,11 @@ def test_files_hint_is_read_and_before_waiting_somebody_is_told(pipe: tuple[int,
     told: list[float] = []
     stream = LiveLineReader(reader, lambda: told.append(time.monotonic()))
     os.write(writer, b"one\ntwo\nthr")
-    assert stream.ready()
+    assert stream.is_line_ready()
     assert stream.readline(100) == b"one\n"
-    assert stream.ready()
+    assert stream.is_line_ready()
     assert stream.readline(100) == b"two\n"
-    assert not stream.ready()  # a line that is half there is not
+    assert not stream.is_line_ready()  # a line that is half there is not
     assert told == []
     timer = threading.Timer(0.2, lambda: os.write(writer, b"ee\n"))
     timer.start()
@@ -67,7 +67,7 @@ def test_files_hint_is_read_and_before_waiting_somebody_is_told(pipe: tuple[int,
     timer.join()
     assert told[0] - began < 0.15 < time.monotonic() - began
     os.close(writer)
-    assert stream.ready()
+    assert stream.is_line_ready()
     assert stream.readline(100) == b""
 
 
@@ -82,7 +82,7 @@ def test_a_line_without_end_is_refused_in_bounded_memory(
     os.write(writer, b"good\n" + b"x" * 5000)
     read = stream_lines(stream, "stdin")
     assert next(read) == "good"
-    assert stream.ready()  # nobody waits for the end of such a line
+    assert stream.is_line_ready()  # nobody waits for the end of such a line
     with pytest.raises(DataError, match=r"stdin, line 2.*is longer than 1,000 bytes"):
         next(read)
 
@@ -107,7 +107,7 @@ def test_a_writer_that_is_at_work_fills_portions(pipe: tuple[int, int]) -> None:
     thread = threading.Thread(target=write)
     thread.start()
     stream = LiveLineReader(reader, lambda: None)
-    sizes = [len(each) for each in chunk_rows(zip(stream_lines(stream, "stdin")), 8192, stream.ready)]
+    sizes = [len(each) for each in chunk_rows(zip(stream_lines(stream, "stdin")), 8192, stream.is_line_ready)]
     thread.join()
     assert sum(sizes) == 60
     assert len(sizes) <= 15  # 1 on a machine that is not busy, and 60 without patience
@@ -125,7 +125,7 @@ def test_a_long_text_is_read_in_whole_portions(pipe: tuple[int, int]) -> None:
     thread = threading.Thread(target=write)
     thread.start()
     stream = LiveLineReader(reader, lambda: None)
-    sizes = [len(each) for each in chunk_rows(zip(stream_lines(stream, "stdin")), 8192, stream.ready)]
+    sizes = [len(each) for each in chunk_rows(zip(stream_lines(stream, "stdin")), 8192, stream.is_line_ready)]
     thread.join()
     assert sum(sizes) == 50_000
     assert len(sizes) <= 10  # 7 on a machine that is not busy

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfm.data.errors import DataError
-from tfm.data.safe_files import open_regular_file, path_inside, read_bounded_file
+from tfm.data.safe_files import open_regular_file, read_bounded_file, resolve_path_inside
 
 
 def fifo(place: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_name_that_leads_out_of_its_folder_is_refused(tmp_path: Path, name: ob
     root.mkdir()
     (root / "link").symlink_to(tmp_path)
     with pytest.raises(DataError, match="not a file inside its folder"):
-        path_inside(root, name, file=root / "README.md")
+        resolve_path_inside(root, name, file=root / "README.md")
 
 
 def test_a_name_inside_its_folder_is_its_path_also_where_the_folder_is_a_link(tmp_path: Path) -> None:
@@ -81,4 +81,4 @@ def test_a_name_inside_its_folder_is_its_path_also_where_the_folder_is_a_link(tm
     (tmp_path / "link").symlink_to("root")
     for root in tmp_path / "root", tmp_path / "link":
         for name in "a/x.bin", "x", "a/link", "a:b":
-            assert path_inside(root, name, file=root / "README.md") == root / name
+            assert resolve_path_inside(root, name, file=root / "README.md") == root / name

@@ -5,7 +5,7 @@ import random
 import pytest
 import regex
 
-from tfm.data.typing_errors import add_typos, mistyped_lines
+from tfm.data.typing_errors import add_typos, add_typos_to_lines
 
 RATES = (0.05, 0.1, 0.2, 0.5, 1.0)
 TEXTS = {
@@ -57,8 +57,8 @@ def test_it_is_a_pure_function_of_seed_line_and_rate() -> None:
     ]
     assert add_typos(line, 0.2, 2) != add_typos(line, 0.2, 1)
     lines = ["", " ", "a", line, "a second line", line, "\u3000"]
-    assert mistyped_lines(lines, 0.2, 1) == [add_typos(each, 0.2, 1) for each in lines]
-    assert mistyped_lines(lines[::-1], 0.2, 1) == mistyped_lines(lines, 0.2, 1)[::-1]
+    assert add_typos_to_lines(lines, 0.2, 1) == [add_typos(each, 0.2, 1) for each in lines]
+    assert add_typos_to_lines(lines[::-1], 0.2, 1) == add_typos_to_lines(lines, 0.2, 1)[::-1]
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.2])

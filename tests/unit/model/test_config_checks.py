@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tfm.model.config import ModelConfig
 from tfm.model.config_checks import architectures, attention, convolution, embeddings, positions, sources
-from tfm.model.config_checks.registry import CHECKS, Check, first_config_problem
+from tfm.model.config_checks.registry import CONFIG_CHECKS, ConfigCheck, first_config_problem
 from tfm.model.config_fields import ModelFields
 
 VECTORS = {"source_vectors": "vectors.txt"}
@@ -181,12 +181,12 @@ def test_every_check_is_in_the_list_and_has_an_example() -> None:
         for name, each in inspect.getmembers(module, inspect.isfunction)
         if each.__module__ == module.__name__ and not name.startswith("_")
     }
-    assert written == {check.__name__ for check in CHECKS} == set(REFUSED)
-    assert len(CHECKS) == len(REFUSED)
+    assert written == {check.__name__ for check in CONFIG_CHECKS} == set(REFUSED)
+    assert len(CONFIG_CHECKS) == len(REFUSED)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_each_check_refuses_its_example_with_the_reason(check: Check) -> None:
+@pytest.mark.parametrize("check", CONFIG_CHECKS, ids=lambda check: check.__name__)
+def test_each_check_refuses_its_example_with_the_reason(check: ConfigCheck) -> None:
     given, reason = REFUSED[check.__name__]
     alone = ModelFields.model_validate(given)
     problem = check(alone)

@@ -14,7 +14,7 @@ def _fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     has = {"a.ttf": "中文", "b.ttf": "中文日本", "c.ttf": "한"}
     label_fonts._choose_fonts.cache_clear()
     monkeypatch.setattr(label_fonts, "_installed_fonts", lambda: {"A": "a.ttf", "B": "b.ttf", "C": "c.ttf"})
-    monkeypatch.setattr(label_fonts, "_characters_of", lambda file: frozenset(has.get(file, "abc")))
+    monkeypatch.setattr(label_fonts, "_characters_of_font", lambda file: frozenset(has.get(file, "abc")))
 
 
 def test_fonts_with_the_most_missing_characters_stand_behind_the_usual_one() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID
-from tfm.tokenizer.train import ClustersTrainer, merge_vocabularies
+from tfm.tokenizer.train import LanguageClustersTrainer, merge_vocabularies
 
 NORTH = "huset hunden gaten barnet skolen boka løper leser ser ikke og men det en på".split()
 SOUTH = "घर कुत्ता सड़क बच्चा स्कूल किताब दौड़ता पढ़ता देखता नहीं और लेकिन वह एक पर".split()
@@ -25,9 +25,9 @@ TEXTS = {
 }
 
 
-def learned(texts: dict[str, list[str]], **config: object) -> ClustersTrainer:
+def learned(texts: dict[str, list[str]], **config: object) -> LanguageClustersTrainer:
     settings = {"kind": "unigram", "vocab_size": 120, "clusters": 2, **config}
-    trainer = ClustersTrainer(TokenizerConfig.model_validate(settings), texts)
+    trainer = LanguageClustersTrainer(TokenizerConfig.model_validate(settings), texts)
     for language, lines in texts.items():
         for line in lines:
             trainer.add(line, language)

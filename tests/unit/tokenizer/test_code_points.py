@@ -118,7 +118,7 @@ def test_nothing_is_counted_or_drawn_and_no_piece_is_long(made: CodePoints) -> N
 
 
 def test_a_space_begins_a_word(made: CodePoints) -> None:
-    begins = made.begins_word()
+    begins = made.word_start_mask()
     assert len(begins) == made.vocab_size
     assert [number for number, does in enumerate(begins) if does] == [4 + ord(" ")]
 

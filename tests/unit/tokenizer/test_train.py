@@ -12,15 +12,15 @@ from tokenizers import models, trainers
 
 from tfm.tokenizer import train as training
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.kinds import KINDS
-from tfm.tokenizer.normalization import normalizer
+from tfm.tokenizer.kinds import TOKENIZER_METHODS
+from tfm.tokenizer.normalization import make_normalizer
 from tfm.tokenizer.special import CONTINUATION_PREFIX, SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import TokenizerTrainer, train
 
 ALL = get_args(Kind)
 # Unigram's expectation maximisation sums floats in whatever order its threads end.
-LEARNED = [kind for kind in ALL if KINDS[kind].learn is not None]
+LEARNED = [kind for kind in ALL if TOKENIZER_METHODS[kind].learn is not None]
 REPEATABLE = [kind for kind in ALL if kind != "unigram"]
 
 
@@ -37,7 +37,7 @@ def vocabulary(made: Tokenizer) -> list[str]:
 
 
 def test_there_is_a_row_for_every_kind() -> None:
-    assert tuple(KINDS) == ALL
+    assert tuple(TOKENIZER_METHODS) == ALL
 
 
 @pytest.mark.parametrize("kind", REPEATABLE)
@@ -90,9 +90,9 @@ def test_pieces_seen_less_often_are_not_learned(kind: Kind, least: int) -> None:
 
 def test_bpe_learns_the_merges_that_hugging_face_learns_from_the_lines() -> None:
     config = TokenizerConfig(kind="bpe", vocab_size=200, min_frequency=2)
-    parts = KINDS["bpe"]
+    parts = TOKENIZER_METHODS["bpe"]
     theirs = tokenizers.Tokenizer(models.BPE(unk_token="<unk>"))
-    theirs.normalizer = normalizer(config)
+    theirs.normalizer = make_normalizer(config)
     assert parts.pre_tokenizer is not None
     theirs.pre_tokenizer = parts.pre_tokenizer
     trainer = trainers.BpeTrainer(

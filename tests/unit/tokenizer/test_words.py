@@ -10,7 +10,7 @@ from tokenizers.models import BPE
 
 from tfm.tokenizer import words
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.kinds import KINDS
+from tfm.tokenizer.kinds import TOKENIZER_METHODS
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 from tfm.tokenizer.words import WordEncodingCache, encodes_words_independently
@@ -23,7 +23,7 @@ def whole(tmp_path: Path, kind: Kind = "bpe", **changes: Any) -> tokenizers.Toke
     return tokenizers.Tokenizer.from_file(str(tmp_path / "t.json"))
 
 
-@pytest.mark.parametrize("kind", [kind for kind, method in KINDS.items() if method.learn is not None])
+@pytest.mark.parametrize("kind", [kind for kind, method in TOKENIZER_METHODS.items() if method.learn is not None])
 def test_every_kind_is_encoded_word_by_word(kind: Kind, tmp_path: Path) -> None:
     assert encodes_words_independently(whole(tmp_path, kind))
     assert encodes_words_independently(whole(tmp_path, kind, lowercase=True, normalization="none"))

@@ -21,14 +21,14 @@ MAX_BANDS = 10
 SEED = 1
 
 
-def choose_lsh_bands(likeness: float) -> tuple[int, int]:
+def choose_lsh_bands_and_rows(similarity: float) -> tuple[int, int]:
     """Return bands b and minima a band r whose probability is nearest to a half at a likeness, with the most minima."""
-    rows = max(1, math.floor(math.log(1 - 0.5 ** (1 / MAX_BANDS)) / math.log(likeness)))
-    bands = round(math.log(0.5) / math.log(1 - likeness**rows))
+    rows = max(1, math.floor(math.log(1 - 0.5 ** (1 / MAX_BANDS)) / math.log(similarity)))
+    bands = round(math.log(0.5) / math.log(1 - similarity**rows))
     return min(max(bands, 1), MAX_BANDS), rows
 
 
-def make_near_duplicate_keys(config: NearDuplicatesConfig) -> Callable[[TextPairBatch], Keys]:
+def make_near_duplicate_hasher(config: NearDuplicatesConfig) -> Callable[[TextPairBatch], Keys]:
     """Return the function that gives (n, b) the keys of the bands of each pair.
 
     Raises:
@@ -38,25 +38,25 @@ def make_near_duplicate_keys(config: NearDuplicatesConfig) -> Callable[[TextPair
         from rensa import RMinHash
     except ImportError:
         raise missing_package_error("near_duplicates", "rensa") from None
-    bands, rows = choose_lsh_bands(config.likeness)
+    bands, rows = choose_lsh_bands_and_rows(config.likeness)
     factors = splitmix64(np.arange(1, config.shingle + 1, dtype=np.uint64)) | np.uint64(1)
     band_factors = splitmix64(np.arange(1, rows + 1, dtype=np.uint64)) | np.uint64(1)
 
-    def keys_of(pairs: TextPairBatch) -> Keys:
+    def band_keys(pairs: TextPairBatch) -> Keys:
         both = zip(pairs.source.texts, pairs.target.texts, strict=True)
         # padded, so that the shortest has one sequence
         texts = TextBatch(
             [f"{fold_spelling(source)}\n{fold_spelling(target)}".ljust(config.shingle) for source, target in both]
         )
-        hashes, offsets = _shingle_hashes(texts, factors)
+        hashes, offsets = _shingle_hashes_and_offsets(texts, factors)
         minima = RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, bands * rows, SEED)
         digests = np.array(minima.to_rows(), np.uint64).reshape(len(pairs), bands, rows)
         return splitmix64((splitmix64(digests) * band_factors).sum(2, dtype=np.uint64))
 
-    return keys_of
+    return band_keys
 
 
-def _shingle_hashes(texts: TextBatch, factors: Keys) -> tuple[Keys, Keys]:
+def _shingle_hashes_and_offsets(texts: TextBatch, factors: Keys) -> tuple[Keys, Keys]:
     """The hashes of all sequences of characters, and where those of each text begin, with the end (n + 1,)."""
     width, characters = len(factors), texts.characters.astype(np.uint64)
     windows = len(characters) - width + 1

@@ -14,7 +14,7 @@ from tfm.pipeline.cleaning.text_batch import Floats
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
-from tfm.pipeline.model_io.model_folder import model_folder
+from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 
@@ -27,8 +27,8 @@ class DualCrossEntropy:
     """
 
     def __init__(self, config: CrossEntropyConfig, device: str) -> None:
-        self.forward = _load(config.forward, device)
-        self.backward = _load(config.backward, device)
+        self.forward = _load_translation_model(config.forward, device)
+        self.backward = _load_translation_model(config.backward, device)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """(n,) the score of each pair; 0 where a text has no pieces or is longer than a model reads."""
@@ -42,8 +42,8 @@ class DualCrossEntropy:
         return np.nan_to_num(scores, nan=0.0)
 
 
-def _load(name: str, device: str) -> LoadedModel:
-    loaded = load_model(model_folder(Path(name)), device)
+def _load_translation_model(name: str, device: str) -> LoadedModel:
+    loaded = load_model(resolve_model_folder(Path(name)), device)
     if not TASK_SPECS[loaded.config.task].translates:
         raise DataError(f"clean.cross_entropy needs translation models, and this is one for {loaded.config.task}",
                         file=name)  # fmt: skip

@@ -20,7 +20,7 @@ MARKUP_CHARACTERS = frozenset("@<{%&")
 """Characters of which each kind has one, but for web addresses, which have a full stop or a colon between letters."""
 
 
-def measure_markup(pairs: TextPairBatch, config: MarkupConfig) -> Floats:
+def measure_markup_similarity(pairs: TextPairBatch, config: MarkupConfig) -> Floats:
     """(n, 1) the likeness of the addresses and tags of both sides."""
     scores = np.ones(len(pairs))
     for row, both in enumerate(zip(*(side.texts for side in pairs.sides), strict=True)):

@@ -13,8 +13,8 @@ from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 END_MARKS = "[.?!…]"
 
 
-def measure_punctuation(pairs: TextPairBatch, config: PunctuationConfig) -> Floats:
+def measure_end_mark_similarity(pairs: TextPairBatch, config: PunctuationConfig) -> Floats:
     """(n, 1) the likeness of the ends of sentences."""
-    source, target = (side.count(character_table(END_MARKS)[side.characters]) for side in pairs.sides)
+    source, target = (side.count_flagged(character_table(END_MARKS)[side.characters]) for side in pairs.sides)
     penalty = np.abs(source - target) + np.maximum(source - 1, 0) + np.maximum(target - 1, 0)
     return as_column(-np.log(penalty + 1.0))

@@ -11,7 +11,7 @@ from tfm.pipeline.config import STRICT_CONFIG, as_tuple
 NormalForm = Literal["none", "nfc", "nfkc"]
 
 
-def _script_name(name: str) -> str:
+def _check_script_name(name: str) -> str:
     if not re.fullmatch(r"[A-Z][A-Za-z_]{2,40}", name):
         raise ValueError(f'"{name}" is no script of Unicode; write "Latin", "Cyrillic", "Han", ...')
     import regex
@@ -23,7 +23,7 @@ def _script_name(name: str) -> str:
     return name
 
 
-def _language_code(code: str) -> str:
+def _check_language_code(code: str) -> str:
     if not re.fullmatch(r"[a-z]{2}", code):
         raise ValueError(f'"{code}" is no code of ISO 639-1, which has two small letters: "en", "de"')
     return code
@@ -76,7 +76,7 @@ class LengthConfig(BaseModel):
     unit: Unit = Field("word", description="what is counted; words are what stands between white space")
 
     @model_validator(mode="after")
-    def _check_order(self) -> "LengthConfig":
+    def _check_min_not_above_max(self) -> "LengthConfig":
         if self.min > self.max:
             raise ValueError(f"no text has a length from {self.min} to {self.max}")
         return self
@@ -95,10 +95,10 @@ class LettersConfig(MinConfig):
 class ScriptConfig(MinConfig):
     """A least share of each side's letters in its script."""
 
-    source: Annotated[str, AfterValidator(_script_name)] | None = Field(
+    source: Annotated[str, AfterValidator(_check_script_name)] | None = Field(
         None, description="script of the sources, by its name in Unicode: Latin; none: any"
     )
-    target: Annotated[str, AfterValidator(_script_name)] | None = Field(None, description="script of the targets")
+    target: Annotated[str, AfterValidator(_check_script_name)] | None = Field(None, description="script of the targets")
     min: Share = Field(0.9, description="letters of the script over letters; of the side that has fewer")
 
     @model_validator(mode="after")
@@ -111,10 +111,12 @@ class ScriptConfig(MinConfig):
 class LanguageConfig(MinConfig):
     """A least probability of each side's language, by py3langid (extra `clean`)."""
 
-    source: Annotated[str, AfterValidator(_language_code)] | None = Field(
+    source: Annotated[str, AfterValidator(_check_language_code)] | None = Field(
         None, description="language of the sources, as ISO 639-1 codes it (en); none: any"
     )
-    target: Annotated[str, AfterValidator(_language_code)] | None = Field(None, description="language of the targets")
+    target: Annotated[str, AfterValidator(_check_language_code)] | None = Field(
+        None, description="language of the targets"
+    )
     languages: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = Field(
         (), description="languages that are told apart; none: all that the library knows"
     )

@@ -26,7 +26,9 @@ def remove_controls(texts: Sequence[str], config: ControlsConfig) -> Sequence[st
 def count_controls(pairs: TextPairBatch, config: ControlsConfig) -> Floats:
     """(n, 1) control characters of both sides."""
     table = character_table(CONTROL_CHARACTERS_PATTERN)
-    return as_column(sum((side.count(table[side.characters]) for side in pairs.sides), np.zeros(len(pairs), np.int64)))
+    return as_column(
+        sum((side.count_flagged(table[side.characters]) for side in pairs.sides), np.zeros(len(pairs), np.int64))
+    )
 
 
 @cache

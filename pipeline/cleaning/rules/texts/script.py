@@ -10,12 +10,14 @@ from tfm.pipeline.cleaning.rules.texts.config import ScriptConfig
 from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 
-def measure_script(pairs: TextPairBatch, config: ScriptConfig) -> Floats:
+def measure_script_share(pairs: TextPairBatch, config: ScriptConfig) -> Floats:
     """(n, 1) the share of the right script, of the side that has less."""
     shares = np.ones(len(pairs))
     for side, script in ((pairs.source, config.source), (pairs.target, config.target)):
         if script is None or not (side is pairs.target or pairs.has_source):
             continue
-        found, of_script = (side.count(table[side.characters]) for table in (letters(), letters_of_script(script)))
+        found, of_script = (
+            side.count_flagged(table[side.characters]) for table in (letters(), letters_of_script(script))
+        )
         shares = np.minimum(shares, np.where(found > 0, of_script / np.maximum(found, 1), 1.0))
     return as_column(shares)

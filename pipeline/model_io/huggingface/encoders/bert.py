@@ -12,16 +12,16 @@ from tfm.data.errors import format_count
 from tfm.model.attention.positions import sinusoids
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import (
-    ACTIVATIONS,
+    HUGGINGFACE_ACTIVATIONS,
+    NEVER_PREDICTED_BIAS,
     SPECIAL_TOKEN_IDS,
-    SUPPRESSED_BIAS,
     JsonObject,
     StateDict,
     are_equal,
     import_activation,
     is_zero,
     read_tfm_task_keys,
-    require_setting,
+    require_settings,
     tfm_import_settings,
 )
 from tfm.pipeline.model_io.huggingface.encoders.families import EncoderFamily, HeadWeightNames
@@ -31,7 +31,7 @@ from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.special import PAD_ID, SPECIAL_TOKENS
 
-HIDDEN_ACTIVATION_PREFIX = "hidden"
+MASK_TOKEN_ID_KEY = "hidden"
 """The key in config.json for the piece as which hidden pieces are read, for `tfm import`."""
 
 
@@ -50,7 +50,7 @@ def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int)
         "num_hidden_layers": stack.layers,
         "num_attention_heads": stack.heads,
         "intermediate_size": stack.feed_forward_dim,
-        "hidden_act": ACTIVATIONS[config.activation],
+        "hidden_act": HUGGINGFACE_ACTIVATIONS[config.activation],
         "hidden_dropout_prob": config.dropout.residual,
         "attention_probs_dropout_prob": config.dropout.attention,
         "max_position_embeddings": _max_positions(config) + family.position_offset(SPECIAL_TOKEN_IDS),
@@ -60,7 +60,7 @@ def export_settings(family: EncoderFamily, config: ModelConfig, vocab_size: int)
         **tfm_import_settings(config),
         **SPECIAL_TOKEN_IDS,
     }
-    return found | ({"tfm": {**found["tfm"], HIDDEN_ACTIVATION_PREFIX: vocab_size}} if masked else {})
+    return found | ({"tfm": {**found["tfm"], MASK_TOKEN_ID_KEY: vocab_size}} if masked else {})
 
 
 def _max_positions(config: ModelConfig) -> int:
@@ -115,8 +115,8 @@ def finish_export(
     if TASK_SPECS[config.task].hides_pieces:
         for name in (family.word_embeddings, head.classes):
             state_dict[name] = torch.cat([state_dict[name], state_dict[name][PAD_ID : PAD_ID + 1]])
-        state_dict[head.bias] = torch.cat([state_dict[head.bias], torch.tensor([SUPPRESSED_BIAS])])
-        state_dict[_tied_bias(head.bias)] = state_dict[head.bias].clone()
+        state_dict[head.bias] = torch.cat([state_dict[head.bias], torch.tensor([NEVER_PREDICTED_BIAS])])
+        state_dict[_tied_bias_name(head.bias)] = state_dict[head.bias].clone()
     return state_dict
 
 
@@ -148,9 +148,9 @@ def standardize_state_dict(
     )
     if not labelled:
         state_dict = {head.classes: state_dict[family.word_embeddings], **state_dict}
-        hidden = settings.get("tfm", {}).get(HIDDEN_ACTIVATION_PREFIX)
+        hidden = settings.get("tfm", {}).get(MASK_TOKEN_ID_KEY)
         if head.bias is not None:
-            twin = state_dict.pop(_tied_bias(head.bias), None)
+            twin = state_dict.pop(_tied_bias_name(head.bias), None)
             state_dict = {head.bias: torch.zeros(len(state_dict[head.classes])) if twin is None else twin, **state_dict}
             state_dict[head.bias] = state_dict[head.bias][:hidden]
         state_dict |= {name: state_dict[name][:hidden] for name in (family.word_embeddings, head.classes)}
@@ -158,13 +158,15 @@ def standardize_state_dict(
         state_dict[head.classes] = torch.cat(
             [torch.zeros(len(SPECIAL_TOKENS), settings["hidden_size"]), state_dict[head.classes]]
         )
-        state_dict[head.bias] = torch.cat([torch.full((len(SPECIAL_TOKENS),), SUPPRESSED_BIAS), state_dict[head.bias]])
+        state_dict[head.bias] = torch.cat(
+            [torch.full((len(SPECIAL_TOKENS),), NEVER_PREDICTED_BIAS), state_dict[head.bias]]
+        )
     if head.bias is not None and is_zero(state_dict[head.bias]):
         del state_dict[head.bias]
     return state_dict
 
 
-def _tied_bias(bias: str) -> str:
+def _tied_bias_name(bias: str) -> str:
     """The other name of a masked language model's bias, which its output layer has."""
     return bias.replace(".bias", ".decoder.bias")
 
@@ -188,7 +190,7 @@ def read_config(
         settings: config.json.
         state_dict: the weights.
     """
-    require_setting(settings, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
+    require_settings(settings, is_decoder=False, add_cross_attention=False, position_embedding_type="absolute")
     labels, activation = TASK_SPECS[task].labels, import_activation(settings["hidden_act"])
     if labels is not None:
         _check_problem_type(settings, labels, len(state_dict[head.classes]))

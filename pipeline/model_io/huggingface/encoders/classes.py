@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from tfm.pipeline.model_io.huggingface.classes import ACTIVATIONS, HuggingFaceClass
+from tfm.pipeline.model_io.huggingface.classes import HUGGINGFACE_ACTIVATIONS, HuggingFaceClass
 from tfm.pipeline.model_io.huggingface.encoders import bert
 from tfm.pipeline.model_io.huggingface.encoders.families import (
     BERT,
@@ -26,7 +26,7 @@ NO_HEAD_WARNING = (
 
 
 def _encoder_class(
-    family: EncoderFamily, suffix: str, pipeline: str, task: str, head: HeadWeightNames, **held: Any
+    family: EncoderFamily, suffix: str, pipeline: str, task: str, head: HeadWeightNames, **supported_values: Any
 ) -> HuggingFaceClass:
     """One class. held: by key of [model], the values that it has otherwise than its family."""
     keys = {
@@ -35,7 +35,7 @@ def _encoder_class(
         "norm": (family.norm,),
         "embedding_norm": (family.embedding_norm,),
         "positions": ("none", "sinusoidal", "learned"),
-        "activation": tuple(ACTIVATIONS),
+        "activation": tuple(HUGGINGFACE_ACTIVATIONS),
         **dict.fromkeys(("norm_eps", "begin_token", "output_bias", "tie", "scale_embedding"), ANY_VALUE),
         **dict.fromkeys(("embedding_dim", "decoder", "pooling"), ANY_VALUE),
     }
@@ -44,7 +44,7 @@ def _encoder_class(
         name=family.name + suffix,
         model_type=family.model_type,
         pipeline=pipeline,
-        supports=SupportedConfig(keys | held, STANDARD_HEADS_STACK_KEYS, ("encoder",)),
+        supports=SupportedConfig(keys | supported_values, STANDARD_HEADS_STACK_KEYS, ("encoder",)),
         settings=partial(bert.export_settings, family),
         weights=partial(bert.list_weights, family, head),
         finalize_export=partial(bert.finish_export, family, head),
@@ -58,7 +58,7 @@ def _encoder_class(
 
 def list_family_classes(family: EncoderFamily) -> tuple[HuggingFaceClass, ...]:
     """The classes of a family that have a head."""
-    in_head = tuple(ACTIVATIONS) if family.head_activation is None else (family.head_activation,)
+    in_head = tuple(HUGGINGFACE_ACTIVATIONS) if family.head_activation is None else (family.head_activation,)
     transform: Any = {"head_transform": (True,), "activation": in_head}
     first: Any = {"pooling": ("first",)}
     return (
@@ -68,12 +68,12 @@ def list_family_classes(family: EncoderFamily) -> tuple[HuggingFaceClass, ...]:
     )
 
 
-ENCODERS = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each in list_family_classes(family))
+ENCODER_CLASSES = tuple(each for family in (BERT, ROBERTA_PRE_NORM, MEGATRON) for each in list_family_classes(family))
 """The classes that hold an encoder-only model of tfm. RoBERTa's classes hold none that BERT's do not."""
 IMPORT_ONLY_CLASSES = (
     *list_family_classes(ROBERTA),
     *(
-        _encoder_class(family, "Model", "feature-extraction", MASKED_TASKS, family.missing_head)
+        _encoder_class(family, "Model", "feature-extraction", MASKED_TASKS, family.stand_in_head)
         for family in (BERT, ROBERTA, ROBERTA_PRE_NORM, MEGATRON)
     ),
 )

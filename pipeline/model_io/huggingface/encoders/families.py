@@ -72,7 +72,7 @@ class EncoderFamily:
     tags: HeadWeightNames = HeadWeightNames("classifier.weight", "classifier.bias")
 
     @property
-    def missing_head(self) -> HeadWeightNames:
+    def stand_in_head(self) -> HeadWeightNames:
         """The stand-in for a head that a model lacks: hidden pieces are told by the table of the input."""
         return HeadWeightNames(self.word_embeddings, None)
 
@@ -112,7 +112,7 @@ class EncoderFamily:
             yield from norm_weights("encoder_norm", f"{self.prefix}.{self.norm_last}")
 
 
-def _bert_heads(prefix: str) -> tuple[HeadWeightNames, HeadWeightNames]:
+def _bert_head_names(prefix: str) -> tuple[HeadWeightNames, HeadWeightNames]:
     """The heads of masked tokens, and of labels."""
     made = "cls.predictions"
     masked = HeadWeightNames(
@@ -127,7 +127,7 @@ _ROBERTA_HEADS = (
 )
 _POST_NORMS = ("attention.output.LayerNorm", "output.LayerNorm", None)
 
-BERT = EncoderFamily("Bert", "bert", "bert", "post", True, *_POST_NORMS, False, None, *_bert_heads("bert"))
+BERT = EncoderFamily("Bert", "bert", "bert", "post", True, *_POST_NORMS, False, None, *_bert_head_names("bert"))
 ROBERTA = EncoderFamily("Roberta", "roberta", "roberta", "post", True, *_POST_NORMS, True, "gelu", *_ROBERTA_HEADS)
 ROBERTA_PRE_NORM = EncoderFamily(
     "RobertaPreLayerNorm",
@@ -149,5 +149,5 @@ MEGATRON = EncoderFamily(
     *("attention.ln", "ln", "encoder.ln"),
     False,
     None,
-    *_bert_heads("bert"),
+    *_bert_head_names("bert"),
 )

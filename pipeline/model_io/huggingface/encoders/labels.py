@@ -2,7 +2,7 @@
 
 from tfm.pipeline.model_io.huggingface.classes import JsonObject
 from tfm.tokenizer.config import LabelKind
-from tfm.tokenizer.labels import split_names
+from tfm.tokenizer.labels import split_label_names
 from tfm.tokenizer.special import SPECIAL_TOKENS
 
 
@@ -16,7 +16,7 @@ def read_label_names(settings: JsonObject, kind: LabelKind) -> list[str]:
     names = _read_id2label(settings)[len(SPECIAL_TOKENS) if has_tfm_labels(settings) else 0 :]
     known: set[str] = set()
     for name in names:
-        if split_names(name, kind) != [name]:
+        if split_label_names(name, kind) != [name]:
             inside = "in or around it" if kind == "tags" else "around it"
             raise ValueError(f"the label {name!r} is empty or has white space {inside}")
         if name in known:

@@ -8,7 +8,7 @@ import json
 
 from tfm.data.errors import format_count
 from tfm.pipeline.model_io.huggingface.classes import JsonObject
-from tfm.pipeline.model_io.huggingface.encoders.bert import HIDDEN_ACTIVATION_PREFIX
+from tfm.pipeline.model_io.huggingface.encoders.bert import MASK_TOKEN_ID_KEY
 from tfm.pipeline.model_io.huggingface.encoders.labels import read_label_names
 from tfm.pipeline.model_io.huggingface.encoders.vocabularies import read_tokenizer_document
 from tfm.pipeline.model_io.huggingface.received.settings_checks import TOKENIZER_CHECKS, check_values
@@ -16,7 +16,7 @@ from tfm.pipeline.model_io.huggingface.received.snapshot import Snapshot
 from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers
 from tfm.tokenizer.config import LabelKind
 from tfm.tokenizer.foreign.renumbered import check_number_of_pieces, document_pieces, renumber
-from tfm.tokenizer.foreign.roles import template_ids
+from tfm.tokenizer.foreign.roles import template_prefix_and_suffix_ids
 from tfm.tokenizer.special import BOS, EOS, PAD, PAD_ID, SPECIAL_TOKENS, UNK
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer
@@ -43,10 +43,10 @@ def read_encoder_tokenizers(
     about = _tokenizer_settings(folder)
     document = read_tokenizer_document(folder, settings, about)
     check_number_of_pieces(document, size)
-    hidden = settings.get("tfm", {}).get(HIDDEN_ACTIVATION_PREFIX)
+    hidden = settings.get("tfm", {}).get(MASK_TOKEN_ID_KEY)
     document["added_tokens"] = [each for each in document.get("added_tokens", []) if each["id"] != hidden]
     numbers = {piece: number for number, piece in document_pieces(document).items()}
-    before, after = surrounding_ids(document)
+    before, after = surrounding_token_ids(document)
     unknown = document["model"].get("unk_token") or about.get("unk_token") or UNK
     stands_for_hidden = numbers.get(about.get("mask_token", ""), numbers.get(about.get("pad_token", "")))
     found = {EOS: after, BOS: before, UNK: numbers.get(unknown), PAD: stands_for_hidden}
@@ -71,9 +71,9 @@ def _tokenizer_settings(folder: Snapshot) -> JsonObject:
     return found | spelled
 
 
-def surrounding_ids(document: JsonObject) -> tuple[int | None, int]:
+def surrounding_token_ids(document: JsonObject) -> tuple[int | None, int]:
     """The ids of the tokens before and after each text. Raises ValueError where they are not one each, or one after."""
-    before, after = template_ids(document)
+    before, after = template_prefix_and_suffix_ids(document)
     if len(before) > 1 or len(after) != 1:
         raise ValueError(
             f"its tokenizer puts {format_count(len(before), 'token')} before a text and {len(after)} after it; here "

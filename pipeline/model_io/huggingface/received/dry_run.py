@@ -25,7 +25,7 @@ IGNORED_WEIGHTS = (
 )
 """Ends of the names of weights that are looked at elsewhere, or follow from config.json."""
 FLOAT_DTYPES = ("F64", "F32", "F16", "BF16")
-MAX_UNREAD_NUMBERS = 2**27
+MAX_UNUSED_WEIGHT_ELEMENTS = 2**27
 """The most numbers that belong to no weight of tfm, such as masks, beside as many again as its weights have."""
 
 
@@ -52,16 +52,16 @@ def check_weights(received: Snapshot, settings: JsonObject, model_class: Hugging
         check_weight_names(model_class, config, found)
         kept = model_class.import_weights(config, found)
     shapes = {name: tuple(each.shape) for name, each in kept.items()}
-    source = _rows_of_first_weight(shapes, "source_embedding.table.weight", "embedding.table.weight")
-    target = _rows_of_first_weight(shapes, "output.weight", "embedding.table.weight")
+    source = _num_rows_of_first_weight(shapes, "source_embedding.table.weight", "embedding.table.weight")
+    target = _num_rows_of_first_weight(shapes, "output.weight", "embedding.table.weight")
     check_shapes_match(model_weight_shapes(config, source_vocab=source, target_vocab=target), shapes, received.folder)
     for name, each in kept.items():
         if not each.is_floating_point():
             raise ValueError(f"its weights are not {', '.join(FLOAT_DTYPES)}: {name}")
     wanted = sum(map(math.prod, shapes.values()))
-    if given > 3 * wanted + MAX_UNREAD_NUMBERS:
+    if given > 3 * wanted + MAX_UNUSED_WEIGHT_ELEMENTS:
         raise ValueError(f"its files have {given:,} numbers, and a model of this shape {wanted:,}")
-    if 4 * wanted > (memory := _available_memory()):
+    if 4 * wanted > (memory := _total_memory_bytes()):
         problem = f"has {4 * wanted / 2**30:,.1f} GiB of weights in fp32, and this machine {memory / 2**30:,.1f} GiB"
         raise DataError(f"{problem} of memory", file=received.folder)
 
@@ -114,11 +114,11 @@ def _num_embedding_rows(state_dict: StateDict, settings: JsonObject, model_class
     return rows[-1]
 
 
-def _rows_of_first_weight(shapes: Mapping[str, tuple[int, ...]], *names: str) -> int:
+def _num_rows_of_first_weight(shapes: Mapping[str, tuple[int, ...]], *names: str) -> int:
     return next(shapes[name][0] for name in names if name in shapes)
 
 
-def _available_memory() -> float:
+def _total_memory_bytes() -> float:
     """Bytes of this machine's memory; infinite where the system does not tell."""
     with suppress(ValueError, OSError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -11,29 +11,29 @@ from tfm.data.errors import DataError
 JsonObject = Mapping[str, Any]
 ValueCheck = Callable[[object], str | None]
 """Check of a value: the kind that it should have and has not; None if it is right."""
-MAX_SIZE = 2**20
-MAX_TOKENS = 2**17
+MAX_DIMENSION_SIZE = 2**20
+MAX_TEXT_TOKENS = 2**17
 """The longest text of a model, as `model.max_length` has it, and a few positions more that are no text's."""
 
 
 def whole_number_check(low: int, high: int) -> ValueCheck:
     """Return the check of a whole number from `low` to `high`."""
-    return lambda value: None if _is_whole(value) and low <= value <= high else f"a whole number from {low} to {high}"  # type: ignore[operator]
+    return lambda value: None if _is_integer(value) and low <= value <= high else f"a whole number from {low} to {high}"  # type: ignore[operator]
 
 
 def number_check(low: float, high: float) -> ValueCheck:
     """Return the check of a finite number from `low` to `high`."""
 
     def check(value: object) -> str | None:
-        is_number = (_is_whole(value) or isinstance(value, float)) and low <= value <= high  # type: ignore[operator]
+        is_number = (_is_integer(value) or isinstance(value, float)) and low <= value <= high  # type: ignore[operator]
         return None if is_number else f"a number from {low:g} to {high:g}"
 
     return check
 
 
-def type_check(wanted: type, words: str) -> ValueCheck:
+def type_check(expected_type: type, type_description: str) -> ValueCheck:
     """Return the check of a value of one class."""
-    return lambda value: None if isinstance(value, wanted) else words
+    return lambda value: None if isinstance(value, expected_type) else type_description
 
 
 def optional_check(check: ValueCheck) -> ValueCheck:
@@ -46,12 +46,12 @@ def _token_problem(value: object) -> str | None:
     return None if isinstance(spelled, str) and spelled else "a token: text, or an object with its content"
 
 
-def _names_problem(value: object) -> str | None:
-    is_named = isinstance(value, Mapping) and all(isinstance(name, str) or _is_whole(name) for name in value.values())
+def _name_mapping_problem(value: object) -> str | None:
+    is_named = isinstance(value, Mapping) and all(isinstance(name, str) or _is_integer(name) for name in value.values())
     return None if is_named else "an object of numbers and names"
 
 
-def _is_whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -64,7 +64,7 @@ TEXT_CHECK, BOOLEAN_CHECK, OBJECT_CHECK = (
     type_check(bool, "true or false"),
     type_check(dict, "an object"),
 )
-SIZE_CHECK, RATE_CHECK = whole_number_check(1, MAX_SIZE), number_check(0, 1)
+SIZE_CHECK, RATE_CHECK = whole_number_check(1, MAX_DIMENSION_SIZE), number_check(0, 1)
 CONFIG_CHECKS: dict[str, ValueCheck] = {
     **_checks_by_key(("d_model", "hidden_size", "n_embd"), SIZE_CHECK),
     **_checks_by_key(("encoder_ffn_dim", "decoder_ffn_dim", "intermediate_size"), SIZE_CHECK),
@@ -73,7 +73,9 @@ CONFIG_CHECKS: dict[str, ValueCheck] = {
     ),
     **_checks_by_key(("encoder_layers", "decoder_layers", "num_hidden_layers", "n_layer"), whole_number_check(1, 1000)),
     **_checks_by_key(("n_inner", "num_key_value_heads", "head_dim"), optional_check(SIZE_CHECK)),
-    **_checks_by_key(("max_position_embeddings", "n_positions"), whole_number_check(1, MAX_TOKENS + MAX_SIZE)),
+    **_checks_by_key(
+        ("max_position_embeddings", "n_positions"), whole_number_check(1, MAX_TEXT_TOKENS + MAX_DIMENSION_SIZE)
+    ),
     **_checks_by_key(("vocab_size", "decoder_vocab_size"), optional_check(whole_number_check(1, 2**31))),
     **_checks_by_key(("dropout", "activation_dropout", "resid_pdrop", "embd_pdrop", "attn_pdrop"), RATE_CHECK),
     **_checks_by_key(("hidden_dropout_prob", "attention_probs_dropout_prob"), RATE_CHECK),
@@ -84,7 +86,7 @@ CONFIG_CHECKS: dict[str, ValueCheck] = {
     **_checks_by_key(("scale_embedding", "is_encoder_decoder", "share_encoder_decoder_embeddings"), BOOLEAN_CHECK),
     **_checks_by_key(("attention_bias", "mlp_bias"), optional_check(BOOLEAN_CHECK)),
     **_checks_by_key(("rope_parameters", "rope_scaling"), optional_check(OBJECT_CHECK)),
-    "id2label": optional_check(_names_problem),
+    "id2label": optional_check(_name_mapping_problem),
     "tfm": OBJECT_CHECK,
 }
 ROTARY_CHECKS: dict[str, ValueCheck] = {
@@ -112,18 +114,18 @@ TOKENIZER_CHECKS: dict[str, ValueCheck] = {
 }
 
 
-def check_values(settings: JsonObject, checks: Mapping[str, ValueCheck], file: Path, before: str = "") -> None:
+def check_values(settings: JsonObject, checks: Mapping[str, ValueCheck], file: Path, key_prefix: str = "") -> None:
     """Raise DataError for the first value that is none of its key's; keys without a check are not read.
 
     Args:
         settings: the object.
         checks: by key what its value has to be.
         file: where the object stands.
-        before: what a message puts before a key: the keys above it.
+        key_prefix: what a message puts before a key: the keys above it.
     """
     for key, check in checks.items():
         if key in settings and (problem := check(settings[key])) is not None:
-            raise DataError(f"{before}{key} = {_format_value(settings[key])} is not {problem}", file=file)
+            raise DataError(f"{key_prefix}{key} = {_format_value(settings[key])} is not {problem}", file=file)
 
 
 def check_config(settings: JsonObject, file: Path) -> None:
@@ -149,7 +151,7 @@ def check_token_ids(settings: JsonObject, size: int, file: Path) -> None:
         if not key.endswith("_token_id") or value is None:
             continue
         ids = value if isinstance(value, list) and value and key in ("eos_token_id", "forced_eos_token_id") else [value]
-        if not all(_is_whole(each) and 0 <= each < size for each in ids):
+        if not all(_is_integer(each) and 0 <= each < size for each in ids):
             problem = f"{key:.80} = {_format_value(value)} is not the id of a piece: these are 0 to {size - 1}"
             raise DataError(problem, file=file)
 

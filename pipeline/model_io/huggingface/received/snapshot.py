@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.received_folder import ReceivedFolder
+from tfm.data.foreign_tokenizers.received_folder import PretrainedFolder
 from tfm.pipeline.artifacts.manifest import Input
 from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 WEIGHTS_INDEX_FILE, WEIGHTS_FILE = "model.safetensors.index.json", "model.safetensors"
 CONFIG_FILE, GENERATION_CONFIG_FILE = "config.json", "generation_config.json"
-READ_FILES = (
+READABLE_FILE_NAMES = (
     *(CONFIG_FILE, GENERATION_CONFIG_FILE, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
     *("added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt"),
     *("source.spm", "target.spm", "sentencepiece.bpe.model"),
@@ -19,45 +19,47 @@ READ_FILES = (
 """The files that are read beside the weights and their index."""
 
 
-class Snapshot(ReceivedFolder):
-    """A folder as `save_pretrained` writes it; its files in `READ_FILES` are read, and the weights."""
+class Snapshot(PretrainedFolder):
+    """A folder as `save_pretrained` writes it; its files in `READABLE_FILE_NAMES` are read, and the weights."""
 
     def read(self, name: str) -> bytes:
-        """The content of one of `READ_FILES`. Raises DataError as `locate` does, or if it is too large."""
-        assert name in (*READ_FILES, WEIGHTS_INDEX_FILE), name
+        """The content of one of `READABLE_FILE_NAMES`. Raises DataError as `locate_file`, or if it is too large."""
+        assert name in (*READABLE_FILE_NAMES, WEIGHTS_INDEX_FILE), name
         return super().read(name)
 
     def read_document(self, name: str) -> dict[str, Any]:
-        """The JSON object in one of `READ_FILES`; empty if there is no such file."""
-        assert name in (*READ_FILES, WEIGHTS_INDEX_FILE), name
+        """The JSON object in one of `READABLE_FILE_NAMES`; empty if there is no such file."""
+        assert name in (*READABLE_FILE_NAMES, WEIGHTS_INDEX_FILE), name
         return super().read_document(name)
 
     def weight_files(self) -> list[Path]:
         """The files of the weights, links resolved, each once. Raises DataError if one is missing or elsewhere."""
-        return list(dict.fromkeys(place for _, place in self._weight_files()))
+        return list(dict.fromkeys(place for _, place in self._find_weight_files()))
 
     def inputs(self) -> dict[str, Input]:
         """Every file that an import may read, as its inputs."""
-        small = {name: self.locate(name) for name in (*READ_FILES, WEIGHTS_INDEX_FILE) if self.has(name)}
+        small = {
+            name: self.locate_file(name) for name in (*READABLE_FILE_NAMES, WEIGHTS_INDEX_FILE) if self.has_file(name)
+        }
         for name, place in small.items():
             if (size := place.stat().st_size) > MAX_TOKENIZER_FILE_BYTES:
                 limits = f"{size:,} bytes; {MAX_TOKENIZER_FILE_BYTES:,} at most"
                 problem = f"is larger than any file that tfm reads here ({limits})"
                 raise DataError(problem, file=self.folder / name)
-        places = small | dict(self._weight_files())
+        places = small | dict(self._find_weight_files())
         found = {name: Input.from_file(place) for name, place in places.items()}
         return {name: Input(each.fingerprint, str(self.folder / name)) for name, each in found.items()}
 
-    def _weight_files(self) -> Iterator[tuple[str, Path]]:
+    def _find_weight_files(self) -> Iterator[tuple[str, Path]]:
         """The files of the weights by name."""
-        if self.has(WEIGHTS_INDEX_FILE):
+        if self.has_file(WEIGHTS_INDEX_FILE):
             weight_map = self.read_document(WEIGHTS_INDEX_FILE).get("weight_map")
             if not isinstance(weight_map, dict) or not weight_map:
                 raise DataError("has no weight_map of names and files", file=self.folder / WEIGHTS_INDEX_FILE)
             names = [*dict.fromkeys(name if isinstance(name, str) else repr(name) for name in weight_map.values())]
-            yield from ((name, self.locate(name, given_by=WEIGHTS_INDEX_FILE)) for name in sorted(names))
-        elif self.has(WEIGHTS_FILE):
-            yield WEIGHTS_FILE, self.locate(WEIGHTS_FILE)
+            yield from ((name, self.locate_file(name, referring_file=WEIGHTS_INDEX_FILE)) for name in sorted(names))
+        elif self.has_file(WEIGHTS_FILE):
+            yield WEIGHTS_FILE, self.locate_file(WEIGHTS_FILE)
         else:
             problem = f"has no {WEIGHTS_FILE}: weights are read from safetensors alone; save it anew with transformers"
             raise DataError(problem, file=self.folder)

@@ -87,14 +87,14 @@ def run_command_on_pairs(
         if chunk:
             yield chunk
 
-    def read(data: bytes) -> None:
+    def parse_output(data: bytes) -> None:
         nonlocal count
         numbers.feed(data)
         found = numbers.pop_numbers()
         count += len(found)
         on_numbers(found)
 
-    _run_subprocess(metric, chunks(), read)
+    _run_subprocess(metric, chunks(), parse_output)
     found = numbers.all_numbers()
     if count + len(found) != given:
         raise ExternalMetricError(

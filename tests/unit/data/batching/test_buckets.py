@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tfm.data.batching.buckets import make_batches, ordered_batches, padding_share, repeat_rows_by_weight
+from tfm.data.batching.buckets import length_sorted_batches, make_batches, padding_share, repeat_rows_by_weight
 from tfm.data.errors import DataError
 
 
@@ -54,7 +54,7 @@ def test_batches_do_not_come_in_order_of_length():
 def test_ordered_batches_come_in_order_of_length():
     source, target = like_multi30k(500)
     larger = np.maximum(source, target)
-    order = np.concatenate(ordered_batches(source, target, budget=512))
+    order = np.concatenate(length_sorted_batches(source, target, budget=512))
     assert (np.diff(larger[order]) >= 0).all()
 
 
@@ -81,5 +81,5 @@ def test_weighted_rows_come_in_batches_as_often_as_their_weight():
 def test_no_rows_give_no_batches():
     nothing = np.empty(0, np.int64)
     assert make_batches(nothing, nothing, budget=16, seed=1, epoch=0) == []
-    assert ordered_batches(nothing, nothing, budget=16) == []
+    assert length_sorted_batches(nothing, nothing, budget=16) == []
     assert padding_share([], nothing, nothing) == 0.0

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from tfm.data.batching import padding_cost
 from tfm.data.batching.buckets import make_batches, padding_share, split_by_budget
-from tfm.data.batching.padding_cost import BatchingCost, LengthCounts, batching_cost, make_batch_counter
+from tfm.data.batching.padding_cost import BatchingCost, LengthPairCounts, batching_cost, make_batch_counter
 
 lengths = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=60)
 
 
-def counted(pairs: np.ndarray, weights: np.ndarray) -> LengthCounts:
-    found = LengthCounts()
+def counted(pairs: np.ndarray, weights: np.ndarray) -> LengthPairCounts:
+    found = LengthPairCounts()
     for begin in range(0, len(pairs), 9):
         for weight in set(weights):
             rows = np.arange(begin, min(begin + 9, len(pairs)))
@@ -43,7 +43,7 @@ def test_a_broken_weight_repeats_its_share_of_the_rows() -> None:
 
 
 def test_an_epoch_of_nothing_costs_nothing() -> None:
-    assert batching_cost(LengthCounts(), budget=50, seed=1, epoch=0) == BatchingCost(0, 0, 0.0)
+    assert batching_cost(LengthPairCounts(), budget=50, seed=1, epoch=0) == BatchingCost(0, 0, 0.0)
 
 
 @given(
@@ -57,7 +57,7 @@ def test_epochs_are_counted_without_making_them(
 ) -> None:
     rows = np.array(pairs)
     weights = None if some is None else np.resize(np.array(some), len(rows))
-    size = make_batch_counter(rows.max(1), budget=budget, seed=seed, weights_of=lambda epoch: weights)
+    size = make_batch_counter(rows.max(1), budget=budget, seed=seed, epoch_weights=lambda epoch: weights)
     for epoch in range(4):
         made = make_batches(rows[:, 0], rows[:, 1], budget=budget, seed=seed, epoch=epoch, weights=weights)
         assert size(epoch) == len(made)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfm.data.batching.resegmentation import Resegmentation, split_within_budget
+from tfm.data.batching.resegmentation import Resegmenter, split_within_budget
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -17,13 +17,13 @@ TOKENIZER = train(TEXTS, TokenizerConfig(vocab_size=90, min_frequency=1))
 SPLIT = Split(
     *(TokenIdColumn.from_flat(*TOKENIZER.encode_flat(each)) for each in (TEXTS, TEXTS[::-1])), np.ones(len(TEXTS))
 )
-BOTH = Resegmentation(*[TOKENIZER.sampler(bpe_dropout=0.5)] * 2, seed=3, max_tokens=99, budget=10**6)
+BOTH = Resegmenter(*[TOKENIZER.sampler(bpe_dropout=0.5)] * 2, seed=3, max_tokens=99, budget=10**6)
 
 
-def pieces(how: Resegmentation, rows: list[int], step: int) -> list[tuple[list[int], list[int]]]:
+def pieces(how: Resegmenter, rows: list[int], step: int) -> list[tuple[list[int], list[int]]]:
     return [
         pair
-        for part, _ in how.resegmented_parts(SPLIT, np.array(rows), step)
+        for part, _ in how.iterate_resegmented_parts(SPLIT, np.array(rows), step)
         for pair in zip(*map(TokenIdColumn.to_lists, part_of(part)), strict=True)
     ]
 
@@ -61,14 +61,14 @@ def test_a_side_without_a_sampler_and_a_text_that_would_be_too_long_keep_their_p
 
 def test_a_text_that_is_on_both_sides_of_a_row_is_drawn_twice() -> None:
     same = Split(SPLIT.source, SPLIT.source, np.ones(len(TEXTS)))
-    ((part, _),) = BOTH.resegmented_parts(same, np.arange(len(TEXTS)), 7)
+    ((part, _),) = BOTH.iterate_resegmented_parts(same, np.arange(len(TEXTS)), 7)
     assert part.source.to_lists() != part.target.to_lists()
 
 
 @pytest.mark.parametrize("budget", [*range(20, 60, 3), 100, 10**6])
 def test_parts_hold_each_row_once_and_keep_to_the_budget(budget: int) -> None:
     how, rows = replace(BOTH, max_tokens=20, budget=budget), list(range(len(TEXTS)))
-    parts = list(how.resegmented_parts(SPLIT, np.array(rows), 1))
+    parts = list(how.iterate_resegmented_parts(SPLIT, np.array(rows), 1))
     assert sorted(np.concatenate([places for _, places in parts]).tolist()) == rows
     for part, _ in parts:
         for lengths in (part.source_lengths, part.target_lengths):

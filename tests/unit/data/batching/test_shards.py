@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.data.batching.buckets import split_by_budget
-from tfm.data.batching.shards import EqualBatches, ShardedBatches, Shards
+from tfm.data.batching.shards import FixedSizeBatches, ShardedBatches, Shards
 
 
 @given(st.integers(1, 3_000), st.integers(1, 1_000))
@@ -16,7 +16,7 @@ def test_every_row_is_in_one_shard(num_rows: int, shard_rows: int) -> None:
     assert sorted(np.concatenate(parts).tolist()) == list(range(num_rows))
     assert [shards.size(number) for number in range(len(shards))] == [len(part) for part in parts]
     assert max(map(len, parts)) < shard_rows + shards.block_rows
-    of_rows = shards.numbers(0, num_rows)
+    of_rows = shards.shard_of_each_row(0, num_rows)
     assert all((of_rows[part] == number).all() for number, part in enumerate(parts))
 
 
@@ -31,10 +31,10 @@ def test_each_shard_is_of_all_of_the_data():
 
 def test_epochs_have_the_shards_in_other_orders():
     shards = Shards(50, 1)
-    orders = [shards.order(3, epoch) for epoch in range(4)]
-    assert orders[0] == shards.order(3, 0)
+    orders = [shards.draw_shard_order(3, epoch) for epoch in range(4)]
+    assert orders[0] == shards.draw_shard_order(3, 0)
     assert all(sorted(each) == list(range(50)) for each in orders)
-    assert all(one != other for one, other in itertools.combinations([*orders, shards.order(4, 0)], 2))
+    assert all(one != other for one, other in itertools.combinations([*orders, shards.draw_shard_order(4, 0)], 2))
 
 
 def test_one_shard_is_in_memory_at_a_time():
@@ -59,4 +59,4 @@ def test_one_shard_is_in_memory_at_a_time():
 def test_equal_batches_are_those_of_rows_of_one_length(num_rows: int, size: int) -> None:
     rows = np.arange(num_rows)
     found = split_by_budget(rows, np.full(num_rows, 7), 7 * size, first_share=1.0)
-    assert [each.tolist() for each in EqualBatches(rows, size)] == [each.tolist() for each in found]
+    assert [each.tolist() for each in FixedSizeBatches(rows, size)] == [each.tolist() for each in found]

@@ -18,13 +18,13 @@ from pydantic import ValidationError
 from tests.tiny_images import SHAPE, write_folder, write_idx
 from tfm.data.config import DataConfig, FoldConfig
 from tfm.data.corpora.portions import Fold, HashRange, Portion, PositionRange, fold_number_of, hash_to_unit_interval
-from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig, Format
 from tfm.data.errors import DataError
 from tfm.tokenizer.config import Normalization, TokenizerConfig
-from tfm.tokenizer.normalization import normalizer
+from tfm.tokenizer.normalization import make_normalizer
 
 PAIRED, ALONE = CorpusConfig(), CorpusConfig(source=None)
 STRANGE = ("", " ", "a", "A", "ﬁ", "fi", "é", "e\u0301", "É", "שלום", "नमस्ते", "İ", "ẞ", "Σς", "a\u00a0b", " a  b", "😀")
@@ -62,14 +62,14 @@ def test_folds_are_disjoint_cover_all_and_each_is_what_training_on_the_others_le
 def test_texts_that_a_tokenizer_makes_one_are_never_parted(one: str, other: str, seed: int) -> None:
     for form in get_args(Normalization):
         for lowercase in (False, True):
-            coarse = normalizer(TokenizerConfig(normalization=form, lowercase=lowercase)).normalize_str
+            coarse = make_normalizer(TokenizerConfig(normalization=form, lowercase=lowercase)).normalize_str
             if coarse(one) == coarse(other):
                 assert fold_number_of(one, 1000, seed) == fold_number_of(other, 1000, seed)
             assert fold_number_of(one, 1000, seed) == fold_number_of(coarse(one), 1000, seed)
 
 
 def test_every_letter_is_in_the_fold_of_its_other_cases_and_forms() -> None:
-    coarse = normalizer(TokenizerConfig(normalization="nfkc", lowercase=True)).normalize_str
+    coarse = make_normalizer(TokenizerConfig(normalization="nfkc", lowercase=True)).normalize_str
     letters = [chr(code) for code in range(0x20, 0x30000) if chr(code).lower() != chr(code)]
     assert len(letters) > 1000
     parted = [each for each in letters if fold_number_of(each, 10**6, 1) != fold_number_of(coarse(each), 10**6, 1)]
@@ -263,7 +263,7 @@ def test_a_recipes_folds_are_of_what_it_trains_on_whatever_the_format(format_: F
             assert not {source for source, _ in train} & {source for source, _ in valid}
             assert [(each.weight, each.epochs) for each in one.train] == [(1.0, None), (3.0, (1, 2))]
             assert one.tests == whole.tests
-            assert check_splits(one)["valid"] is None
+            assert check_and_count_splits(one)["valid"] is None
             held += valid
         assert held == trained
 
@@ -276,7 +276,7 @@ def test_folds_are_described_and_an_empty_one_is_an_error(tmp_path: Path) -> Non
     splits = resolve_splits(data)
     assert describe_corpus(splits.train[0]) == f"all but fold 1 of 2 of {path}"
     with pytest.raises(DataError, match=r"the (train|valid) split is empty: (all but )?fold 1 of 2 of .*a\.tsv has no"):
-        check_splits(splits)
+        check_and_count_splits(splits)
     cut = resolve_splits(DataConfig(train=(corpus,), fold=FoldConfig(number=2, of=2)))
     assert describe_corpus(cut.valid[0]) == f"fold 2 of 2 of random 80% of {path}"
     assert cut.tests == {"test": Portion((corpus,), HashRange(0.9, 1.0, 1))}

@@ -1,7 +1,7 @@
 import pytest
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.splits import resolve_splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -18,7 +18,9 @@ def corpus(tmp_path):
 
 
 def check(train, valid=None, test=None):
-    return check_splits(resolve_splits(DataConfig(train=train, valid=valid or train, tests={"test": test or train})))
+    return check_and_count_splits(
+        resolve_splits(DataConfig(train=train, valid=valid or train, tests={"test": test or train}))
+    )
 
 
 def test_pairs_are_counted(corpus):
@@ -28,7 +30,7 @@ def test_pairs_are_counted(corpus):
 def test_random_portions_are_not_counted(corpus):
     lines = b"".join(b"line %d\n" % i for i in range(100))
     splits = resolve_splits(DataConfig(train=corpus(lines, lines)))
-    assert check_splits(splits) == {"train": None, "valid": None, "test": None}
+    assert check_and_count_splits(splits) == {"train": None, "valid": None, "test": None}
 
 
 def test_other_formats_are_counted_where_that_is_cheap(tmp_path, corpus):
@@ -83,7 +85,7 @@ def test_an_empty_split_is_an_error(corpus):
 
 def test_a_random_split_that_comes_out_empty_is_an_error(corpus):
     with pytest.raises(DataError, match=r"the \w+ split is empty: random \d+% of .*a\.en"):
-        check_splits(resolve_splits(DataConfig(train=corpus(b"a\n", b"a\n"))))
+        check_and_count_splits(resolve_splits(DataConfig(train=corpus(b"a\n", b"a\n"))))
 
 
 def test_a_missing_column_is_an_error(tmp_path, corpus):

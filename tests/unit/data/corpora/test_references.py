@@ -6,7 +6,7 @@ import datasets
 import pytest
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.preflight import check_splits
+from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.references import group_references, read_further_references, write_further_references
 from tfm.data.corpora.sources import content_fingerprints, corpus_files, read_pairs, read_rows, resolve_splits
 from tfm.data.corpus_config import CorpusConfig
@@ -46,7 +46,7 @@ def test_further_references_are_read_beside_the_first(tmp_path, format_):
     assert CorpusConfig(**plain, references=[config["target"], *further]) == corpus
     of_more, of_one = ({part[2] for part in content_fingerprints(each)} for each in (corpus, corpus_of(config)))
     assert (of_more != of_one) == (format_ in ("text", "huggingface"))
-    assert check_splits(
+    assert check_and_count_splits(
         resolve_splits(DataConfig(train=CorpusConfig(**config), valid=CorpusConfig(**config), tests={"t": corpus}))
     )
 
@@ -58,7 +58,7 @@ def test_a_reference_of_another_length_is_named(tmp_path):
     assert len(corpus_files(corpus)) == 4
     for read in (
         lambda: list(read_rows(corpus)),
-        lambda: check_splits(
+        lambda: check_and_count_splits(
             resolve_splits(DataConfig(train=corpus_of(config), valid=corpus_of(config), tests={"t": corpus}))
         ),
     ):

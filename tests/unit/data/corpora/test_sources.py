@@ -275,9 +275,9 @@ def test_identity_of_generated_corpora_follows_their_parameters():
 
 
 def test_the_code_of_programs_is_not_that_of_other_built_in_corpora():
-    one, other, third = (registry.version(name).partition("code")[2] for name in ("programs", "copy", "grammar"))
+    one, other, third = (registry.corpus_version(name).partition("code")[2] for name in ("programs", "copy", "grammar"))
     assert other == third != one
-    assert registry.version("addition") == registry.version("programs")
+    assert registry.corpus_version("addition") == registry.corpus_version("programs")
 
 
 def test_a_portion_streams_only_its_own_pairs(tmp_path):

@@ -19,7 +19,7 @@ def touch(folder, *names):
 
 def test_validation_may_be_of_several_corpora_and_one_is_described_as_before() -> None:
     several = DataConfig(train=CORPUS, valid=(CORPUS, OTHER), tests={"test": OTHER})
-    assert resolve_splits(several).all()["valid"] == (CORPUS, OTHER)
+    assert resolve_splits(several).corpora_by_split()["valid"] == (CORPUS, OTHER)
     assert [*several.corpora_by_name] == ["train.0", "valid.0", "valid.1", "tests.test"]
     assert DataConfig.model_validate_json(several.model_dump_json()) == several
     one, none = DataConfig(train=CORPUS, valid=CORPUS), DataConfig(train=CORPUS)
@@ -35,7 +35,7 @@ def test_given_splits_are_used():
     assert splits.train == (CORPUS, OTHER)
     assert splits.valid == (OTHER,)
     assert list(splits.tests) == ["z", "a"]
-    assert list(splits.all()) == ["train", "valid", "z", "a"]
+    assert list(splits.corpora_by_split()) == ["train", "valid", "z", "a"]
 
 
 def test_missing_splits_are_random_portions_that_cover_all_and_do_not_overlap():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfm.data.dataset import duplicate_keys
-from tfm.data.dataset.duplicate_keys import KeyFile
+from tfm.data.dataset.duplicate_keys import DuplicateKeyFile
 
 some = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3), max_size=40)
 
@@ -20,8 +20,8 @@ def _small_shares() -> Iterator[None]:
         yield
 
 
-def made(parts: list[list[int]]) -> KeyFile:
-    found = KeyFile(BytesIO())
+def made(parts: list[list[int]]) -> DuplicateKeyFile:
+    found = DuplicateKeyFile(BytesIO())
     for part in parts:
         found.add(np.array(part, np.int64))
     return found

@@ -14,7 +14,7 @@ from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenize
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS, Tokenizer, save_pair
+from tfm.tokenizer.tokenizer import ORIGINAL_IDS_FILE, Tokenizer, save_pair
 from tfm.tokenizer.train import train
 
 WILD = Path(__file__).parents[4].parent / "shared" / "data" / "wild"
@@ -83,7 +83,7 @@ def test_ids_there_are_kept_with_the_tokenizer_wherever_it_is_written(tmp_path: 
         {"source.json": ["0"]},
         {"source.json": [[]]},
     ):
-        (both / ORIGINAL_IDS).write_text(json.dumps(wrong))
+        (both / ORIGINAL_IDS_FILE).write_text(json.dumps(wrong))
         with pytest.raises(ValueError, match="has no ids of the pieces"):
             load_pair(both)
 

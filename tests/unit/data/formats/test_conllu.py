@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tfm.data.corpora.preflight import check_splits
-from tfm.data.corpora.sources import keep_tags_in_words, read_pairs
+from tfm.data.corpora.preflight import check_and_count_splits
+from tfm.data.corpora.sources import read_pairs, with_word_lists
 from tfm.data.corpora.splits import Splits
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -101,7 +101,7 @@ def test_a_word_with_a_space_is_the_word_as_it_is_and_keeps_its_tag(tmp_path: Pa
     words = "5 000 5 000 chủ tịch a b c"
     assert read(file) == [(words, "X X X X")]
     assert read(file, target="lemma") == [(words, words)]
-    corpus = keep_tags_in_words(CorpusConfig(format="conllu", path=str(file)))
+    corpus = with_word_lists(CorpusConfig(format="conllu", path=str(file)))
     ((tagged, tags),) = read_pairs(corpus)
     assert tagged == "5␣000 5␣000 chủ␣tịch a␣b␣c"
     assert tags == "X X X X"
@@ -113,10 +113,10 @@ def test_a_word_with_a_space_is_the_word_as_it_is_and_keeps_its_tag(tmp_path: Pa
 
 def test_preflight_reads_it_through(tmp_path: Path, file: Path) -> None:
     corpus = CorpusConfig(format="conllu", path=str(file))
-    assert check_splits(Splits((corpus,), (corpus,), {})) == {"train": None, "valid": None}
+    assert check_and_count_splits(Splits((corpus,), (corpus,), {})) == {"train": None, "valid": None}
     file.write_bytes(file.read_bytes() + b"1\t\xff")
     with pytest.raises(DataError, match=r"line 11, byte 3: not UTF-8"):
-        check_splits(Splits((corpus,), (corpus,), {}))
+        check_and_count_splits(Splits((corpus,), (corpus,), {}))
 
 
 @pytest.mark.parametrize("column", ["upos", "xpos", "deprel"])

@@ -6,7 +6,7 @@ from tfm.data.dataset.split import Split
 from tfm.data.dataset.store import load_split, write_split
 from tfm.data.errors import DataError
 from tfm.data.formats.lazy_arrays import LazyArray, piecewise_constant
-from tfm.pipeline.tasks.language_model import running_text
+from tfm.pipeline.tasks.language_model import concatenate_targets
 
 SIZES = (3, 0, 700, 1, 296)
 
@@ -46,7 +46,7 @@ def test_a_column_in_the_file_is_that_in_memory(splits):
 
 def test_running_text_in_the_file_is_that_in_memory(splits):
     whole, lazy = splits
-    stream, text = TokenStream(lazy), running_text(whole)
+    stream, text = TokenStream(lazy), concatenate_targets(whole)
     assert len(stream) == len(text)
     starts = np.random.default_rng(2).integers(0, len(text) - 30, 40)
     places = (starts[:, None] + np.arange(30)).reshape(-1)

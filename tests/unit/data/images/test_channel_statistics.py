@@ -19,7 +19,7 @@ def test_they_are_those_of_numpy() -> None:
     flat = VALUES.reshape(-1, 3).astype(np.float64)
     assert found.count == len(flat)
     np.testing.assert_allclose(found.means, flat.mean(0), rtol=1e-14)
-    np.testing.assert_allclose(found.deviations, flat.std(0), rtol=1e-14)
+    np.testing.assert_allclose(found.standard_deviations, flat.std(0), rtol=1e-14)
 
 
 @settings(max_examples=20)
@@ -31,7 +31,7 @@ def test_parts_add_up_exactly(values: list[int], cut: int) -> None:
     assert whole == ChannelStatistics.from_pixels(pixels)
     assert whole.means == (float(Fraction(sum(values), len(values))),)
     variance = Fraction(sum(each**2 for each in values), len(values)) - Fraction(sum(values), len(values)) ** 2
-    assert whole.deviations[0] ** 2 == pytest.approx(float(variance), rel=1e-14)
+    assert whole.standard_deviations[0] ** 2 == pytest.approx(float(variance), rel=1e-14)
 
 
 def test_nothing_cancels_where_values_hardly_differ() -> None:
@@ -39,8 +39,8 @@ def test_nothing_cancels_where_values_hardly_differ() -> None:
     count = 10**10
     found = ChannelStatistics(count + 1, (255 * count + 254,), (255**2 * count + 254**2,))
     share = Fraction(1, count + 1)
-    assert found.deviations[0] == pytest.approx(float(share * (1 - share)) ** 0.5, rel=1e-14)
-    assert found.deviations[0] > 0
+    assert found.standard_deviations[0] == pytest.approx(float(share * (1 - share)) ** 0.5, rel=1e-14)
+    assert found.standard_deviations[0] > 0
 
 
 def test_training_images_are_normalised_to_mean_0_and_deviation_1() -> None:

@@ -53,9 +53,9 @@ def test_figures_are_those_of_all_pixels(tmp_path: Path) -> None:
     store = load_images(write(tmp_path))
     flat = VALUES.reshape(-1, 3).astype(np.float64)
     np.testing.assert_allclose(store.statistics.means, flat.mean(0), rtol=1e-14)
-    np.testing.assert_allclose(store.statistics.deviations, flat.std(0), rtol=1e-14)
+    np.testing.assert_allclose(store.statistics.standard_deviations, flat.std(0), rtol=1e-14)
     about = json.loads((tmp_path / IMAGES_FILE).read_text())
-    assert (about["means"], about["deviations"]) == ([*store.statistics.means], [*store.statistics.deviations])
+    assert (about["means"], about["deviations"]) == ([*store.statistics.means], [*store.statistics.standard_deviations])
 
 
 def test_the_same_images_make_the_same_files(tmp_path: Path) -> None:
@@ -98,7 +98,10 @@ def images(folder: Path) -> list[CaptionedImage]:
 
 def test_what_was_converted_and_refused_is_in_the_report(tmp_path: Path) -> None:
     with write_images(tmp_path / "set", SHAPE) as writer:
-        found = [(writer.write(pixels), image.captions) for image, pixels in writer.decode(images(tmp_path), drop=True)]
+        found = [
+            (writer.write(pixels), image.captions)
+            for image, pixels in writer.decode_images(images(tmp_path), drop_invalid=True)
+        ]
         writer.report.add_skipped(["README.md"])
         writer.rows = np.arange(4)
     assert found == [(0, ("ein Haus", "a house")), (1, ("glass",)), (2, ("猫",)), (3, ("9",))]
@@ -125,13 +128,13 @@ def test_what_was_converted_and_refused_is_in_the_report(tmp_path: Path) -> None
 
 def test_of_a_test_set_nothing_is_dropped(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"^a/broken\.png: is "), write_images(tmp_path / "set", SHAPE) as writer:
-        list(writer.decode(images(tmp_path), drop=False))
+        list(writer.decode_images(images(tmp_path), drop_invalid=False))
 
 
 def test_a_split_without_images_is_refused_with_the_reason(tmp_path: Path) -> None:
     def of(those: list[CaptionedImage]) -> None:
         with write_images(tmp_path / "set", SHAPE) as writer:
-            list(writer.decode(those, drop=True))
+            list(writer.decode_images(those, drop_invalid=True))
             writer.rows = np.arange(0)
 
     with pytest.raises(DataError, match=r"there is no image that can be read: gone\.png: no such file"):
@@ -217,7 +220,7 @@ def test_a_hash_says_which_images_a_test_set_has(tmp_path: Path) -> None:
 
     def contents(folder: Path, images: Sequence[CaptionedImage], *, drop: bool = False) -> str | None:
         with write_images(folder, SHAPE) as writer:
-            for _, pixels in writer.decode(images, drop=drop):
+            for _, pixels in writer.decode_images(images, drop_invalid=drop):
                 writer.write(pixels)
             writer.rows = np.arange(len(images))
         return load_images(folder).contents

@@ -3,7 +3,7 @@
 import pytest
 
 from tfm.data.synthetic import grammar, registry
-from tfm.data.synthetic.gold_alignments.links import align_grammar, best_matching
+from tfm.data.synthetic.gold_alignments.links import align_grammar_sentences, best_matching
 
 BY_HAND = {
     ("The woman does not buy a book.", "Die Frau kauft kein Buch."): ("0-0 1-1 4-2 3-3 6-4", "2-2 5-3"),
@@ -54,7 +54,7 @@ def test_links_are_those_made_by_hand(texts: tuple[str, str]) -> None:
     sure, possible = (
         {(int(a), int(b)) for a, _, b in (x.partition("-") for x in row.split())} for row in BY_HAND[texts]
     )
-    found = align_grammar(*texts)
+    found = align_grammar_sentences(*texts)
     assert found.sure == sure
     assert found.possible == sure | possible
 
@@ -63,7 +63,7 @@ def test_links_are_those_made_by_hand(texts: tuple[str, str]) -> None:
 def test_every_word_has_a_link(split: str) -> None:
     """Each word of both sides has a link, each German word at most one sure link, and sure links are possible."""
     for english, german in grammar.generate(split, 150, registry.SEED):
-        found = align_grammar(english, german)
+        found = align_grammar_sentences(english, german)
         assert {source for source, _ in found.possible} == set(range(len(english.split())))
         assert {target for _, target in found.possible} == set(range(len(german.split())))
         assert len({target for _, target in found.sure}) == len(found.sure)
@@ -74,12 +74,12 @@ def test_every_word_has_a_link(split: str) -> None:
 @pytest.mark.parametrize("split", grammar.SPLITS)
 def test_every_word_of_many_sentences_has_a_link(split: str) -> None:
     for english, german in grammar.generate(split, 20_000, 7):
-        align_grammar(english, german)
+        align_grammar_sentences(english, german)
 
 
 def test_other_sentences_are_refused() -> None:
     with pytest.raises(ValueError, match="no link of the, zebra"):
-        align_grammar("The zebra sleeps.", "Der Hund schläft.")
+        align_grammar_sentences("The zebra sleeps.", "Der Hund schläft.")
 
 
 def test_matching_crosses_as_little_as_it_can() -> None:

@@ -11,18 +11,18 @@ from tfm.data.synthetic import grammar
 from tfm.data.synthetic.language import lexicon, phrases, relative, simple, subordinate
 from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, contract
 from tfm.data.synthetic.language.lexicon import Noun
-from tfm.data.synthetic.language.phrases import Draw
+from tfm.data.synthetic.language.phrases import SeededRandom
 from tfm.data.synthetic.language.sentence import Sentence
 
 NOUNS = {noun.lexeme: noun for noun in lexicon.NOUNS}
 ADJECTIVES = {adjective.lexeme: adjective for adjective in lexicon.ADJECTIVES}
 VERBS = {verb.lexeme: verb for verb in (lexicon.BE, *lexicon.VERBS)}
-MY = phrases.OWNERS[0]
+MY = phrases.POSSESSIVE_PRONOUN_DETERMINERS[0]
 
 
 @pytest.fixture(scope="module")
 def train() -> list[Sentence]:
-    return list(grammar.sentences("train", 20_000, seed=1))
+    return list(grammar.generate_sentences("train", 20_000, seed=1))
 
 
 # ---- Splits -----------------------------------------------------------------------------------------
@@ -53,22 +53,26 @@ def test_refuses_a_split_it_does_not_have() -> None:
 def test_a_combination_held_out_is_in_every_sentence_of_its_split_and_in_no_other(
     train: list[Sentence],
 ) -> None:
-    assert all(sentence.uses.isdisjoint(grammar.HELD_OUT) for sentence in train)
+    assert all(sentence.uses.isdisjoint(grammar.HELD_OUT_LEXEME_CLAUSES) for sentence in train)
     for split in ("valid", "test"):
-        assert all(s.uses.isdisjoint(grammar.HELD_OUT) for s in grammar.sentences(split, 300, seed=1))
-    assert all(s.uses & grammar.HELD_OUT for s in grammar.sentences("combinations", 300, seed=1))
+        assert all(
+            s.uses.isdisjoint(grammar.HELD_OUT_LEXEME_CLAUSES) for s in grammar.generate_sentences(split, 300, seed=1)
+        )
+    assert all(
+        s.uses & grammar.HELD_OUT_LEXEME_CLAUSES for s in grammar.generate_sentences("combinations", 300, seed=1)
+    )
 
 
 def test_what_is_held_out_together_is_in_train_apart(train: list[Sentence]) -> None:
     used = [pair for sentence in train for pair in sentence.uses]
-    assert {lexeme for lexeme, _ in used} >= {lexeme for lexeme, _ in grammar.HELD_OUT}
-    assert {clause for _, clause in used} == set(grammar.CLAUSES)
+    assert {lexeme for lexeme, _ in used} >= {lexeme for lexeme, _ in grammar.HELD_OUT_LEXEME_CLAUSES}
+    assert {clause for _, clause in used} == set(grammar.CLAUSE_KINDS)
 
 
 def test_holds_more_than_a_million_pairs() -> None:
     # n draws collide about n * n / 2 * sum(p * p) times, and no distribution over fewer than a million has a
     # sum of squares below 1e-6. One construction is enough.
-    draw, num_draws = Draw("many"), 10_000
+    draw, num_draws = SeededRandom("many"), 10_000
     num_different = len({relative.relative_clause_on_subject(draw).english for _ in range(num_draws)})
     assert num_draws - num_different < num_draws**2 / 2 / 1e6
 
@@ -76,11 +80,11 @@ def test_holds_more_than_a_million_pairs() -> None:
 # ---- One German for an English sentence -------------------------------------------------------------
 
 
-class FewNouns(Draw):
+class FewNouns(SeededRandom):
     """Draws from three nouns and names of each kind, so that the same English comes up again and again."""
 
-    def one(self, options: Sequence[Any]) -> Any:
-        return super().one(options[:3] if isinstance(options[0], Noun | str) else options)
+    def choice(self, options: Sequence[Any]) -> Any:
+        return super().choice(options[:3] if isinstance(options[0], Noun | str) else options)
 
 
 @pytest.mark.slow
@@ -115,7 +119,7 @@ def test_past_and_present_of_every_verb_differ_in_english() -> None:
 
 def test_every_subject_that_is_something_has_two_qualities_to_tell_of() -> None:
     for noun in lexicon.BE.subjects:  # else "the old letter is ..." could not be ended
-        assert len({adjective.quality for adjective in phrases.SUITING_ADJECTIVES[noun]}) > 1, noun.lexeme
+        assert len({adjective.quality for adjective in phrases.ADJECTIVES_BY_NOUN[noun]}) > 1, noun.lexeme
 
 
 # ---- Agreement --------------------------------------------------------------------------------------
@@ -144,8 +148,8 @@ N, A, D, G = NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE
         (phrases.A, "old", "house", False, A, "ein altes Haus"),
         (phrases.NOT_A, "old", "house", False, A, "kein altes Haus"),
         (phrases.NOT_A, "old", "house", True, A, "keine alten Häuser"),
-        (phrases.BARE, "old", "dog", True, A, "alte Hunde"),
-        (phrases.BARE, "old", "dog", True, D, "alten Hunden"),
+        (phrases.EMPTY_DETERMINER, "old", "dog", True, A, "alte Hunde"),
+        (phrases.EMPTY_DETERMINER, "old", "dog", True, D, "alten Hunden"),
         (phrases.NUMBERS[1], "old", "car", True, D, "drei alten Autos"),
         (phrases.THE_NUMBERS[1], "old", "car", True, N, "die drei alten Autos"),
         (phrases.MANY, "old", "dog", True, N, "viele alte Hunde"),
@@ -165,13 +169,16 @@ def test_articles_and_adjectives_agree(
     determiner: phrases.Determiner, adjective: str | None, noun: str, plural: bool, case: int, german: str
 ) -> None:
     quality = ADJECTIVES[adjective] if adjective else None
-    assert phrases.inflect(NOUNS[noun], determiner, case, plural, quality).german == german
+    assert phrases.inflect_noun_phrase(NOUNS[noun], determiner, case, plural, quality).german == german
 
 
 def test_english_a_becomes_an_before_a_vowel() -> None:
-    assert phrases.inflect(NOUNS["apple"], phrases.A, N).english == "an apple"
-    assert phrases.inflect(NOUNS["apple"], phrases.A, N, adjective=ADJECTIVES["small"]).english == "a small apple"
-    assert phrases.inflect(NOUNS["dog"], phrases.A, N, adjective=ADJECTIVES["old"]).english == "an old dog"
+    assert phrases.inflect_noun_phrase(NOUNS["apple"], phrases.A, N).english == "an apple"
+    assert (
+        phrases.inflect_noun_phrase(NOUNS["apple"], phrases.A, N, adjective=ADJECTIVES["small"]).english
+        == "a small apple"
+    )
+    assert phrases.inflect_noun_phrase(NOUNS["dog"], phrases.A, N, adjective=ADJECTIVES["old"]).english == "an old dog"
 
 
 @pytest.mark.parametrize(
@@ -228,52 +235,52 @@ READ = [
         "Diese Königin hat den kranken Bauern heute eingeladen.",
     ),
     (
-        *(simple.negation, 2),
+        *(simple.negated_statement, 2),
         "The sad father did not listen to Peter at five o'clock.",
         "Der traurige Vater hörte Peter um fünf Uhr nicht zu.",
     ),
     (
-        *(simple.modal, 3),
+        *(simple.modal_statement, 3),
         "This queen had to invite the sick farmer at nine o'clock.",
         "Diese Königin musste den kranken Bauern um neun Uhr einladen.",
     ),
     (
-        *(simple.fronted, 2),
+        *(simple.fronted_statement, 2),
         "Now the horse is looking at them.",
         "Jetzt sieht das Pferd sie an.",
     ),
     (
-        *(simple.question, 3),
+        *(simple.yes_no_question, 3),
         "Did this queen have to close the blue box at nine o'clock?",
         "Musste diese Königin die blaue Kiste um neun Uhr zumachen?",
     ),
     (
-        *(simple.who, 1),
+        *(simple.subject_question, 1),
         "Who drives into this quiet city?",
         "Wer fährt in diese ruhige Stadt?",
     ),
     (
-        *(simple.what, 2),
+        *(simple.object_question, 2),
         "Whom are the doctors inviting now?",
         "Wen laden die Ärzte jetzt ein?",
     ),
     (
-        *(simple.where, 4),
+        *(simple.place_question, 4),
         "Where do the old farmers drive?",
         "Wohin fahren die alten Bauern?",
     ),
     (
-        *(simple.when_clause_sentence, 3),
+        *(simple.time_question, 3),
         "When did this queen forget the red hat?",
         "Wann vergaß diese Königin den roten Hut?",
     ),
     (
-        *(simple.why, 3),
+        *(simple.reason_question, 3),
         "Why must the farmer bring Paul eleven sweet pears at four o'clock?",
         "Warum muss der Bauer Paul um vier Uhr elf süße Birnen bringen?",
     ),
     (
-        *(simple.predicate, 3),
+        *(simple.quality_statement, 3),
         "These bottles were red.",
         "Diese Flaschen waren rot.",
     ),
@@ -283,17 +290,17 @@ READ = [
         "Dieser Brief ist nicht so neu wie das Buch.",
     ),
     (
-        *(simple.existence, 4),
+        *(simple.existence_statement, 4),
         "There were five old cats in the house.",
         "Im Haus waren fünf alte Katzen.",
     ),
     (
-        *(simple.age, 2),
+        *(simple.age_statement, 2),
         "The sad sister is fifty-one years old.",
         "Die traurige Schwester ist einundfünfzig Jahre alt.",
     ),
     (
-        *(simple.price, 1),
+        *(simple.price_statement, 1),
         "These beautiful boxes cost sixty-seven euros.",
         "Diese schönen Kisten kosten siebenundsechzig Euro.",
     ),
@@ -308,12 +315,12 @@ READ = [
         "Ich habe einem hungrigen Künstler zugehört, der berühmt ist.",
     ),
     (
-        *(subordinate.conjunction_last, 1),
+        *(subordinate.trailing_subordinate_clause, 1),
         "The lion looked at a man before the father arrived.",
         "Der Löwe sah einen Mann an, bevor der Vater ankam.",
     ),
     (
-        *(subordinate.conjunction_first, 3),
+        *(subordinate.leading_subordinate_clause, 3),
         "If these balls lie next to the heavy bed, the queen will open this bag.",
         "Wenn diese Bälle neben dem schweren Bett liegen, wird die Königin diese Tasche aufmachen.",
     ),
@@ -323,12 +330,12 @@ READ = [
         "Der Bauer hofft, dass der Bäcker um vier Uhr nicht einkaufen kann.",
     ),
     (
-        *(subordinate.to_infinitive, 4),
+        *(subordinate.infinitive_sentence, 4),
         "The old farmers do not plan to call the artists.",
         "Die alten Bauern planen nicht, die Künstler anzurufen.",
     ),
     (
-        *(subordinate.purpose, 4),
+        *(subordinate.purpose_sentence, 4),
         "A man can run into the church in order to borrow the green car.",
         "Ein Mann kann in die Kirche laufen, um das grüne Auto auszuleihen.",
     ),
@@ -344,7 +351,7 @@ READ = [
 def test_a_sentence_of_each_construction(
     construction: grammar.Construction, number: int, english: str, german: str
 ) -> None:
-    sentence = construction(Draw(f"golden {number}"))
+    sentence = construction(SeededRandom(f"golden {number}"))
     assert (sentence.english, sentence.german) == (english, german)
 
 

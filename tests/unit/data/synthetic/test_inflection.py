@@ -7,9 +7,9 @@ import pytest
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic.inflection import (
-    CASES,
-    HELD_OUT,
-    NUMBERS,
+    CASE_SUFFIXES,
+    HELD_OUT_FEATURES,
+    NUMBER_SUFFIXES,
     POSSESSIVE_SUFFIXES,
     SPLITS,
     VOWELS,
@@ -58,10 +58,10 @@ def test_pairs_are_different_the_same_each_time_and_of_the_bundles_of_their_spli
         known = features.split(";")
         number, case = known[0], known[-1]
         possessor = known[1] if len(known) == 3 else ""
-        assert number in NUMBERS
-        assert case in CASES
+        assert number in NUMBER_SUFFIXES
+        assert case in CASE_SUFFIXES
         assert possessor in POSSESSIVE_SUFFIXES
-        assert ((number, possessor, case) in HELD_OUT) == (split == "combinations")
+        assert ((number, possessor, case) in HELD_OUT_FEATURES) == (split == "combinations")
         assert form == inflect(stem, (number, possessor, case))
         assert form[: len(stem) - 1] == stem[:-1], "only the last letter of a stem changes"
         assert not any(one in VOWELS and other in VOWELS for one, other in zip(form, form[1:], strict=False))

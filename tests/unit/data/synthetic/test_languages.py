@@ -14,7 +14,7 @@ from tfm.data.synthetic import languages
 from tfm.data.synthetic.language import lexicon
 from tfm.data.synthetic.language.lexicon import Adjective, Noun, Verb
 from tfm.data.synthetic.meaning import hindi
-from tfm.data.synthetic.meaning.meaning import Clause, Meaning, Thing
+from tfm.data.synthetic.meaning.meaning import Clause, Meaning, NounPhraseMeaning
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
 
@@ -25,11 +25,11 @@ VERBS: dict[str, Verb] = {verb.lexeme: verb for verb in (*lexicon.TELLING_VERBS,
 
 @pytest.fixture(scope="module")
 def train() -> list[Meaning]:
-    return list(languages.meanings("train", 3000, seed=1))
+    return list(languages.generate_meanings("train", 3000, seed=1))
 
 
-def the(noun: str, plural: bool = False, adjective: str | None = None) -> Thing:
-    return Thing(NOUNS[noun], "the", plural, ADJECTIVES[adjective] if adjective else None)
+def the(noun: str, plural: bool = False, adjective: str | None = None) -> NounPhraseMeaning:
+    return NounPhraseMeaning(NOUNS[noun], "the", plural, ADJECTIVES[adjective] if adjective else None)
 
 
 def corpus(**given: object) -> CorpusConfig:
@@ -78,18 +78,20 @@ def test_refuses_a_language_or_a_split_that_it_does_not_have() -> None:
     with pytest.raises(ValidationError, match='`target` of the built-in corpus "languages" is one of eng, deu, hin'):
         corpus(target="target")
     with pytest.raises(DataError, match="has no split 'dev'; choose one of train, valid, test, combinations"):
-        next(languages.meanings("dev", 1, 1))
+        next(languages.generate_meanings("dev", 1, 1))
 
 
 def test_splits_share_no_sentence_and_hold_out_verbs_with_objects(train: list[Meaning]) -> None:
     seen = {languages.SENTENCE_REALIZERS["eng"](meaning) for meaning in train}
     for split in ("valid", "test", "combinations"):
-        found = list(languages.meanings(split, 80, 1))
+        found = list(languages.generate_meanings(split, 80, 1))
         assert seen.isdisjoint(languages.SENTENCE_REALIZERS["eng"](meaning) for meaning in found)
-        held_out = [any(languages.is_held_out(*pair) for pair in meaning.pairs) for meaning in found]
+        held_out = [any(languages.is_held_out(*pair) for pair in meaning.verb_object_pairs) for meaning in found]
         assert all(held_out) if split == "combinations" else not any(held_out)
-    used = {pair for meaning in train for pair in meaning.pairs}
-    apart = [pair for meaning in languages.meanings("combinations", 80, 1) for pair in meaning.pairs]
+    used = {pair for meaning in train for pair in meaning.verb_object_pairs}
+    apart = [
+        pair for meaning in languages.generate_meanings("combinations", 80, 1) for pair in meaning.verb_object_pairs
+    ]
     held = [pair for pair in apart if languages.is_held_out(*pair)]
     assert held
     assert used.isdisjoint(held)
@@ -98,7 +100,7 @@ def test_splits_share_no_sentence_and_hold_out_verbs_with_objects(train: list[Me
 
 def test_hindi_is_in_normal_form_and_in_one_script(train: list[Meaning]) -> None:
     for meaning in train[:500]:
-        text = hindi.sentence(meaning)
+        text = hindi.realize_sentence(meaning)
         assert normalize("NFC", text) == text
         assert all(character in " ?।" or "\u0900" <= character <= "\u097f" for character in text), text
         assert "  " not in text
@@ -112,7 +114,9 @@ READ = [
     ),
     # in the past the subject has ने and the verb agrees with the object, which is feminine and plural
     (
-        Meaning("statement", Clause(the("boy"), "past", VERBS["buy"], None, Thing(NOUNS["book"], "two", True))),
+        Meaning(
+            "statement", Clause(the("boy"), "past", VERBS["buy"], None, NounPhraseMeaning(NOUNS["book"], "two", True))
+        ),
         ("The boy bought two books.", "Der Junge kaufte zwei Bücher.", "लड़के ने दो किताबें ख़रीदीं।"),
     ),
     # ... or, where the object has को, with nothing
@@ -149,7 +153,13 @@ READ = [
         Meaning(
             "that",
             Clause("we", "past", VERBS["say"]),
-            Clause(the("sister"), "can", VERBS["carry"], None, Thing(NOUNS["table"], "my", False, ADJECTIVES["new"])),
+            Clause(
+                the("sister"),
+                "can",
+                VERBS["carry"],
+                None,
+                NounPhraseMeaning(NOUNS["table"], "my", False, ADJECTIVES["new"]),
+            ),
         ),
         (
             "We said that the sister can carry my new table.",

@@ -14,8 +14,16 @@ from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import GENERATOR_PARAMETERS, CorpusConfig
 from tfm.data.errors import DataError
 from tfm.data.synthetic import pronouns, registry
-from tfm.data.synthetic.language.phrases import Draw
-from tfm.data.synthetic.pronouns import SCENES, SPLITS, Example, examples, generate, is_held_out, parse_example
+from tfm.data.synthetic.language.phrases import SeededRandom
+from tfm.data.synthetic.pronouns import (
+    SCENARIOS,
+    SPLITS,
+    ContrastExample,
+    generate,
+    generate_examples,
+    is_held_out,
+    parse_example,
+)
 
 ENGLISH = re.compile(r"\w+ (\w+) \w+ \w+ (\w+)( [\w ]+)? because it (is|was) (?:(?:very|so|quite) )?(\w+)\.")
 GERMAN = re.compile(
@@ -53,13 +61,13 @@ READ = [
 
 
 @pytest.fixture(scope="module")
-def train() -> list[Example]:
-    return list(examples("train", 20_000, seed=1))
+def train() -> list[ContrastExample]:
+    return list(generate_examples("train", 20_000, seed=1))
 
 
 @pytest.mark.parametrize(("english", "before", "pronoun", "after"), READ, ids=[pronoun for _, _, pronoun, _ in READ])
 def test_sentences_as_a_german_reads_them(english: str, before: str, pronoun: str, after: str) -> None:
-    found = {example.english: example for example in examples("test", 20, seed=1)}[english]
+    found = {example.english: example for example in generate_examples("test", 20, seed=1)}[english]
     assert found.german == f"{before}{pronoun}{after}"
     assert {*found.wrong} == {f"{before}{other}{after}" for other in {"er", "sie", "es"} - {pronoun}}
 
@@ -69,12 +77,12 @@ def _genders(before: str, endings: dict[str, tuple[str, ...]]) -> tuple[str, ...
 
 
 def test_the_pronoun_has_the_gender_that_german_articles_give_the_noun_that_the_reason_is_about(
-    train: list[Example],
+    train: list[ContrastExample],
 ) -> None:
     """The genders are read off the German texts alone, whatever the tables say."""
     left: dict[str, set[str]] = {}
     asked: list[tuple[str, str]] = []
-    about = {reason: role for scene in SCENES for role, reasons in scene.reasons.items() for reason, _ in reasons}
+    about = {reason: role for scene in SCENARIOS for role, reasons in scene.reasons.items() for reason, _ in reasons}
     for example in train:
         said, told = ENGLISH.fullmatch(example.english), GERMAN.fullmatch(example.german)
         assert said is not None, example.english
@@ -89,7 +97,7 @@ def test_the_pronoun_has_the_gender_that_german_articles_give_the_noun_that_the_
     assert {len(genders) for genders in left.values()} == {1}
 
 
-def test_wrong_translations_differ_from_the_right_one_in_the_pronoun_alone(train: list[Example]) -> None:
+def test_wrong_translations_differ_from_the_right_one_in_the_pronoun_alone(train: list[ContrastExample]) -> None:
     for example in train[:2000]:
         texts = (example.german, *example.wrong)
         assert len({re.sub(", weil (er|sie|es) ", ", weil _ ", text) for text in texts}) == 1
@@ -97,11 +105,11 @@ def test_wrong_translations_differ_from_the_right_one_in_the_pronoun_alone(train
 
 
 def test_a_reason_is_of_the_subject_or_of_the_object_everywhere() -> None:
-    of = {role: {word for scene in SCENES for word, _ in scene.reasons[role]} for role in ("subject", "object")}
+    of = {role: {word for scene in SCENARIOS for word, _ in scene.reasons[role]} for role in ("subject", "object")}
     assert of["subject"].isdisjoint(of["object"])
 
 
-def test_neither_role_nor_gender_is_the_better_guess(train: list[Example]) -> None:
+def test_neither_role_nor_gender_is_the_better_guess(train: list[ContrastExample]) -> None:
     roles = Counter(example.antecedent for example in train)
     said = Counter(GERMAN.fullmatch(example.german)[5] for example in train)  # type: ignore[index]
     assert min(roles.values()) > 0.48 * len(train)
@@ -115,7 +123,7 @@ def test_is_a_pure_function_of_its_arguments_and_a_longer_run_begins_alike() -> 
     assert list(generate("valid", 100, seed=2)) != once
 
 
-def test_splits_share_no_sentence_and_repeat_none(train: list[Example]) -> None:
+def test_splits_share_no_sentence_and_repeat_none(train: list[ContrastExample]) -> None:
     seen = {example.english for example in train}
     assert len(seen) == len(train)
     for number, split in enumerate(SPLITS[1:], 2):
@@ -125,33 +133,33 @@ def test_splits_share_no_sentence_and_repeat_none(train: list[Example]) -> None:
         seen.update(english)
 
 
-def test_nouns_that_are_held_out_together_are_together_in_their_split_alone(train: list[Example]) -> None:
+def test_nouns_that_are_held_out_together_are_together_in_their_split_alone(train: list[ContrastExample]) -> None:
     together = {frozenset((example.subject, example.object)) for example in train}
     apart = {noun for pair in together for noun in pair}
-    for example in examples("combinations", 1000, 1):
+    for example in generate_examples("combinations", 1000, 1):
         pair = frozenset((example.subject, example.object))
         assert pair not in together
         assert pair <= apart
     for split in ("train", "valid", "test"):
-        assert not any(is_held_out(each.object, each.subject) for each in examples(split, 1000, 1))
+        assert not any(is_held_out(each.object, each.subject) for each in generate_examples(split, 1000, 1))
 
 
-class Few(Draw):
+class Few(SeededRandom):
     """Draws from few words of each kind, so that the same English comes up again and again."""
 
-    def one(self, options: Sequence[Any]) -> Any:
-        return super().one(options[-2:])
+    def choice(self, options: Sequence[Any]) -> Any:
+        return super().choice(options[-2:])
 
 
 def test_an_english_sentence_has_one_german_sentence() -> None:
-    draw, known = Few("function"), dict[str, Example]()
+    draw, known = Few("function"), dict[str, ContrastExample]()
     for _ in range(10_000):
-        example = pronouns._example(draw)
+        example = pronouns._draw_example(draw)
         assert known.setdefault(example.english, example) == example
     assert len(known) < 8000  # else the assertion above would mean little
 
 
-def test_words_depend_on_the_noun_that_it_stands_for(train: list[Example]) -> None:
+def test_words_depend_on_the_noun_that_it_stands_for(train: list[ContrastExample]) -> None:
     parse_tag: dict[str, set[str]] = {}
     for example in train[:3000]:
         words = parse_example(example)
@@ -212,5 +220,5 @@ def test_the_other_built_in_corpora_are_what_they_were_before_this_one(name: str
 @pytest.mark.parametrize("name", OLD_CODE)
 def test_the_version_of_other_built_in_corpora_is_what_it_was_before_this_one(name: str) -> None:
     """Whoever changes their code means to: every dataset of theirs is then made again. The new version goes here."""
-    assert registry.version(name) == f"seed 1 code {OLD_CODE[name]}"
-    assert registry.version("it") != registry.version(name)
+    assert registry.corpus_version(name) == f"seed 1 code {OLD_CODE[name]}"
+    assert registry.corpus_version("it") != registry.corpus_version(name)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
 from tfm.data.synthetic import registry
-from tfm.data.synthetic.scenes.captions import captions
-from tfm.data.synthetic.scenes.corpus import SPLITS, example, scene
-from tfm.data.synthetic.scenes.drawing import drawn
-from tfm.data.synthetic.scenes.scene import COLOURS, HELD_OUT, SHAPES, Scene, Thing
+from tfm.data.synthetic.scenes.captions import caption_scene
+from tfm.data.synthetic.scenes.corpus import SPLITS, draw_image_and_captions, draw_split_scene
+from tfm.data.synthetic.scenes.drawing import render_scene
+from tfm.data.synthetic.scenes.scene import COLOURS, HELD_OUT_COLOUR_SHAPES, SHAPES, Scene, Thing
 
 # size, colour and shape; how far right and down of the first thing of the caption: -1, 0 or 1; for one thing, its cell
 Kind = tuple[str, str, str]
@@ -30,12 +30,12 @@ CORNERS = {"on the left": (-1, 0), "on the right": (1, 0), "at the top": (0, -1)
 
 @cache
 def first(split: str, count: int) -> list[tuple[Pixels, tuple[str, ...]]]:
-    return [example(split, number, 1) for number in range(count)]
+    return [draw_image_and_captions(split, number, 1) for number in range(count)]
 
 
 @cache
 def both(split: str) -> list[tuple[Scene, tuple[str, ...]]]:
-    return [(scene(split, number, 1), texts) for number, (_, texts) in enumerate(first(split, COUNT))]
+    return [(draw_split_scene(split, number, 1), texts) for number, (_, texts) in enumerate(first(split, COUNT))]
 
 
 # A caption read as a person would: what it says is where each thing is
@@ -207,7 +207,7 @@ def test_splits_share_no_caption() -> None:
 def test_a_scene_may_be_in_one_split_alone_however_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of scenes of one thing there are so few that every split would otherwise meet all of them."""
     monkeypatch.setattr("tfm.data.synthetic.scenes.scene.THING_COUNTS", (1,))
-    texts = {split: {min(captions(scene(split, each, 1))) for each in range(300)} for split in SPLITS}
+    texts = {split: {min(caption_scene(draw_split_scene(split, each, 1))) for each in range(300)} for split in SPLITS}
     assert sum(map(len, texts.values())) == len(set.union(*texts.values()))
     assert len(set.union(*texts.values())) > 250
 
@@ -218,24 +218,28 @@ def test_held_out_pairs_are_in_their_split_alone() -> None:
         for _, texts in first(split, COUNT):
             pairs = {(colour, shape) for colour, shape in named.findall(texts[0]) if shape in SHAPES}
             assert pairs
-            assert bool(pairs & HELD_OUT) == (split == "combinations"), texts
+            assert bool(pairs & HELD_OUT_COLOUR_SHAPES) == (split == "combinations"), texts
     words = Counter(word for _, texts in first("train", COUNT) for word in texts[0].split())
     assert all(words[each] + words[f"{each},"] > 20 for each in (*COLOURS, *SHAPES))
-    assert {colour for colour, _ in HELD_OUT} == {*COLOURS}
-    assert {shape for _, shape in HELD_OUT} == {*SHAPES}
+    assert {colour for colour, _ in HELD_OUT_COLOUR_SHAPES} == {*COLOURS}
+    assert {shape for _, shape in HELD_OUT_COLOUR_SHAPES} == {*SHAPES}
 
 
 def test_is_a_pure_function_of_split_number_and_seed() -> None:
-    pixels, texts = example("valid", 7, 1)
-    again, same = example("valid", 7, 1)
+    pixels, texts = draw_image_and_captions("valid", 7, 1)
+    again, same = draw_image_and_captions("valid", 7, 1)
     assert np.array_equal(pixels, again)
     assert texts == same
-    others = [example("valid", 8, 1), example("test", 7, 1), example("valid", 7, 2)]
+    others = [
+        draw_image_and_captions("valid", 8, 1),
+        draw_image_and_captions("test", 7, 1),
+        draw_image_and_captions("valid", 7, 2),
+    ]
     assert not any(np.array_equal(pixels, each) for each, _ in others)
 
 
 def test_the_registry_gives_a_part_of_them() -> None:
-    part = list(registry.scenes("test", size=3, skip=5))
+    part = list(registry.generate_scenes("test", size=3, skip=5))
     assert len(part) == 3
     for number, (pixels, texts) in enumerate(part, 5):
         assert np.array_equal(pixels, first("test", COUNT)[number][0])
@@ -260,7 +264,7 @@ def test_a_thing_is_where_its_numbers_say_and_no_larger_than_its_cell() -> None:
     """Drawn once more in floating point, at 16 points of each pixel."""
     for shape in SHAPES:
         thing = Thing("big", "red", shape, row=2, column=1, down=12, right=-12, paint=(200, 0, 0))
-        image = drawn(Scene((thing,), 240))
+        image = render_scene(Scene((thing,), 240))
         covered = (240 - image[:, :, 1].astype(float)) / 240
         assert covered[:32].max() == covered[:, :16].max() == covered[:, 32:].max() == 0
         points = (np.arange(64) + 0.5) / 4 - 8
@@ -281,10 +285,10 @@ def test_pictures_and_captions_are_what_they_were() -> None:
 
 
 def test_has_a_version_of_its_own() -> None:
-    assert registry.version("scenes") != registry.version("programs")
-    assert re.fullmatch(r"seed 1 code [0-9a-f]{64}", registry.version("scenes"))
+    assert registry.corpus_version("scenes") != registry.corpus_version("programs")
+    assert re.fullmatch(r"seed 1 code [0-9a-f]{64}", registry.corpus_version("scenes"))
 
 
 def test_refuses_a_split_it_does_not_have() -> None:
     with pytest.raises(DataError, match="`scenes` has no split 'dev'; choose one of train, valid, test, combinations"):
-        example("dev", 0, 1)
+        draw_image_and_captions("dev", 0, 1)

@@ -4,8 +4,8 @@ from rapidfuzz.distance import Levenshtein
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.synthetic import grammar
+from tfm.data.synthetic.registry import corpus_version
 from tfm.data.synthetic.registry import generate as built_in
-from tfm.data.synthetic.registry import version
 from tfm.data.synthetic.spelling import TYPO_RATE, generate
 
 
@@ -23,4 +23,4 @@ def test_targets_are_sentences_of_the_grammar_and_sources_have_errors() -> None:
 def test_it_is_a_built_in_corpus_with_a_version_of_its_own() -> None:
     corpus = CorpusConfig(format="generated", path="spelling", split="test", size=3)
     assert list(built_in(corpus)) == list(generate("test", 3, 1))
-    assert version("spelling") not in (version("grammar"), version("inflection"))
+    assert corpus_version("spelling") not in (corpus_version("grammar"), corpus_version("inflection"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from tfm.model.attention.explicit_attention import LOOKUPS, ExplicitAttention, hard_attention_weights
+from tfm.model.attention.explicit_attention import ATTENTION_WEIGHT_FUNCTIONS, ExplicitAttention, hard_attention_weights
 from tfm.model.attention.inner_attention import FusedAttention, choose_inner_attention
 from tfm.model.attention.relative_positions import AttentionPositions
 from tfm.model.attention.scores import ScaledDotScore
@@ -36,7 +36,7 @@ def test_its_gradient_is_that_of_the_softmax_at_the_values_of_the_hard_weights()
 
 
 def test_kernels_of_the_softmax_are_for_the_softmax_alone() -> None:
-    for name, lookup in LOOKUPS.items():
+    for name, lookup in ATTENTION_WEIGHT_FUNCTIONS.items():
         mix = choose_inner_attention(ScaledDotScore(), AttentionPositions(), 0.0, DropoutRng(), lookup=lookup)
         assert isinstance(mix, FusedAttention if name == "soft" else ExplicitAttention)
 

@@ -126,7 +126,7 @@ def test_gradients_written_out_take_values_of_another_width() -> None:
     torch.manual_seed(0)
     query, key = (torch.randn(2, 2, n, 4, dtype=F64, requires_grad=True) for n in (3, 5))
     value = torch.randn(2, 2, 5, 3, dtype=F64, requires_grad=True)
-    assert torch.autograd.gradcheck(explicit_attention.ShortAttention.apply, (query, key, value, None))
+    assert torch.autograd.gradcheck(explicit_attention.ShortSequenceAttention.apply, (query, key, value, None))
 
 
 def test_gradients_of_all_together() -> None:

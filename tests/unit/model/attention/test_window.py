@@ -10,7 +10,12 @@ from torch import Tensor, nn
 
 from tfm.model.attention import inner_attention
 from tfm.model.attention.explicit_attention import ExplicitAttention
-from tfm.model.attention.inner_attention import BlockedAttention, FusedAttention, choose_inner_attention, split_blocks
+from tfm.model.attention.inner_attention import (
+    BlockedAttention,
+    FusedAttention,
+    choose_inner_attention,
+    split_overlapping_blocks,
+)
 from tfm.model.attention.kv_cache import CacheSlots
 from tfm.model.attention.positions import POSITIONS
 from tfm.model.attention.relative_positions import AttentionPositions
@@ -132,8 +137,8 @@ def test_only_long_sentences_go_by_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     asked = []
     monkeypatch.setattr(
         inner_attention,
-        "split_blocks",
-        lambda heads, size, parts: asked.append(size) or split_blocks(heads, size, parts),
+        "split_overlapping_blocks",
+        lambda heads, size, parts: asked.append(size) or split_overlapping_blocks(heads, size, parts),
     )
     score, scheme, heads = made("scaled_dot", "none")
     blocked, at = BlockedAttention(choose_inner_attention(score, scheme, 0.0, DropoutRng())), torch.arange(70)

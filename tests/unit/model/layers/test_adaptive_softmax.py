@@ -22,7 +22,7 @@ from tfm.model.layers.linear import Linear, inference_precision
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs, target_log_probs
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.export import unsupported_part
+from tfm.pipeline.model_io.export import ctranslate2_unsupported_part
 from tfm.pipeline.model_io.loaded_model import drop_shared_tensors, load_model, load_weights, model_weight_shapes
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy
@@ -343,6 +343,6 @@ def test_a_recipe_that_smooths_is_refused(tmp_path: Path) -> None:
 
 def test_what_has_no_room_for_it_says_so() -> None:
     config = ModelConfig(encoder=STACK, decoder=STACK, adaptive=AdaptiveConfig(cutoffs=(9,)))
-    assert unsupported_part(config) == "an adaptive softmax"
+    assert ctranslate2_unsupported_part(config) == "an adaptive softmax"
     with pytest.raises(RecipeError, match=r"model\.adaptive = .* not counted"):
         forward_flops(config, V, TokenCounts.from_lengths([(3, 5)]))

@@ -15,7 +15,7 @@ from tfm.model.layers import linear
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.layers.feed_forward import ACTIVATIONS, FeedForward
 from tfm.model.layers.normalization import NORMALIZATIONS
-from tfm.model.layers.residual import RESIDUALS, RESIDUALS_BY_NORM, StochasticDepth
+from tfm.model.layers.residual import RESIDUALS, RESIDUALS_BY_NORM_PLACEMENT, StochasticDepth
 
 EQUATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(0.0, x),
@@ -198,10 +198,12 @@ def test_norms_stand_before_or_after(name: str) -> None:
     torch.manual_seed(0)
     norm, x = NORMALIZATIONS[name](6), torch.randn(5, 6)
     assert torch.equal(
-        RESIDUALS_BY_NORM["pre"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin), x + norm(x).sin()
+        RESIDUALS_BY_NORM_PLACEMENT["pre"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin),
+        x + norm(x).sin(),
     )
     assert torch.equal(
-        RESIDUALS_BY_NORM["post"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin), norm(x + x.sin())
+        RESIDUALS_BY_NORM_PLACEMENT["post"](norm, none(), StochasticDepth(0.0, DropoutRng()))(x, torch.sin),
+        norm(x + x.sin()),
     )
 
 

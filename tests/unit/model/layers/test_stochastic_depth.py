@@ -16,12 +16,12 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers.dropout import Dropout, DropoutRng
-from tfm.model.layers.residual import RESIDUALS_BY_NORM, PostNorm, PreNorm, StochasticDepth
-from tfm.pipeline.errors import Stopped
+from tfm.model.layers.residual import RESIDUALS_BY_NORM_PLACEMENT, PostNorm, PreNorm, StochasticDepth
+from tfm.pipeline.errors import StoppedError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 
 STACK = StackConfig(layers=4, dim=8, heads=2, feed_forward_dim=12)
 NO_OTHER = {"residual": 0.0, "embedding": 0.0}
@@ -40,10 +40,14 @@ def residuals(model: nn.Module) -> Iterator[tuple[str, PreNorm | PostNorm]]:
 
 
 def residual(kind: str, rate: float, noise: DropoutRng) -> nn.Module:
-    return RESIDUALS_BY_NORM[kind](nn.LayerNorm(6), Dropout(0.0, noise), StochasticDepth(rate, noise)).double().train()
+    return (
+        RESIDUALS_BY_NORM_PLACEMENT[kind](nn.LayerNorm(6), Dropout(0.0, noise), StochasticDepth(rate, noise))
+        .double()
+        .train()
+    )
 
 
-@pytest.mark.parametrize("kind", RESIDUALS_BY_NORM)
+@pytest.mark.parametrize("kind", RESIDUALS_BY_NORM_PLACEMENT)
 def test_what_is_added_is_left_out_or_scaled_and_kept_in_expectation(kind: str) -> None:
     noise, x, rate, times = DropoutRng(), torch.randn(5, 6, dtype=torch.float64), 0.3, 1500
     block, calls = residual(kind, rate, noise), 0
@@ -130,8 +134,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_dataset(tmp_path_factory.mktemp("data") / "dataset")
 
 
-def gradients_of(model: Any, dataset: Path, **changes: Any) -> Gradients:
-    return Gradients(
+def gradients_of(model: Any, dataset: Path, **changes: Any) -> GradientComputer:
+    return GradientComputer(
         model, Translation(CrossEntropy(0.1)), load_dataset(dataset).train, training(**changes), 1, World()
     )
 
@@ -164,7 +168,7 @@ def test_a_training_stopped_and_resumed_leaves_out_the_same(dataset: Path, tmp_p
     deep = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0.1, depth=0.5)})
     config = training(max_steps=8, validation={"every_steps": 4, "bleu": False}, log_every=1)
     run(dataset, tmp_path / "straight", config, model=deep)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path / "stopped", config, model=deep, reporter=SignalAt(3, 15))  # type: ignore[arg-type]
     run(dataset, tmp_path / "stopped", config, model=deep)
     assert result(tmp_path / "stopped") == result(tmp_path / "straight")

@@ -25,7 +25,7 @@ from tfm.model.config import (
 )
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import FlatLayout, Layout
-from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, Recurrent, Ssru, TanhRnn
+from tfm.model.recurrent.cells import CELLS, Gru, GruResetBefore, Lstm, RecurrentLayer, Ssru, TanhRnn
 from tfm.model.recurrent.decoder import BahdanauDecoder, Decoder, LuongDecoder
 from tfm.model.recurrent.encoder_decoder import Encoder, IdentityBridge, ProjectionBridge, RecurrentEncoderDecoder
 from tfm.model.recurrent.steps import TimeMajorPacking
@@ -98,7 +98,7 @@ def close(ours: Tensor, theirs: Tensor, atol: float = 1e-10) -> None:
 # The layers
 
 
-def torchs(ours: Recurrent, reverse: Recurrent | None = None) -> nn.RNNBase:
+def torchs(ours: RecurrentLayer, reverse: RecurrentLayer | None = None) -> nn.RNNBase:
     """torch's own layer with these weights; `reverse` reads from the end."""
     kinds: dict[type, tuple[type[nn.RNNBase], tuple[int, ...]]]
     kinds = {Lstm: (nn.LSTM, (1, 2, 3, 0)), Gru: (nn.GRU, (0, 1, 2)), TanhRnn: (nn.RNN, (0,))}
@@ -121,7 +121,7 @@ def torchs(ours: Recurrent, reverse: Recurrent | None = None) -> nn.RNNBase:
     return theirs
 
 
-def layer(cell: str, in_dim: int = 3, dim: int = 4, dtype: torch.dtype = torch.float32) -> Recurrent:
+def layer(cell: str, in_dim: int = 3, dim: int = 4, dtype: torch.dtype = torch.float32) -> RecurrentLayer:
     torch.manual_seed(5)
     made = CELLS[cell](in_dim, dim, compute_dtype=dtype)
     for name, each in made.named_parameters():
@@ -256,7 +256,7 @@ def sigmoid(x: Tensor) -> Tensor:
     return 1 / (1 + (-x).exp())
 
 
-def by_hand(cell: Recurrent, gates: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def by_hand(cell: RecurrentLayer, gates: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """One step of one hypothesis: W x + b is `gates`."""
     x = gates.chunk(cell.num_gates)
     if isinstance(cell, Ssru):
@@ -279,7 +279,9 @@ def by_hand(cell: Recurrent, gates: Tensor, states: tuple[Tensor, ...]) -> tuple
     return ((1 - z) * (x[2] + r * h[2]).tanh() + z * states[0],)
 
 
-def read_by_hand(cell: Recurrent, rows: Tensor, start: tuple[Tensor, ...] | None = None) -> list[tuple[Tensor, ...]]:
+def read_by_hand(
+    cell: RecurrentLayer, rows: Tensor, start: tuple[Tensor, ...] | None = None
+) -> list[tuple[Tensor, ...]]:
     """The states after each row of one sentence."""
     states = start or tuple(rows.new_zeros(cell.dim) for _ in range(cell.num_states))
     said = []
@@ -295,7 +297,7 @@ def encode_by_hand(encoder: Encoder, rows: Tensor) -> tuple[Tensor, list[tuple[T
     for parts in encoder.layers:
         said = []
         for part, backward in zip(parts.children(), encoder.backward, strict=True):
-            assert isinstance(part, Recurrent)
+            assert isinstance(part, RecurrentLayer)
             read = read_by_hand(part, rows.flip(0) if backward else rows)
             hidden = torch.stack([states[0] for states in read])
             said.append((hidden.flip(0) if backward else hidden, read[-1]))
@@ -325,7 +327,7 @@ def context_by_hand(mix: ExplicitAttention, name: AttentionScore, query: Tensor,
 
 def decode_by_hand(decoder: Decoder, name: AttentionScore, rows: Tensor, start: list[Any], memory: Tensor) -> Tensor:
     """What the decoder says at each row of one sentence."""
-    layers = [each for each in decoder.layers if isinstance(each, Recurrent)]
+    layers = [each for each in decoder.layers if isinstance(each, RecurrentLayer)]
     if isinstance(decoder, BahdanauDecoder):
         first, states, said, contexts = decoder.first, start[0], [], []
         for row in rows:
@@ -366,7 +368,7 @@ def test_a_bidirectional_encoder_is_torchs() -> None:
     source, layout = tokens(LENGTHS, 1)
     rows = model.source_embedding(source, layout.positions)
     said, (ends,) = model.encoder(rows, layout)
-    parts = [each for each in model.encoder.layers[0].children() if isinstance(each, Recurrent)]
+    parts = [each for each in model.encoder.layers[0].children() if isinstance(each, RecurrentLayer)]
     packed = nn.utils.rnn.pack_padded_sequence(layout.pad(rows), layout.lengths, batch_first=True, enforce_sorted=False)
     want, last = torchs(*parts)(packed)
     close(said, layout.unpad(nn.utils.rnn.pad_packed_sequence(want, batch_first=True)[0]))

@@ -10,7 +10,7 @@ from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers.log_probs import log_softmax
 from tfm.model.layout import FlatLayout, Layout
-from tfm.model.masks import Mask, strict_mask
+from tfm.model.masks import Mask, strictly_causal_mask
 from tfm.model.transformer.decoder_masks import DECODER_MASKS
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
@@ -44,13 +44,13 @@ def seen(mask: Mask, length: int) -> list[list[int]]:
 
 def test_a_strict_mask_shows_what_is_before_and_the_first_itself() -> None:
     layout = Layout.from_lengths(torch.tensor([4]))
-    assert seen(strict_mask(layout), 4) == [[0], [0], [0, 1], [0, 1, 2]]
-    assert seen(strict_mask(layout).restrict_to_window(1), 4) == [[0], [0], [1], [2]]
+    assert seen(strictly_causal_mask(layout), 4) == [[0], [0], [0, 1], [0, 1, 2]]
+    assert seen(strictly_causal_mask(layout).restrict_to_window(1), 4) == [[0], [0], [1], [2]]
 
 
 def test_end_to_end_each_sentence_has_a_first_row() -> None:
     layout = FlatLayout(torch.tensor([2, 3]))
-    assert seen(strict_mask(layout), 5) == [[0], [0], [2], [2], [2, 3]]
+    assert seen(strictly_causal_mask(layout), 5) == [[0], [0], [2], [2], [2, 3]]
 
 
 @pytest.mark.parametrize("architecture", ["decoder_only", "transformer"])
@@ -66,7 +66,7 @@ def test_under_a_strict_mask_a_row_takes_no_value_of_its_own(architecture: str) 
     changed = rows.clone()
     changed[1] += 1
     with torch.no_grad():
-        before, after = (layer.attention(each, layout, strict_mask(layout)) for each in (rows, changed))
+        before, after = (layer.attention(each, layout, strictly_causal_mask(layout)) for each in (rows, changed))
     differ = ((before - after).abs().amax(1) > 1e-9).tolist()
     assert differ == [False, False, True, True, True]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, PositionsName, StackConfig
-from tfm.model.layout import FlatLayout, Layout, concat_layouts
+from tfm.model.layout import FlatLayout, Layout, concat_layouts_with_row_order
 from tfm.model.transformer.decoder_only import DecoderOnly
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
@@ -40,7 +40,7 @@ def rows(sentences: list[list[int]]) -> tuple[Tensor, Layout]:
 def test_joined_sentences_lie_one_after_the_other(flat: bool) -> None:
     lengths = torch.tensor([2, 1]), torch.tensor([1, 3])
     one, other = (FlatLayout(each, num_rows=6) if flat else Layout.from_lengths(each) for each in lengths)
-    layout, order = concat_layouts(one, other)
+    layout, order = concat_layouts_with_row_order(one, other)
     ids = torch.tensor(["a0 a1 b0".split().index(word) for word in ("a0", "a1", "b0")])
     assert ids.tolist() == [0, 1, 2]
     first = ["a0", "a1", "b0"] + ["-"] * (3 * flat)

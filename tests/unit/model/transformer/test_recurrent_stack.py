@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layout import Layout
-from tfm.model.recurrent.cells import Recurrent
+from tfm.model.recurrent.cells import RecurrentLayer
 from tfm.tokenizer.special import BOS_ID
 
 F64, V, DIM = torch.float64, 15, 8
@@ -37,7 +37,7 @@ def network(task: str, layers: int = 2, **recurrent: Any) -> Any:
     return model
 
 
-def read(cell: Recurrent, rows: Tensor) -> Tensor:
+def read(cell: RecurrentLayer, rows: Tensor) -> Tensor:
     """h of every row of one text, one step after the other."""
     states, found = cell.zero_states(rows, 1), []
     for row in rows:

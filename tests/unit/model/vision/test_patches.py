@@ -9,7 +9,7 @@ from tests.image_models import images
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.vision.image_shape import ImageShape
 from tfm.model.vision.patches import PatchEmbedding, patchify
-from tfm.model.vision.positions import GRID_POSITIONS, SinusoidalGrid
+from tfm.model.vision.positions import GRID_POSITIONS, SinusoidalGridPositions
 
 F64 = torch.float64
 
@@ -52,7 +52,7 @@ def by_loop(num_rows: int, num_columns: int, dim: int) -> Tensor:
 @pytest.mark.parametrize("dim", [2, 8, 9, 11])
 def test_two_dimensional_sinusoids_are_those_of_a_loop(dim: int) -> None:
     rows = torch.zeros(2, 12, dim)
-    found = SinusoidalGrid(4, 3, dim)(rows)
+    found = SinusoidalGridPositions(4, 3, dim)(rows)
     for each in found:
         torch.testing.assert_close(each.double(), by_loop(4, 3, dim), rtol=0, atol=1e-6)
 

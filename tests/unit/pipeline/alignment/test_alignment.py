@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import float64
 
 from tests.tiny_model import TEXTS, tiny_model
-from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, align_chunks, link_by_argmax
+from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner, align_chunks, link_by_argmax
 from tfm.pipeline.alignment.head_agreement import rank_head_agreements
 from tfm.pipeline.alignment.pharaoh import GoldLinks, format_links, parse_gold_links, read_gold_links
 from tfm.pipeline.alignment.symmetrization import (
@@ -20,7 +20,7 @@ from tfm.pipeline.alignment.symmetrization import (
     grow_diagonally,
     reverse_links,
 )
-from tfm.pipeline.alignment.word_pieces import NO_WORD, PieceWords, attention_between_words
+from tfm.pipeline.alignment.word_pieces import NO_WORD, PieceToWordMapper, attention_between_words
 from tfm.pipeline.alignment.word_trace import trace_words
 from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
@@ -32,11 +32,11 @@ from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
 PAIRS = [
-    Pair("two dogs sit by the sea", "a cat and a dog"),
-    Pair("a dog runs", "the sea is cold ! asleep"),
-    Pair("snow", "two dogs sit , asleep ."),
-    Pair("", "a dog"),
-    Pair("a  cat", "a cold cat"),
+    SentencePair("two dogs sit by the sea", "a cat and a dog"),
+    SentencePair("a dog runs", "the sea is cold ! asleep"),
+    SentencePair("snow", "two dogs sit , asleep ."),
+    SentencePair("", "a dog"),
+    SentencePair("a  cat", "a cold cat"),
 ]
 MODELS: dict[str, dict[str, Any]] = {
     "transformer": {},
@@ -45,7 +45,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def plain_weights(loaded: LoadedModel, pair: Pair, head: AlignmentHead) -> np.ndarray:
+def plain_weights(loaded: LoadedModel, pair: SentencePair, head: AlignmentHead) -> np.ndarray:
     """The attention between words of one pair, by the page's own reading and loops over pieces."""
     trace = trace_text(loaded, pair.source, pair.target, DecodingConfig())
     layer = trace.layers("cross")[head.layer - 1].weights.astype(np.float64)
@@ -69,7 +69,7 @@ def test_attention_between_words_is_the_sum_over_pieces(name: str) -> None:
     aligner = WordAligner(loaded)
     heads = aligner.heads()
     assert len(heads) == (12 if name == "transformer" else len(aligner.num_heads) * 4)
-    for pair, matrices in zip(PAIRS, aligner.attention(PAIRS, heads), strict=True):
+    for pair, matrices in zip(PAIRS, aligner.attention_weights(PAIRS, heads), strict=True):
         if not pair.source:
             assert all(not each.size for each in matrices)
             continue
@@ -92,7 +92,7 @@ def test_links_do_not_depend_on_the_batch() -> None:
 def test_each_piece_has_the_word_it_is_in(kind: Any) -> None:
     """The pieces of a word, decoded, are the word; numbers of words go up by one."""
     tokenizer = train(TEXTS, TokenizerConfig(kind=kind, vocab_size=300 if kind == "byte" else 80, min_frequency=1))
-    words = PieceWords(tokenizer)
+    words = PieceToWordMapper(tokenizer)
     draw = random.Random(3)
     for _ in range(30):
         chosen = draw.choices([*TEXTS[1].split(), "snow", "runs"], k=draw.randint(1, 9))
@@ -175,8 +175,10 @@ def test_models_without_alignments_are_refused() -> None:
         with pytest.raises(RecipeError, match=reason):
             aligner.choose_head(layer, head)
     with pytest.raises(DataError, match="line 8: the target has"):
-        aligner.align([Pair("a dog", "a dog " * 60)], [aligner.choose_head()], 8)
-    assert len(aligner.align([Pair("a dog", "a dog " * 60)], [aligner.choose_head()], truncate=True)[0][0]) < 120
+        aligner.align([SentencePair("a dog", "a dog " * 60)], [aligner.choose_head()], 8)
+    assert (
+        len(aligner.align([SentencePair("a dog", "a dog " * 60)], [aligner.choose_head()], truncate=True)[0][0]) < 120
+    )
 
 
 @given(st.text(alphabet="0123456789-p \t,x", max_size=30))
@@ -239,7 +241,7 @@ def test_heads_that_agree_most_come_first() -> None:
     assert len(found) == 144
     rates = [each.agreement for each in found]
     assert rates == sorted(rates, reverse=True)
-    turned = [Pair(target, source) for source, target in PAIRS]
+    turned = [SentencePair(target, source) for source, target in PAIRS]
     for each in (found[0], found[70], found[-1]):
         there = {(row, link) for row, (some,) in enumerate(first.align(PAIRS, [each.head])) for link in some}
         back = {
@@ -248,7 +250,7 @@ def test_heads_that_agree_most_come_first() -> None:
             for source, target in some
         }
         assert each.agreement == pytest.approx(200 * len(there & back) / (len(there) + len(back)))
-    assert "of their links agree" in found[0].in_words()
+    assert "of their links agree" in found[0].describe()
     both = list(align_both_ways((first, second), (found[0].head, found[0].back), iter(PAIRS), grow_diagonally, 2))
     for row, links in enumerate(both):
         (there_links,), (back_links,) = (

@@ -24,12 +24,12 @@ from tfm.model.attention.scores import SCORES
 from tfm.model.layers.dropout import Dropout, DropoutRng
 from tfm.model.masks import Mask
 from tfm.pipeline.alignment.cross_attention import cross_attentions
-from tfm.pipeline.alignment.extraction import AlignmentHead, Pair, WordAligner, link_by_argmax
-from tfm.pipeline.alignment.guided_loss import AlignmentGuide, log_attention
+from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner, link_by_argmax
+from tfm.pipeline.alignment.guided_loss import GuidedAlignmentLoss, log_attention
 from tfm.pipeline.alignment.piece_links import PieceLinks, link_pieces, read_piece_links
 from tfm.pipeline.alignment.word_pieces import attention_between_words
 from tfm.pipeline.config import GuidedAlignmentConfig
-from tfm.pipeline.errors import DataError, RecipeError, Stopped
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy, RDrop
@@ -56,15 +56,15 @@ def pieces_and_links(loaded: LoadedModel) -> tuple[list[list[int]], list[list[in
     return sources, targets, links
 
 
-def make_guide(links: list[list[tuple[int, int]]], **changes: Any) -> AlignmentGuide:
+def make_guide(links: list[list[tuple[int, int]]], **changes: Any) -> GuidedAlignmentLoss:
     found = PieceLinks(
         *(TokenIdColumn.from_lists([[link[side] for link in each] for each in links]) for side in (0, 1))
     )
     config = GuidedAlignmentConfig(links="links", **changes)
-    return AlignmentGuide(found, config, config.choose_layer(2))
+    return GuidedAlignmentLoss(found, config, config.choose_layer(2))
 
 
-def plain_loss(loaded: LoadedModel, guide: AlignmentGuide, links: list[list[tuple[int, int]]]) -> float:
+def plain_loss(loaded: LoadedModel, guide: GuidedAlignmentLoss, links: list[list[tuple[int, int]]]) -> float:
     """The loss by loops over the attention that alignments are read from."""
     sources, targets, _ = pieces_and_links(loaded)
     total = 0.0
@@ -224,7 +224,7 @@ ASKED: dict[str, Any] = {"max_steps": 9, "log_every": 1, "validation": {"every_s
 def test_a_training_resumes_to_the_same_bits(dataset: Path, links: Path, tmp_path: Path) -> None:
     asked = {**ASKED, "guided_alignment": {"links": str(links), "weight": 1.0}}
     run(dataset, tmp_path / "straight", training(**asked))
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path / "stopped", training(**asked), reporter=SignalAt(4, 15))  # type: ignore[arg-type]
     run(dataset, tmp_path / "stopped", training(**asked))
     assert result(tmp_path / "stopped") == result(tmp_path / "straight")
@@ -246,7 +246,7 @@ def test_the_head_aligns_and_is_taken_from_then_on(dataset: Path, links: Path, t
     head = aligner.choose_head()
     assert head == AlignmentHead(1, 1, shifted=True)
     assert aligner.choose_head(1) == AlignmentHead(1)
-    (found,) = aligner.align([Pair("one two three", "one two three")], [head])[0]
+    (found,) = aligner.align([SentencePair("one two three", "one two three")], [head])[0]
     assert found == {(0, 0), (1, 1), (2, 2)}
     assert loaded.made is not None
     assert "links" in (folder / "manifest.json").read_text("utf-8")

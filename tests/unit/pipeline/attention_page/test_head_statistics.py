@@ -20,7 +20,7 @@ from tfm.pipeline.attention_page.head_statistics import (
     uniform_attention,
 )
 from tfm.pipeline.attention_page.reading import trace_text
-from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_words, read_sentences
+from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_word_indices, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -181,9 +181,11 @@ def test_a_piece_has_the_tag_of_its_word(kind: str, tmp_path: Path) -> None:
     """However words are cut: into characters, at punctuation, or not at all."""
     texts = [*TEXTS, *(" ".join(form for form, _ in words) for words in TAGGED)]
     tokenizer = train(texts, TokenizerConfig(kind=kind, vocab_size=300, min_frequency=1))  # type: ignore[arg-type]
-    begins = tokenizer.begins_word()
+    begins = tokenizer.word_start_mask()
     sentences = list(read_sentences([conllu(tmp_path / "a.conllu", TAGGED)]))
-    for words, sentence, (ids, of) in zip(TAGGED, sentences, encode_with_words(tokenizer, sentences), strict=True):
+    for words, sentence, (ids, of) in zip(
+        TAGGED, sentences, encode_with_word_indices(tokenizer, sentences), strict=True
+    ):
         assert ids == tokenizer.encode(sentence.text)
         assert of is not None
         tags = [sentence.tags[each] for each in of]
@@ -224,7 +226,7 @@ def test_words_are_those_of_the_text_whatever_the_tokenizer_makes_of_them() -> N
     config = TokenizerConfig(kind="wordpiece", normalization="nfkc", vocab_size=40, min_frequency=1)
     tokenizer = train(["a b"], config)
     sentences = [TaggedSentence("a´b 日本 b", ("X", "Y", "Z")), TaggedSentence("a b")]
-    (ids, words), (others, none) = encode_with_words(tokenizer, sentences)
+    (ids, words), (others, none) = encode_with_word_indices(tokenizer, sentences)
     assert len(ids) == len(words or ()) > 3
     assert list(dict.fromkeys(words or ())) == [0, 1, 2]
     assert (others, none) == (tokenizer.encode("a b"), None)

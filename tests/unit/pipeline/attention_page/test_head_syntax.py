@@ -10,15 +10,15 @@ from tests.tiny_model import tiny_model
 from tfm.pipeline.attention_page.attended import AttendedToken, AttentionAxes
 from tfm.pipeline.attention_page.head_statistics import HeadReport, measure_heads
 from tfm.pipeline.attention_page.head_syntax import (
-    COLUMNS,
     MIN_RELATION_COUNT,
+    RELATION_COLUMNS,
     SyntaxAccuracyCounts,
     relation_rows,
     syntax_probe_targets,
     word_attention,
 )
 from tfm.pipeline.attention_page.reading import trace_text
-from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_words, read_sentences
+from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_word_indices, read_sentences
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -140,7 +140,7 @@ def test_a_model_is_measured_as_by_loops(settings: dict[str, str], tmp_path: Pat
     kind = "decoder" if settings.get("architecture") == "decoder_only" else "encoder"
     right: dict[tuple[str, str, str], int] = {}
     for each in map(sentence, SENTENCES):
-        ((_, words),) = encode_with_words(tokenizer, [each])
+        ((_, words),) = encode_with_word_indices(tokenizer, [each])
         assert words is not None
         read = trace_text(loaded, each.text, None, GREEDY)
         of = read.axes[kind]  # type: ignore[index]
@@ -171,7 +171,7 @@ def test_the_table_has_frequent_relations_in_the_better_direction(tmp_path: Path
     file = conllu(tmp_path / "a.conllu", SENTENCES[:1] * MIN_RELATION_COUNT)
     report = measure_heads(tiny_model(architecture="encoder_only", task="tagging"), [file], GREEDY, NullReporter())
     table = report.tables()[-1]
-    assert table.columns == COLUMNS
+    assert table.columns == RELATION_COLUMNS
     named = {row[0]: row for row in table.rows}
     assert set(named) == {"det", "nsubj", "case", "obl"}
     for name, row in named.items():

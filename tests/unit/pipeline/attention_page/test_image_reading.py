@@ -17,7 +17,7 @@ from tfm.model.build import build
 from tfm.model.layout import Layout
 from tfm.pipeline.attention_page.attended import AttentionTrace
 from tfm.pipeline.attention_page.image_reading import trace_image_file
-from tfm.pipeline.attention_page.page import render_page
+from tfm.pipeline.attention_page.page import render_attention_page
 from tfm.pipeline.attention_page.picture import choose_view, draw_picture
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
@@ -134,9 +134,9 @@ def test_the_picture_has_the_image_once_for_each_word(file: Path) -> None:
 
 def test_the_page_has_the_image_and_needs_nothing_else(file: Path) -> None:
     read = trace_image_file(captioner("transformer"), file, SAYS, GREEDY)
-    page = render_page("Attention", read, choose_view(read), None)
+    page = render_attention_page("Attention", read, choose_view(read), None)
     assert '<figure id="seen">' in page
     assert "src=" not in page
     assert "url(" not in page
     text = trace_image_file(loaded("patches", image_models.CLASSIFIER), file, None, GREEDY)
-    assert '"onImage":["queries","keys"]' in render_page("Attention", text, None, None)
+    assert '"onImage":["queries","keys"]' in render_attention_page("Attention", text, None, None)

@@ -26,7 +26,7 @@ from tfm.pipeline.attention_page.attended import (
     trace_as_json,
 )
 from tfm.pipeline.attention_page.head_statistics import HeadMeasures, HeadReport
-from tfm.pipeline.attention_page.page import render_page
+from tfm.pipeline.attention_page.page import render_attention_page
 from tfm.pipeline.attention_page.picture import AttentionView, choose_view, draw_picture, view_title, view_weights
 from tfm.pipeline.attention_page.reading import FORWARD_SPECS, make_token, trace_text
 from tfm.pipeline.config import DecodingConfig
@@ -274,7 +274,7 @@ def test_the_picture_takes_any_text_and_is_the_same_again() -> None:
 
 def test_the_page_says_all_that_was_read() -> None:
     read = trace_text(tiny_model(), SENTENCE, None, GREEDY)
-    text = render_page("Attention", read, choose_view(read, "decoder", 2, 1), None)
+    text = render_attention_page("Attention", read, choose_view(read, "decoder", 2, 1), None)
     page = Page(text)
     data = data_of(page)
     assert data["start"] == {"kind": 1, "layer": 1, "head": 0}
@@ -288,7 +288,7 @@ def test_the_page_says_all_that_was_read() -> None:
 
 
 def test_the_page_needs_nothing_else_and_runs_its_own_script_alone() -> None:
-    page = Page(render_page("t", handmade(), None, None))
+    page = Page(render_attention_page("t", handmade(), None, None))
     assert not {"link", "img", "iframe", "object", "base"} & set(page.tags)
     assert not [value for name, value in page.attributes if name in ("src", "href", "style") or name.startswith("on")]
     policy = dict(page.attributes)["content"]
@@ -300,8 +300,8 @@ def test_the_page_needs_nothing_else_and_runs_its_own_script_alone() -> None:
 @given(texts, texts, texts, texts)
 @pytest.mark.slow
 def test_text_on_the_page_is_text(title: str, source: str, target: str, piece: str) -> None:
-    plain = Page(render_page("t", handmade(), None, None))
-    text = render_page(title, handmade(text=piece, source=source, target=target), None, None)
+    plain = Page(render_attention_page("t", handmade(), None, None))
+    text = render_attention_page(title, handmade(text=piece, source=source, target=target), None, None)
     page = Page(text)
     text.encode("utf-8")
     assert page.tags == plain.tags
@@ -312,7 +312,7 @@ def test_text_on_the_page_is_text(title: str, source: str, target: str, piece: s
 
 def test_the_head_report_is_on_the_page_by_itself_too() -> None:
     measure = HeadMeasures("encoder", 1, 2, 5, 0.25, 0.5, 0.125, 0.0, 1.5, 0.75, {"<NOUN>": 0.5})
-    page = Page(render_page("t", None, None, HeadReport(3, (measure,))))
+    page = Page(render_attention_page("t", None, None, HeadReport(3, (measure,))))
     assert page.tags.count("table") == 2
     assert "script" not in page.tags
     assert [page.texts["number"].count(cell) for cell in ("25.0", "1.50", "75.0", "<NOUN>")] == [1, 1, 1, 1]

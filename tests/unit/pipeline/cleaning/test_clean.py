@@ -178,7 +178,7 @@ def test_killed_it_goes_on_where_it_was_and_ends_with_the_same_bytes(
     run(data, tmp_path / "whole")
     calls: list[int] = []
     owner, name, last = {
-        "measuring": (measurement.Measurer, "__call__", 5),
+        "measuring": (measurement.ChunkMeasurer, "__call__", 5),
         "scoring": (late_scores, "_spread_scores", 3),
         "writing": (output, "format_lines", 6),
     }[moment]
@@ -196,13 +196,13 @@ def test_killed_it_goes_on_where_it_was_and_ends_with_the_same_bytes(
             run(data, tmp_path / "again")
         assert (tmp_path / ".again.work" / "progress.json").exists()
     seen: list[int] = []
-    measure = measurement.Measurer.__call__
+    measure = measurement.ChunkMeasurer.__call__
 
-    def watched(self: measurement.Measurer, chunk: measurement.PairChunk) -> measurement.Measurement:
+    def watched(self: measurement.ChunkMeasurer, chunk: measurement.PairChunk) -> measurement.ChunkMeasurement:
         seen.append(len(chunk))
         return measure(self, chunk)
 
-    monkeypatch.setattr(measurement.Measurer, "__call__", watched)
+    monkeypatch.setattr(measurement.ChunkMeasurer, "__call__", watched)
     run(data, tmp_path / "again")
     assert contents(tmp_path / "again") == contents(tmp_path / "whole")
     assert not (tmp_path / ".again.work").exists()

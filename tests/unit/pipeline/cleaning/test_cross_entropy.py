@@ -29,7 +29,7 @@ def test_scores_are_those_of_the_equation_and_the_limits_are_kept(tmp_path: Path
     rules = {"cross_entropy": {"forward": str(forward), "backward": str(backward), "percentile": 30}}
     off = dict.fromkeys(("controls", "empty", "length", "ratio", "copies", "letters", "overlap", "duplicates"))
     config = CleanConfig.model_validate(off | rules)
-    clean(config, data, tmp_path / "clean", whole=True, command=["tfm"], reporter=NullReporter())
+    clean(config, data, tmp_path / "clean", whole_corpora=True, command=["tfm"], reporter=NullReporter())
     found = pq.read_table(tmp_path / "clean" / "scores.parquet")["cross_entropy"].to_pylist()
     expected = []
     for source, target in pairs[:-1]:
@@ -48,13 +48,13 @@ def test_scores_are_those_of_the_equation_and_the_limits_are_kept(tmp_path: Path
     moved = CleanConfig.model_validate(
         off | {"cross_entropy": {**rules["cross_entropy"], "forward": str(tmp_path / "moved")}}
     )
-    assert stale_reason(plan_clean(moved, data, tmp_path / "clean", whole=True)) is None
+    assert stale_reason(plan_clean(moved, data, tmp_path / "clean", whole_corpora=True)) is None
     swapped = {"forward": str(backward), "backward": str(tmp_path / "moved"), "percentile": 30}
     other = CleanConfig.model_validate(off | {"cross_entropy": swapped})
-    assert "model changed" in str(stale_reason(plan_clean(other, data, tmp_path / "clean", whole=True)))
+    assert "model changed" in str(stale_reason(plan_clean(other, data, tmp_path / "clean", whole_corpora=True)))
     least = CleanConfig.model_validate(off | {"cross_entropy": {**swapped, "percentile": None, "min": 0.5}})
     with pytest.raises(DataError, match="no training pair is left; dropped: cross_entropy: 5"):
-        clean(least, data, tmp_path / "none", whole=True, command=["tfm"], reporter=NullReporter())
+        clean(least, data, tmp_path / "none", whole_corpora=True, command=["tfm"], reporter=NullReporter())
 
 
 def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
@@ -66,4 +66,11 @@ def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
         {"copies": None, "cross_entropy": dict.fromkeys(("forward", "backward"), str(model))}
     )
     with pytest.raises(DataError, match=r"clean\.cross_entropy needs translation models"):
-        clean(config, DataConfig(train=(corpus,)), tmp_path / "c", whole=True, command=["tfm"], reporter=NullReporter())
+        clean(
+            config,
+            DataConfig(train=(corpus,)),
+            tmp_path / "c",
+            whole_corpora=True,
+            command=["tfm"],
+            reporter=NullReporter(),
+        )

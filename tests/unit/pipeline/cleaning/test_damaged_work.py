@@ -50,16 +50,16 @@ def run(data: DataConfig, out: Path) -> dict[str, bytes]:
 @pytest.fixture
 def kept(data: DataConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return what a cleaning leaves that is killed after 40 pairs."""
-    measure, calls = measurement.Measurer.__call__, []
+    measure, calls = measurement.ChunkMeasurer.__call__, []
 
-    def counted(self: measurement.Measurer, chunk: measurement.PairChunk) -> measurement.Measurement:
+    def counted(self: measurement.ChunkMeasurer, chunk: measurement.PairChunk) -> measurement.ChunkMeasurement:
         calls.append(len(chunk))
         if len(calls) == 5:
             raise Killed
         return measure(self, chunk)
 
     with monkeypatch.context() as patch:
-        patch.setattr(measurement.Measurer, "__call__", counted)
+        patch.setattr(measurement.ChunkMeasurer, "__call__", counted)
         with pytest.raises(Killed):
             run(data, tmp_path / "clean")
     work = tmp_path / ".clean.work"
@@ -175,6 +175,6 @@ def test_it_goes_on_from_what_is_whole(tmp_path: Path) -> None:
     work.save_progress()
     work.close()
     work = opened()
-    assert work.scores("x").tolist() == [0, 1, 2, 0]
-    assert list(work.changes()) == [(1, "a", "é"), (3, "c", "d")]
+    assert work.read_scores("x").tolist() == [0, 1, 2, 0]
+    assert list(work.read_changes()) == [(1, "a", "é"), (3, "c", "d")]
     work.close()

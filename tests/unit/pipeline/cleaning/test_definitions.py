@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfm.pipeline.cleaning.decisions import count_equal, is_first_occurrence
+from tfm.pipeline.cleaning.decisions import count_pairs_with_equal_key, is_first_occurrence
 from tfm.pipeline.cleaning.rules.corpora.boilerplate import boilerplate_keys
 from tfm.pipeline.cleaning.rules.corpora.config import BoilerplateConfig, DuplicatesConfig, OverlapConfig
 from tfm.pipeline.cleaning.rules.corpora.duplicates import duplicate_keys
@@ -26,16 +26,16 @@ from tfm.pipeline.cleaning.rules.pairs.config import (
     RatioConfig,
 )
 from tfm.pipeline.cleaning.rules.pairs.copies import measure_side_similarity
-from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup
+from tfm.pipeline.cleaning.rules.pairs.markup import measure_markup_similarity
 from tfm.pipeline.cleaning.rules.pairs.numbers import measure_digit_similarity
-from tfm.pipeline.cleaning.rules.pairs.punctuation import measure_punctuation
-from tfm.pipeline.cleaning.rules.pairs.ratio import measure_ratio
+from tfm.pipeline.cleaning.rules.pairs.punctuation import measure_end_mark_similarity
+from tfm.pipeline.cleaning.rules.pairs.ratio import measure_length_ratio
 from tfm.pipeline.cleaning.rules.texts.config import EmptyConfig, LengthConfig, LettersConfig, ScriptConfig
 from tfm.pipeline.cleaning.rules.texts.controls import count_controls, remove_controls
 from tfm.pipeline.cleaning.rules.texts.empty import mark_pairs_with_words
 from tfm.pipeline.cleaning.rules.texts.length import measure_lengths
-from tfm.pipeline.cleaning.rules.texts.letters import measure_letters
-from tfm.pipeline.cleaning.rules.texts.script import measure_script
+from tfm.pipeline.cleaning.rules.texts.letters import measure_letter_share
+from tfm.pipeline.cleaning.rules.texts.script import measure_script_share
 from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 Pair = tuple[str, str]
@@ -96,7 +96,7 @@ PLAIN: dict[str, tuple[Callable[[TextPairBatch], np.ndarray], Callable[[str, str
         lambda s, t: sorted((len(s), len(t))),
     ),
     "ratio": (
-        lambda pairs: measure_ratio(pairs, RatioConfig()),
+        lambda pairs: measure_length_ratio(pairs, RatioConfig()),
         lambda s, t: ratio(len(s.split()), len(t.split())),
     ),
     "copies": (
@@ -108,7 +108,7 @@ PLAIN: dict[str, tuple[Callable[[TextPairBatch], np.ndarray], Callable[[str, str
         lambda pairs: measure_digit_similarity(pairs, NumbersConfig()),
         lambda s, t: SequenceMatcher(None, digits(s), digits(t)).ratio(),
     ),
-    "punctuation": (lambda pairs: measure_punctuation(pairs, PunctuationConfig()), punctuation),
+    "punctuation": (lambda pairs: measure_end_mark_similarity(pairs, PunctuationConfig()), punctuation),
 }
 
 
@@ -128,7 +128,7 @@ def test_letters_and_scripts_are_counted_over_all_characters_and_over_letters(pa
         return sum(map(wanted, some)) / len(some) if some else 1.0
 
     letters = [min(share(text, is_letter, lambda _: True) for text in pair) for pair in pairs]
-    np.testing.assert_allclose(measure_letters(batch(pairs), LettersConfig())[:, 0], letters)
+    np.testing.assert_allclose(measure_letter_share(batch(pairs), LettersConfig())[:, 0], letters)
 
     def in_script(name: str) -> Callable[[str], bool]:
         return lambda character: unicodedata.name(character, "").startswith(name)
@@ -136,7 +136,7 @@ def test_letters_and_scripts_are_counted_over_all_characters_and_over_letters(pa
     script = [
         min(share(s, in_script("LATIN"), is_letter), share(t, in_script("CYRILLIC"), is_letter)) for s, t in pairs
     ]
-    found = measure_script(batch(pairs), ScriptConfig(source="Latin", target="Cyrillic"))
+    found = measure_script_share(batch(pairs), ScriptConfig(source="Latin", target="Cyrillic"))
     np.testing.assert_allclose(found[:, 0], script)
 
 
@@ -164,7 +164,14 @@ def test_marks_and_digits_make_no_difference_where_they_are_to_be_ignored() -> N
 
 def test_boilerplate_is_counted_by_side_with_numbers_apart() -> None:
     pairs = [("Page 3 of 12", "x"), ("page 4 of 9", "y"), ("z", "Seite"), ("u", "seite"), ("v", "SEITE"), ("w", "q")]
-    assert count_equal(boilerplate_keys(batch(pairs), BoilerplateConfig()).T, 6).tolist() == [2, 2, 3, 3, 3, 1]
+    assert count_pairs_with_equal_key(boilerplate_keys(batch(pairs), BoilerplateConfig()).T, 6).tolist() == [
+        2,
+        2,
+        3,
+        3,
+        3,
+        1,
+    ]
 
 
 def test_markup_is_compared_as_a_multiset() -> None:
@@ -176,12 +183,12 @@ def test_markup_is_compared_as_a_multiset() -> None:
         ("www.a.org", "www.b.org"): 0,
         ("a < b", "a > b"): 1,
     }
-    assert measure_markup(batch([*pairs]), MarkupConfig())[:, 0].tolist() == pytest.approx([*pairs.values()])
+    assert measure_markup_similarity(batch([*pairs]), MarkupConfig())[:, 0].tolist() == pytest.approx([*pairs.values()])
 
 
 def test_a_tag_without_end_takes_no_time() -> None:
     long = "<a " * 100_000
-    assert measure_markup(batch([(long, long)]), MarkupConfig())[0, 0] == 1
+    assert measure_markup_similarity(batch([(long, long)]), MarkupConfig())[0, 0] == 1
 
 
 def test_controls_are_counted_and_removed() -> None:
@@ -211,7 +218,7 @@ def test_pairs_that_tests_have_are_known_by_either_side_or_both() -> None:
 def test_keys_are_counted_as_a_counter_does(rows: list[list[int]]) -> None:
     keys = [np.array(each, np.uint64) for each in rows]
     counts = [Counter(each) for each in rows]
-    assert count_equal(keys, 6).tolist() == [
+    assert count_pairs_with_equal_key(keys, 6).tolist() == [
         max(count[each[row]] for count, each in zip(counts, rows, strict=True)) for row in range(6)
     ]
     assert is_first_occurrence(keys, 6).tolist() == [
@@ -226,13 +233,13 @@ def test_near_duplicates_are_found_as_often_as_the_curve_says() -> None:
     from tfm.pipeline.cleaning.rules.corpora.config import NearDuplicatesConfig
 
     draw, config = random.Random(1), NearDuplicatesConfig(likeness=0.7)
-    bands, rows = near.choose_lsh_bands(0.7)
+    bands, rows = near.choose_lsh_bands_and_rows(0.7)
     texts = []
     for _ in range(1500):
         words = [f"{draw.randrange(10**6):06}" for _ in range(12)]
         changed = [each if draw.random() > 0.05 else f"{draw.randrange(10**6):06}" for each in words]
         texts += [" ".join(words), " ".join(changed)]
-    keys = near.make_near_duplicate_keys(config)(batch([(text, "") for text in texts]))
+    keys = near.make_near_duplicate_hasher(config)(batch([(text, "") for text in texts]))
     assert keys.shape == (3000, bands)
     found = (keys[0::2] == keys[1::2]).any(1)
     expected = []

@@ -35,7 +35,7 @@ def kept(folder: Path, pairs: Sequence[Pair], rules: dict[str, object], tests: S
     config = CleanConfig.model_validate({**ALL_OFF, **rules})
     number = sum(1 for _ in folder.glob("clean*"))
     out = folder / f"clean{number}"
-    clean(config, data, out, whole=True, command=["tfm"], reporter=NullReporter())
+    clean(config, data, out, whole_corpora=True, command=["tfm"], reporter=NullReporter())
     sides = [(out / f"train.0.{side}.txt").read_text("utf-8").split("\n")[:-1] for side in ("source", "target")]
     return list(zip(*sides, strict=True))
 

@@ -103,15 +103,15 @@ def test_a_cluster_of_this_machine_has_a_token_of_its_own(default: Path, monkeyp
     for name, value in (("RAY_AUTH_MODE", "disabled"), ("RAY_AUTH_TOKEN_PATH", str(default)), ("", "")):
         with monkeypatch.context() as patch:
             patch.setenv(name or "RAY_AUTH_MODE", value or "token")
-            authentication.provide_token()
+            authentication.set_token_for_new_cluster()
             tokens.append(os.environ.pop("RAY_AUTH_TOKEN", None))
     assert tokens[:2] == [None, None]
     assert len(str(tokens[2])) == 64
-    authentication.provide_token()
+    authentication.set_token_for_new_cluster()
     assert os.environ.pop("RAY_AUTH_TOKEN") not in tokens
     assert not default.exists()
     default.write_text(SECRET, "utf-8")
-    authentication.provide_token()
+    authentication.set_token_for_new_cluster()
     assert "RAY_AUTH_TOKEN" not in os.environ
 
 

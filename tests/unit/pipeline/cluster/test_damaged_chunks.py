@@ -141,7 +141,7 @@ def test_a_kept_chunk_of_other_ids_ends_in_an_error_that_names_its_folder(tmp_pa
     with suppress(KeyboardInterrupt), open_chunk_store(plan) as store:
         assert store is not None
         encoder = encoding.ClusterEncoder(LocalSession(0, store), Input("f", str(tmp_path)), VOCAB_SIZES)
-        ((_, chunk),) = encoder._chunks([("a b", "c d")], (), None, multi_reference=False)
+        ((_, chunk),) = encoder._make_chunks([("a b", "c d")], (), None, multi_reference=False)
         store.write(chunk.key, stream(SCHEMA, hostile.GOOD, hostile.GOOD))
         (made,) = encoder.encode([("a b", "c d")], (), None, counts_words=False, multi_reference=False)
         assert made.source.ids.tolist() == [4, 5]
@@ -158,7 +158,7 @@ def test_a_kept_chunk_of_no_translations_ends_in_an_error_that_names_its_folder(
     with suppress(KeyboardInterrupt), open_chunk_store(plan) as store:
         assert store is not None
         translator = translation.ClusterTranslator(LocalSession(0, store), [], DecodingConfig(), "cpu", 1)
-        ((_, chunk),) = translator._chunks(["a b"], (None, None), [None, None])
+        ((_, chunk),) = translator._make_chunks(["a b"], (None, None), [None, None])
         store.write(chunk.key, kept())
         (found,) = translator.translate(["a b"], (None, None), reporter=NullReporter())
         assert found[0].text == "a b"

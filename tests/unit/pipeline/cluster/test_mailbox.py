@@ -11,7 +11,7 @@ import pytest
 
 from tests.recording_reporter import Listening
 from tfm.pipeline.cluster.mailbox import EventReporter, Mailbox, MailboxReplay, forward_events
-from tfm.pipeline.errors import Stopped
+from tfm.pipeline.errors import StoppedError
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals, request_stop
 
 
@@ -118,7 +118,7 @@ def test_a_stop_that_is_asked_for_is_seen_by_what_may_stop_and_begins_nothing_ne
             time.sleep(0.01)
         assert stop.signal == "SIGTERM"
         assert reporter.stop == "SIGTERM"
-    with pytest.raises(Stopped), forward_events(Handle(mailbox), "1"):
+    with pytest.raises(StoppedError), forward_events(Handle(mailbox), "1"):
         raise AssertionError("it began")
 
 

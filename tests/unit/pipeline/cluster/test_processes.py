@@ -10,7 +10,7 @@ from tests.recording_reporter import Listening
 from tests.unit.pipeline.cluster.test_mailbox import Handle, ray  # noqa: F401  (a fixture)
 from tfm.pipeline.cluster.processes import ProcessResources, choose_resources, max_processes, num_threads, run_jobs
 from tfm.pipeline.cluster.session import ClusterSession
-from tfm.pipeline.errors import DataError, RecipeError, Stopped
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError
 from tfm.pipeline.runtime.progress import Reporter
 
 
@@ -95,7 +95,7 @@ def test_all_pieces_run_and_their_lines_have_their_names() -> None:
 def test_an_error_stops_what_has_not_begun_unless_the_others_go_on() -> None:
     pieces = {"a": say, "b": fail, "c": say}
     found = run_jobs(cluster({"CPU": 1.0}), pieces, ONE, reporter=Listening())
-    assert [(name, type(error)) for name, error in found.items()] == [("b", DataError), ("c", Stopped)]
+    assert [(name, type(error)) for name, error in found.items()] == [("b", DataError), ("c", StoppedError)]
     talk = Listening()
     found = run_jobs(cluster({"CPU": 1.0}), pieces, ONE, reporter=talk, keep_going=True)
     assert list(found) == ["b"]

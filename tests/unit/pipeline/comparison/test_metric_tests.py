@@ -65,7 +65,7 @@ def outcome(
     folders: Sequence[Path], metrics: Sequence[str] = ("exact_match",), *, each: bool = False, **more: Any
 ) -> SignificanceResults:
     return run_significance_tests(
-        compare_runs(folders, rows_of=one_row_per_run if each else group_by_seed, **more), metrics, NullReporter()
+        compare_runs(folders, group_runs=one_row_per_run if each else group_by_seed, **more), metrics, NullReporter()
     )
 
 
@@ -226,7 +226,7 @@ def test_where_a_seed_of_the_baseline_lacks_the_score_no_run_is_tested(tmp_path:
     assert any(note.startswith("b: exact_match: not tested: ") for note in tested.notes)
     assert not any(
         cell.is_significant
-        for column in comparison_columns(compared, tested, ["exact_match"], duration=str)
+        for column in comparison_columns(compared, tested, ["exact_match"], format_duration=str)
         for cell in column.cells
     )
     assert "^{*}" not in comparison_latex(compared, tested, ["exact_match"])

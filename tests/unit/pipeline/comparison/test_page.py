@@ -12,7 +12,7 @@ from tfm.pipeline.comparison.differences.changed_sentences import find_sentence_
 from tfm.pipeline.comparison.differences.html import MIN_BAR_SCALE
 from tfm.pipeline.comparison.differences.overview import SystemDifferences
 from tfm.pipeline.comparison.metric_tests import run_significance_tests
-from tfm.pipeline.comparison.page import NO_OUTPUTS_MESSAGE, render_page, score_columns, write_page
+from tfm.pipeline.comparison.page import NO_OUTPUTS_MESSAGE, render_page, score_interval_columns, write_page
 from tfm.pipeline.comparison.page import comparison_page as comparison_page
 from tfm.pipeline.comparison.runs import compare_runs
 from tfm.pipeline.comparison.tables.columns import Cell, Column, comparison_columns
@@ -101,7 +101,7 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
     tested = run_significance_tests(found, ["chrf"], NullReporter())
     shown = Elements(
         comparison_page(
-            found, tested, ["chrf"], comparison_columns(found, tested, ["chrf"], duration=str), NullReporter()
+            found, tested, ["chrf"], comparison_columns(found, tested, ["chrf"], format_duration=str), NullReporter()
         )
     )
     assert shown.texts["h2"][:3] == ["Figures", "Scores on main: 3 segments", "Is the difference from one real?"]
@@ -114,7 +114,7 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
     alone = compare_runs([bare])
     nothing = run_significance_tests(alone, [], NullReporter())
     empty = Elements(
-        comparison_page(alone, nothing, [], comparison_columns(alone, nothing, [], duration=str), NullReporter())
+        comparison_page(alone, nothing, [], comparison_columns(alone, nothing, [], format_duration=str), NullReporter())
     )
     assert empty.texts["h2"] == ["Figures", "Notes"]
     assert NO_OUTPUTS_MESSAGE.format("bare") in empty.texts["li"]
@@ -133,7 +133,7 @@ def test_small_scores_have_as_many_digits_as_in_the_table(tmp_path: Path) -> Non
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
     shown = [
         column.cells[1].text
-        for column in score_columns(found, run_significance_tests(found, ["comet"], NullReporter()), ["comet"])
+        for column in score_interval_columns(found, run_significance_tests(found, ["comet"], NullReporter()), ["comet"])
     ]
     assert shown[:3] == ["two", "comet", "0.8230"]
     low, high = map(float, shown[3].split(" to "))
@@ -149,7 +149,9 @@ def test_cider_d_is_in_0_to_10_and_has_four_digits(tmp_path: Path) -> None:
     found = compare_runs([tmp_path / "one", tmp_path / "two"])
     shown = [
         column.cells
-        for column in score_columns(found, run_significance_tests(found, ["cider_d"], NullReporter()), ["cider_d"])
+        for column in score_interval_columns(
+            found, run_significance_tests(found, ["cider_d"], NullReporter()), ["cider_d"]
+        )
     ]
     assert [cells[0].text for cells in shown[:3]] == ["one", "CIDEr-D", "9.1667"]
     value = cider_d(["a dog runs over a field", "two men sit", "a child has a ball"], [lines], EvaluationConfig()).score

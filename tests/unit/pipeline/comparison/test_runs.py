@@ -170,7 +170,7 @@ def test_tasks_mix_and_lack_each_other_s_metrics(tmp_path: Path) -> None:
     found = compare_runs([first, other])
     assert [run.task for run in found.runs] == ["translation", "tagging"]
     assert [run.architecture for run in found.runs] == ["transformer", "encoder_only"]
-    assert found.main_figures == ["test.bleu", "test.exact_match", "test.accuracy", "test.macro_f1"]
+    assert found.main_test_metrics == ["test.bleu", "test.exact_match", "test.accuracy", "test.macro_f1"]
     assert not found.is_comparable(found.runs[1], "valid.loss")
 
 

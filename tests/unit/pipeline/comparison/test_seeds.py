@@ -119,10 +119,10 @@ def test_rows_are_sorted_by_their_means_and_beside_a_baseline_of_several_seeds(t
     found = compare_runs(runs, "loss")
     assert [row.name for row in found.rows] == ["post", "pre"]
     assert found.baseline.name == "pre"
-    assert [found.row_differences(row) for row in found.rows] == [{"model.norm": "post"}, {}]
-    found = compare_runs(runs, "loss", rows_of=one_row_per_run)
+    assert [found.config_differences(row) for row in found.rows] == [{"model.norm": "post"}, {}]
+    found = compare_runs(runs, "loss", group_runs=one_row_per_run)
     assert [row.name for row in found.rows] == ["pre-1", "post-1", "post-2", "pre-2"]
-    assert found.row_differences(found.rows[2]) == {"model.norm": "post", "seed": 2}
+    assert found.config_differences(found.rows[2]) == {"model.norm": "post", "seed": 2}
 
 
 @pytest.mark.parametrize("by", ["post-1", "post-1/model", "./post-1/../post-1"])
@@ -134,5 +134,5 @@ def test_the_baseline_may_be_any_run_by_any_name(tmp_path: Path, by: str, monkey
     found = compare_runs(names, baseline=Path(by))
     assert [row.name for row in found.rows] == ["pre-1", "post-1"]
     assert found.baseline.name == "post-1"
-    assert found.row_differences(found.rows[0]) == {"model.norm": "pre"}
+    assert found.config_differences(found.rows[0]) == {"model.norm": "pre"}
     assert [row.name for row in compare_runs(names[:1], baseline=Path(by)).rows] == ["post-1", "pre-1"]

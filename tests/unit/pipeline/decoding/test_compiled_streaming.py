@@ -11,10 +11,10 @@ from tests.tiny_model import tiny_model
 from tfm.data.errors import DataError
 from tfm.model.config import StackConfig
 from tfm.model.cpu_kernels import dispatch
-from tfm.model.fused.text_generation import TokenChoice, make_compiled_texts
+from tfm.model.fused.text_generation import TokenSamplingSettings, make_compiled_generation_batch
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import streaming
-from tfm.pipeline.decoding.compiled_streaming import SPECIAL_IDS, compiled_stream
+from tfm.pipeline.decoding.compiled_streaming import SPECIAL_IDS, generate_compiled_stream
 from tfm.pipeline.decoding.search.hypothesis import NextPieces
 from tfm.pipeline.decoding.search.sampling import draw_tokens
 from tfm.pipeline.decoding.streaming import prefill
@@ -65,7 +65,7 @@ def written(model: object, config: DecodingConfig, *, compiled: bool, **how: Any
     how = {"longest": 20, "context": 40, "continue_past_line_end": False} | how
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
-            patch.setattr(streaming, "compiled_stream", lambda *_, **__: None)
+            patch.setattr(streaming, "generate_compiled_stream", lambda *_, **__: None)
         every = streaming.generate_stream(model, PROMPT, config, bans=None, device=CPU, **how)
         for each in every:
             assert isinstance(each, NextPieces)
@@ -105,10 +105,10 @@ def test_pieces_are_drawn_from_the_best_as_by_plain_torch(limits: tuple[int | No
     uniform[:2] = torch.tensor([0.0, 1 - 2**-53])
     top_k, top_p = limits
     wanted = draw_tokens(rows, uniform, 0.7, top_k, top_p)
-    choice, sums = TokenChoice(0.7, top_k, top_p), np.empty(23)
+    choice, sums = TokenSamplingSettings(0.7, top_k, top_p), np.empty(23)
     shape = choice.num_best(23), 0.7, 1.0 if top_p is None else top_p
     found = [
-        text_generation._draw_best(row.numpy(), number, *shape, sums)
+        text_generation._sample_token_top_k_top_p(row.numpy(), number, *shape, sums)
         for row, number in zip(rows, uniform.tolist(), strict=True)
     ]
     assert found == wanted.tolist()
@@ -128,9 +128,9 @@ def test_log_probabilities_round_as_those_of_torch(changes: dict[str, Any]) -> N
     pieces = [[BOS_ID, *PROMPT], [BOS_ID, 4, 4, 6, 8], [BOS_ID, 11, 5, 5, 5]]
     single, exact = make_model(**changes), make_model(torch.float64, **changes)
     with dispatch.use_compiled_kernels(True), torch.no_grad():
-        texts = make_compiled_texts(single.model, pieces, 20, SPECIAL_IDS)
+        texts = make_compiled_generation_batch(single.model, pieces, 20, SPECIAL_IDS)
     assert texts is not None
-    new, found = texts.extend_texts(np.zeros((3, 4)), TokenChoice(top_k=1), shortest=9, longest=30)
+    new, found = texts.extend_texts(np.zeros((3, 4)), TokenSamplingSettings(top_k=1), shortest=9, longest=30)
 
     @torch.inference_mode()
     def plain(loaded: LoadedModel) -> torch.Tensor:
@@ -182,18 +182,18 @@ def test_other_settings_and_models_are_left_to_the_plain_modules(
 ) -> None:
     how: dict[str, Any] = {"longest": 5, "context": 9, "continue_past_line_end": False}
     with torch.no_grad():
-        assert compiled_stream(make_model().model, PROMPT, DecodingConfig(), **how) is not None
-        assert compiled_stream(make_model(**changes).model, PROMPT, DecodingConfig(**settings), **how) is None
+        assert generate_compiled_stream(make_model().model, PROMPT, DecodingConfig(), **how) is not None
+        assert generate_compiled_stream(make_model(**changes).model, PROMPT, DecodingConfig(**settings), **how) is None
 
 
 def test_nothing_beyond_the_model_s_tables_is_read() -> None:
     """The loop does not look whether a row is there."""
     model = make_model().model
     with torch.no_grad(), dispatch.use_compiled_kernels(True):
-        assert make_compiled_texts(model, [[BOS_ID]], 40, SPECIAL_IDS) is not None
-        assert make_compiled_texts(model, [[BOS_ID]], 41, SPECIAL_IDS) is None
+        assert make_compiled_generation_batch(model, [[BOS_ID]], 40, SPECIAL_IDS) is not None
+        assert make_compiled_generation_batch(model, [[BOS_ID]], 41, SPECIAL_IDS) is None
         with pytest.raises(IndexError, match="piece 1000 of a vocabulary of"):
-            make_compiled_texts(model, [[BOS_ID, 1000]], 40, SPECIAL_IDS)
+            make_compiled_generation_batch(model, [[BOS_ID, 1000]], 40, SPECIAL_IDS)
 
 
 def test_weights_that_are_no_numbers_are_an_error() -> None:

@@ -16,12 +16,12 @@ from tfm.pipeline.decoding.constraints.lexical import BannedPieces, ForcedPhrase
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.constraints.phrases import (
     PhraseConstraints,
-    continuing_pieces,
     forbidden_pieces,
     forced_pieces,
+    word_continuation_pieces,
 )
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.search.beam_allocation import round_robin
+from tfm.pipeline.decoding.search.beam_allocation import select_round_robin
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tfm.tokenizer.train import train
@@ -146,7 +146,9 @@ def test_a_limit_too_short_for_what_must_come_up_moves():
 
 
 def test_a_phrase_that_came_up_stays_a_word():
-    rules = LogitsProcessor.from_config([2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], continuing=[6, 7])
+    rules = LogitsProcessor.from_config(
+        [2], DecodingConfig(max_length=9), 60, forced=[[(5,)]], word_continuations=[6, 7]
+    )
     assert allowed(rules, [4]) == ALL - {EOS_ID}
     assert allowed(rules, [4, 5]) == ALL - {6, 7}
     assert allowed(rules, [4, 5, 5]) == ALL  # which is not the first time
@@ -215,7 +217,7 @@ def test_forced_words_are_written_letter_by_letter_or_refused(settings, phrase, 
 
 def test_pieces_that_go_on_with_a_word():
     cut = tokenizer("bpe")
-    found = {cut.piece(number) for number in continuing_pieces(cut)}
+    found = {cut.piece(number) for number in word_continuation_pieces(cut)}
     assert {"a", "s"} <= found
     assert not any(piece.startswith((" ", ",", "<")) for piece in found)
 
@@ -228,7 +230,7 @@ def test_phrases_of_scripts_that_put_no_spaces_between_words():
         cat = tuple(made.encode("猫"))
         assert forced_pieces(made, ["猫"]) == [cat]
         assert cat in forbidden_pieces(made, ["猫"])
-    goes_on = {cut.piece(number) for number in continuing_pieces(cut)}
+    goes_on = {cut.piece(number) for number in word_continuation_pieces(cut)}
     assert {"घ", "ो", "ำ", "้"} <= goes_on
     assert not goes_on & {"猫", "狗", "ท", "ด", "。", " "}
 
@@ -247,7 +249,8 @@ def test_banks_take_turns_the_furthest_first():
     live = torch.tensor([[True, True, True, True, True, False], [True, True, True, True, True, True]])
     needed = torch.tensor([[2, 2, 2, 1, 0, 0], [1, 1, 1, 1, 1, 1]])
     taken = [
-        [row.nonzero().flatten().tolist() for row in round_robin(live, needed, beam)] for beam in (1, 2, 3, 4, 5, 6)
+        [row.nonzero().flatten().tolist() for row in select_round_robin(live, needed, beam)]
+        for beam in (1, 2, 3, 4, 5, 6)
     ]
     assert [first for first, _ in taken] == [[4], [3, 4], [0, 3, 4], [0, 1, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
     assert [second for _, second in taken] == [list(range(beam)) for beam in (1, 2, 3, 4, 5, 6)]

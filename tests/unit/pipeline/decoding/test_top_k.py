@@ -103,5 +103,7 @@ def test_one_that_only_just_adds_something_is_predicted(second, parents):
 def test_logits_of_other_types_are_not_for_the_loops(dtype):
     sums = torch.zeros(2, 3, dtype=torch.float64)
     with torch.no_grad(), dispatch.use_compiled_kernels(True):
-        found = dispatch.topk_of_logits(lambda rows: torch.zeros(len(rows), 9, dtype=dtype), sums, 3, end=1, never=(0,))
+        found = dispatch.topk_of_logits(
+            lambda rows: torch.zeros(len(rows), 9, dtype=dtype), sums, 3, eos_id=1, banned_ids=(0,)
+        )
     assert found is None

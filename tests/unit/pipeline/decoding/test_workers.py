@@ -16,7 +16,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.decoding.workers import MIN_SENTENCES_PER_WORKER, num_workers, search_all
+from tfm.pipeline.decoding.workers import MIN_SENTENCES_PER_WORKER, num_workers, search_all_shards
 
 Tell = Callable[[int], None]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
@@ -33,7 +33,9 @@ def square(number: int, on_done: Tell) -> int:
 @pytest.mark.few(4)
 def test_every_share_is_searched_once_and_progress_is_told(count: int, workers: int) -> None:
     told: list[int] = []
-    assert dict(search_all(square, count, workers, told.append)) == {number: number**2 for number in range(count)}
+    assert dict(search_all_shards(square, count, workers, told.append)) == {
+        number: number**2 for number in range(count)
+    }
     assert sum(told) == count + sum(range(count))
 
 
@@ -44,7 +46,7 @@ def test_an_error_is_raised_where_it_was_asked_for() -> None:
         return number
 
     with pytest.raises(DataError, match="model: no finite probabilities"):
-        list(search_all(search, 8, 2, lambda _: None))
+        list(search_all_shards(search, 8, 2, lambda _: None))
     assert not multiprocessing.active_children()
 
 
@@ -76,7 +78,7 @@ def test_an_error_that_cannot_be_sent_is_told_in_words(error: Exception, told: s
         raise error
 
     with pytest.raises(RuntimeError, match=told):
-        list(search_all(search, 2, 2, lambda _: None))
+        list(search_all_shards(search, 2, 2, lambda _: None))
 
 
 def test_a_killed_process_is_told() -> None:
@@ -85,7 +87,7 @@ def test_a_killed_process_is_told() -> None:
         return number
 
     with pytest.raises(DataError, match=r"killed while decoding; .* lower decoding\.batch_sentences"):
-        list(search_all(search, 4, 2, lambda _: None))
+        list(search_all_shards(search, 4, 2, lambda _: None))
 
 
 def test_a_signal_to_the_terminal_s_group_is_for_the_parent() -> None:
@@ -93,7 +95,7 @@ def test_a_signal_to_the_terminal_s_group_is_for_the_parent() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         return number
 
-    assert sorted(search_all(search, 4, 2, lambda _: None)) == [(number, number) for number in range(4)]
+    assert sorted(search_all_shards(search, 4, 2, lambda _: None)) == [(number, number) for number in range(4)]
 
 
 def test_who_breaks_off_leaves_nobody_behind() -> None:
@@ -107,7 +109,7 @@ def test_who_breaks_off_leaves_nobody_behind() -> None:
 
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        list(search_all(search, 4, 2, stop))
+        list(search_all_shards(search, 4, 2, stop))
     assert time.monotonic() - began < 30
     assert not multiprocessing.active_children()
 

@@ -49,7 +49,7 @@ def test_translations_are_distinct_and_best_first(kind, n_best):
 def test_generated_texts_are_distinct():
     loaded = model_of("word", task="language_model", architecture="decoder_only")
     writer = TextGenerator(PromptEncoder(loaded), DecodingConfig(beam=4, n_best=4, max_length=4), NullReporter())
-    texts = [one.text for one in writer.texts("the sea")]
+    texts = [one.text for one in writer.generate_texts("the sea")]
     assert len(texts) == len(set(texts)) == 4
 
 

@@ -85,7 +85,7 @@ def test_pieces_have_the_probabilities_of_the_network(model) -> None:
 def test_words_have_the_probability_of_their_pieces_one_after_the_other(model) -> None:
     """All words of two pieces, without a beam; the other mask stays hidden."""
     text, tokenizer = "two [MASK][MASK] and a [MASK] .", model.source_tokenizer
-    shown, begins = encode_masked(tokenizer, text), tokenizer.begins_word()
+    shown, begins = encode_masked(tokenizer, text), tokenizer.word_start_mask()
     first, second = shown.runs[0]
     letters = [n for n in range(len(SPECIAL_TOKENS), len(begins)) if any(map(str.isalnum, tokenizer.surface(n)))]
     words = {}

@@ -117,7 +117,7 @@ def test_to_read_is_to_begin_and_step(make, prompt):
 def test_what_is_written_is_what_decoding_finds(make, prompt, config):
     model = make()
     config = config.model_copy(update={"max_length": 30, "no_repeat_ngram": 2, "min_length": 3, "length_norm": "none"})
-    pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.from_config(2, before=prompt))
+    pieces, sums = written(model, prompt, config, longest=30, bans=BannedPieces.from_config(2, prompt=prompt))
     (found,) = decode(
         PromptedStepper(model, prompt), [[BOS_ID, *prompt]], config, phrases=PhraseConstraints(before=prompt)
     )
@@ -192,7 +192,7 @@ def test_a_text_does_not_depend_on_those_beside_it():
 
 def test_a_text_ends_where_bans_leave_nothing():
     pieces, _ = written(
-        HashText(7), [4], SAMPLE, longest=30, continue_past_line_end=True, bans=BannedPieces.from_config(1, before=[4])
+        HashText(7), [4], SAMPLE, longest=30, continue_past_line_end=True, bans=BannedPieces.from_config(1, prompt=[4])
     )
     assert all(sorted(each) == [1, EOS_ID, 5, 6] for each in pieces)
 
@@ -204,19 +204,19 @@ def test_a_broken_model_is_an_error():
 
 def test_texts_follow_the_prompt(lines):
     reader = PromptEncoder(lines)
-    texts = TextGenerator(reader, SAMPLE.model_copy(update={"max_length": 9}), NullReporter()).texts("a dog")
+    texts = TextGenerator(reader, SAMPLE.model_copy(update={"max_length": 9}), NullReporter()).generate_texts("a dog")
     assert [each.score for each in texts] == sorted((each.score for each in texts), reverse=True)
     for each in texts:
         ids = reader.encode("a dog" + each.text)
         assert reader.decode(ids) == "a dog" + each.text
         assert each.score == pytest.approx(each.log_prob / each.num_tokens)
-    (best,) = TextGenerator(reader, DecodingConfig(beam=3, forced=("snow",), max_length=9), NullReporter()).texts(
-        "a dog"
-    )
+    (best,) = TextGenerator(
+        reader, DecodingConfig(beam=3, forced=("snow",), max_length=9), NullReporter()
+    ).generate_texts("a dog")
     assert " snow" in best.text
-    (same,) = TextGenerator(reader, DecodingConfig(beam=1, max_length=9), NullReporter()).texts("a dog")
+    (same,) = TextGenerator(reader, DecodingConfig(beam=1, max_length=9), NullReporter()).generate_texts("a dog")
     cold = SAMPLE.model_copy(update={"temperature": 0.0, "n_best": 1, "max_length": 9})
-    assert TextGenerator(reader, cold, NullReporter()).texts("a dog") == [same]
+    assert TextGenerator(reader, cold, NullReporter()).generate_texts("a dog") == [same]
 
 
 @pytest.mark.parametrize("which", ["lines", "running"])
@@ -225,8 +225,8 @@ def test_what_is_streamed_is_the_text(which, prompt, request):
     reader = PromptEncoder(request.getfixturevalue(which))
     config = SAMPLE.model_copy(update={"n_best": 1, "max_length": 18})
     writer = TextGenerator(reader, config, NullReporter())
-    parts, (text,) = list(writer.stream(prompt)), writer.texts(prompt)
-    assert "".join(parts) == writer.prompt_text(prompt) + text.text
+    parts, (text,) = list(writer.stream(prompt)), writer.generate_texts(prompt)
+    assert "".join(parts) == writer.decode_encoded_prompt(prompt) + text.text
     assert len(parts) > 3
     if which == "running":
         assert text.num_tokens == 18
@@ -244,10 +244,12 @@ def test_a_character_in_bytes_is_streamed_when_it_is_known(lines, monkeypatch, s
     reader.tokenizer = Tokenizer.from_json(made.to_str())
     ids = [names.index(name) for name in ("a", *(f"<0x{byte:02X}>" for byte in spelled), *last)]
     writer = TextGenerator(reader, SAMPLE.model_copy(update={"n_best": 1}), NullReporter())
-    monkeypatch.setattr(writer, "_sample_texts", lambda *_: (NextPieces([0], [each], [0.0]) for each in (*ids, EOS_ID)))
+    monkeypatch.setattr(
+        writer, "_sample_pieces", lambda *_: (NextPieces([0], [each], [0.0]) for each in (*ids, EOS_ID))
+    )
     assert "".join(writer.stream("")) == reader.decode(ids)
     reader.continue_past_line_end = True  # where a text may stop anywhere
-    monkeypatch.setattr(writer, "_sample_texts", lambda *_: (NextPieces([0], [each], [0.0]) for each in ids))
+    monkeypatch.setattr(writer, "_sample_pieces", lambda *_: (NextPieces([0], [each], [0.0]) for each in ids))
     assert "".join(writer.stream("")) == reader.decode(ids)
 
 
@@ -261,9 +263,9 @@ def test_running_text_goes_on_through_the_ends_of_lines(running, lines):
     assert reader.decode(ids) == "a dog\n\nthe sea"
     with pytest.raises(RecipeError, match="continues past line ends"):
         TextGenerator(reader, DecodingConfig(beam=2), NullReporter())
-    TextGenerator(PromptEncoder(running, continue_past_line_end=False), DecodingConfig(beam=2), NullReporter()).texts(
-        "a dog"
-    )
+    TextGenerator(
+        PromptEncoder(running, continue_past_line_end=False), DecodingConfig(beam=2), NullReporter()
+    ).generate_texts("a dog")
 
 
 def test_a_text_as_long_as_the_model_reads_is_told(lines):
@@ -276,7 +278,7 @@ def test_a_text_as_long_as_the_model_reads_is_told(lines):
     long = "a dog runs through the snow"
     config = SAMPLE.model_copy(update={"min_length": 50, "max_length": 50})
     room = 23 - len(PromptEncoder(lines).encode(long))
-    for each in TextGenerator(PromptEncoder(lines), config, Heard()).texts(long):
+    for each in TextGenerator(PromptEncoder(lines), config, Heard()).generate_texts(long):
         assert each.num_tokens == room + 1
     assert heard == [
         f"output cut after {room} tokens: with the prompt ({23 - room} tokens) it reached the model's maximum length"
@@ -284,16 +286,18 @@ def test_a_text_as_long_as_the_model_reads_is_told(lines):
     list(TextGenerator(PromptEncoder(lines), config.model_copy(update={"n_best": 1}), Heard()).stream(long))
     assert len(heard) == 2
     with pytest.raises(DataError, match=r"the prompt has .* pieces, and the model reads 23 with what follows"):
-        TextGenerator(PromptEncoder(lines), config, NullReporter()).texts(" ".join([long] * 4))
+        TextGenerator(PromptEncoder(lines), config, NullReporter()).generate_texts(" ".join([long] * 4))
 
 
 def test_forced_words_need_room(lines):
     config = DecodingConfig(beam=2, max_length=1, forced=("snow", "the sea is cold"))
-    (best,) = TextGenerator(PromptEncoder(lines), config, NullReporter()).texts("a dog")
+    (best,) = TextGenerator(PromptEncoder(lines), config, NullReporter()).generate_texts("a dog")
     assert " snow" in best.text
     assert " the sea is cold" in best.text
     with pytest.raises(DataError, match=r"there is no room for the .* pieces of the forced words after the prompt"):
-        TextGenerator(PromptEncoder(lines), config, NullReporter()).texts("a dog runs through the snow ." + " sea" * 5)
+        TextGenerator(PromptEncoder(lines), config, NullReporter()).generate_texts(
+            "a dog runs through the snow ." + " sea" * 5
+        )
 
 
 def test_a_model_that_has_learned_something_else_is_refused():

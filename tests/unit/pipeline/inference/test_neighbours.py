@@ -15,9 +15,9 @@ from tfm.pipeline.inference.neighbours import (
     MAX_WORDS_IN_PLOT,
     WordVectors,
     draw_word_plot,
-    frequent_words,
+    frequent_words_without_class,
     principal_components,
-    read_classes,
+    read_word_classes,
 )
 
 WORDS = WordVectors(
@@ -102,17 +102,21 @@ def test_a_picture_of_pieces_shows_words() -> None:
         "ب",
     ]
     found = list(
-        frequent_words(WordVectors({piece: row for row, piece in enumerate(pieces)}, np.eye(60, dtype=np.float32)))
+        frequent_words_without_class(
+            WordVectors({piece: row for row, piece in enumerate(pieces)}, np.eye(60, dtype=np.float32))
+        )
     )
     assert found == ["’s", "the", "Haus", "дом", "的", "ไป", "कि", "語", "ب", *"aAbBzéяЖω"]
     many = [*pieces, *(f"w{number}" for number in range(MAX_WORDS_IN_PLOT))]
     found = list(
-        frequent_words(WordVectors({piece: row for row, piece in enumerate(many)}, np.eye(200, dtype=np.float32)))
+        frequent_words_without_class(
+            WordVectors({piece: row for row, piece in enumerate(many)}, np.eye(200, dtype=np.float32))
+        )
     )
     assert len(found) == MAX_WORDS_IN_PLOT
     assert "a" not in found
     with pytest.raises(RecipeError, match="two words or more, and the model has 1"):
-        frequent_words(WordVectors({".": 0, "a": 1}, np.eye(2, dtype=np.float32)))
+        frequent_words_without_class(WordVectors({".": 0, "a": 1}, np.eye(2, dtype=np.float32)))
 
 
 def test_strange_words_are_drawn_as_they_are() -> None:
@@ -123,7 +127,7 @@ def test_strange_words_are_drawn_as_they_are() -> None:
 def test_classes_are_read_from_the_second_column(tmp_path: Path) -> None:
     file = tmp_path / "words.txt"
     file.write_text("east\tside\n\nup\nnorth  side\n", encoding="utf-8")
-    assert read_classes(file, WORDS) == {"east": "side", "up": "", "north": "side"}
+    assert read_word_classes(file, WORDS) == {"east": "side", "up": "", "north": "side"}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def test_classes_are_read_from_the_second_column(tmp_path: Path) -> None:
 def test_wrong_lists_are_refused(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=said):
-        read_classes(tmp_path / "words.txt", WORDS)
+        read_word_classes(tmp_path / "words.txt", WORDS)
 
 
 def test_words_of_a_model() -> None:

@@ -6,7 +6,7 @@ from tests.tiny_model import tiny_model
 from tests.unit.model.numpy_inference.test_numpy_encoder_only import BASE, network_of
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.inference.labelling import label_texts
-from tfm.pipeline.inference.numpy_labels import NumpyLabeller, supports_decoding
+from tfm.pipeline.inference.numpy_labels import NumpyLabeller, supports_numpy_labelling
 from tfm.pipeline.inference.source_problems import SourceProblems
 
 LINES = ["the old dog", "", "   ", "a \u200b b", "ein " * 60, "дом 家 the", "the"]
@@ -29,8 +29,8 @@ def test_labels_and_warnings_are_those_of_torch(task: str, n_best: int) -> None:
 
 
 def test_settings_of_a_search_are_left_to_torch_which_refuses_them() -> None:
-    assert supports_decoding(DecodingConfig(), tags=True)
-    assert supports_decoding(DecodingConfig(n_best=4), tags=False)
-    assert not supports_decoding(DecodingConfig(n_best=4), tags=True)
-    assert not supports_decoding(DecodingConfig(beam=3), tags=False)
-    assert not supports_decoding(DecodingConfig(precision="fp32"), tags=False)
+    assert supports_numpy_labelling(DecodingConfig(), tags=True)
+    assert supports_numpy_labelling(DecodingConfig(n_best=4), tags=False)
+    assert not supports_numpy_labelling(DecodingConfig(n_best=4), tags=True)
+    assert not supports_numpy_labelling(DecodingConfig(beam=3), tags=False)
+    assert not supports_numpy_labelling(DecodingConfig(precision="fp32"), tags=False)

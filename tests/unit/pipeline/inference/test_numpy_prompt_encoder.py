@@ -10,7 +10,11 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.inference.generation.generator import TextGenerator
-from tfm.pipeline.inference.generation.numpy_prompt_encoder import MAX_TEXTS, NumpyPromptEncoder, supports_decoding
+from tfm.pipeline.inference.generation.numpy_prompt_encoder import (
+    MAX_NUMPY_TEXTS,
+    NumpyPromptEncoder,
+    supports_numpy_generation,
+)
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
@@ -57,7 +61,7 @@ def assert_same_texts(loaded: LoadedModel, config: DecodingConfig) -> list[int]:
     both = [TextGenerator(reader, config, NullReporter()) for reader in (ours, PromptEncoder(loaded))]
     lengths = []
     for prompt in PROMPTS if loaded is RUNNING else PROMPTS[:3]:
-        found, wanted = (writer.texts(prompt) for writer in both)
+        found, wanted = (writer.generate_texts(prompt) for writer in both)
         assert [each.text for each in found] == [each.text for each in wanted]
         assert [each.num_tokens for each in found] == [each.num_tokens for each in wanted]
         assert [each.log_prob for each in found] == pytest.approx([each.log_prob for each in wanted], abs=1e-9)
@@ -73,7 +77,7 @@ def assert_same_texts(loaded: LoadedModel, config: DecodingConfig) -> list[int]:
 @pytest.mark.few(6)
 def test_texts_are_those_of_torch(settings: dict[str, Any], loaded: LoadedModel) -> None:
     config = DecodingConfig(**{"max_length": 40 if loaded is RUNNING else None} | settings)
-    assert supports_decoding(config)
+    assert supports_numpy_generation(config)
     lengths = assert_same_texts(loaded, config)
     assert max(lengths) > 3
 
@@ -81,15 +85,15 @@ def test_texts_are_those_of_torch(settings: dict[str, Any], loaded: LoadedModel)
 @pytest.mark.parametrize("settings", SEARCHES.values(), ids=SEARCHES)
 def test_searched_texts_are_those_of_torch(settings: dict[str, Any]) -> None:
     config = DecodingConfig(**settings)
-    assert supports_decoding(config)
+    assert supports_numpy_generation(config)
     assert len(set(assert_same_texts(LINES, config))) > 1
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"strategy": "sample", "n_best": MAX_TEXTS + 1},
-        {"beam": MAX_TEXTS + 1},
+        {"strategy": "sample", "n_best": MAX_NUMPY_TEXTS + 1},
+        {"beam": MAX_NUMPY_TEXTS + 1},
         {"beam": 2, "n_best": 3},
         {"no_repeat_ngram": 2},
         {"forbidden": ("sea",)},
@@ -99,7 +103,7 @@ def test_searched_texts_are_those_of_torch(settings: dict[str, Any]) -> None:
     ids=str,
 )
 def test_settings_that_numpy_does_not_know_are_left_to_torch(settings: dict[str, Any]) -> None:
-    assert not supports_decoding(DecodingConfig(**settings))
+    assert not supports_numpy_generation(DecodingConfig(**settings))
 
 
 def test_problems_are_said_as_by_torch() -> None:
@@ -109,9 +113,9 @@ def test_problems_are_said_as_by_torch() -> None:
     with pytest.raises(RecipeError, match="beam search needs an end"):
         TextGenerator(ours, DecodingConfig(beam=2), NullReporter())
     with pytest.raises(RecipeError, match="forced words need beam search"):
-        TextGenerator(ours, DecodingConfig(beam=1), NullReporter()).texts("a dog", ["sea"])
+        TextGenerator(ours, DecodingConfig(beam=1), NullReporter()).generate_texts("a dog", ["sea"])
     with pytest.raises(DataError, match="cannot spell"):
-        TextGenerator(ours, DecodingConfig(beam=1), NullReporter()).texts("\u5bb6")
+        TextGenerator(ours, DecodingConfig(beam=1), NullReporter()).generate_texts("\u5bb6")
     with pytest.raises(DataError, match="is not a language model"):
         NumpyPromptEncoder(
             numpy_language_model(LINES),
@@ -131,4 +135,4 @@ def test_weights_that_are_no_numbers_are_an_error() -> None:
     )
     for config in (DecodingConfig(strategy="sample"), DecodingConfig(beam=3)):
         with pytest.raises(DataError, match="no finite probabilities"):
-            TextGenerator(ours, config, NullReporter()).texts("a dog")
+            TextGenerator(ours, config, NullReporter()).generate_texts("a dog")

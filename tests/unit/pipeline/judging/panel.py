@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfm.pipeline.comparison.systems import System
-from tfm.pipeline.judging.campaign import Campaign, Item, ShownText
+from tfm.pipeline.judging.campaign import Campaign, CampaignItem, ShownText
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 WORDS = "Haus Baum Straße собака كلب 犬 MÜLLER run's ein läuft der Garten alt neu groß".split()
@@ -93,13 +93,13 @@ def answer(campaign: Campaign, panel: Sequence[Judge], folder: Path, seed: int) 
     return files
 
 
-def _true(item: Item, shown: ShownText) -> float:
+def _true(item: CampaignItem, shown: ShownText) -> float:
     """5 where every word is that of the reference, 0.6 less for each other one."""
     pairs = zip(shown.text.split(), item.references[0].split(), strict=True)
     return 5 - 0.6 * sum(said != wanted for said, wanted in pairs)
 
 
-def _said(campaign: Campaign, item: Item, seems: Quality) -> Any:
+def _said(campaign: Campaign, item: CampaignItem, seems: Quality) -> Any:
     """The answer to an item as the page writes it."""
     if campaign.kind == "likert":
         return {each.label: {scale: _mark(seems(each)) for scale in ("adequacy", "fluency")} for each in item.shown}

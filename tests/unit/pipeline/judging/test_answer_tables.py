@@ -10,12 +10,12 @@ from tfm.pipeline.judging.answer_tables import (
     list_judgments,
     list_preferences,
     make_error_counter,
-    mean_scale,
+    make_scale_reader,
+    mean_of_scales,
     preferences_as_judgments,
-    scale_reader,
 )
-from tfm.pipeline.judging.answers import Answer, ErrorSpan, Rating, tie_answers
-from tfm.pipeline.judging.campaign import AttentionCheck, Campaign, CampaignKind, Item, Judge, ShownText
+from tfm.pipeline.judging.answers import Answer, ErrorSpan, Rating, make_tie_answers
+from tfm.pipeline.judging.campaign import AttentionCheck, Campaign, CampaignItem, CampaignKind, Judge, ShownText
 from tfm.pipeline.judging.statistics.agreement import estimate_alpha
 from tfm.pipeline.judging.statistics.preferences import Preference
 from tfm.pipeline.judging.statistics.ratings import Judgment
@@ -23,12 +23,12 @@ from tfm.pipeline.judging.statistics.ratings import Judgment
 SYSTEMS = ("x", "y", "z")
 
 
-def item(name: str, line: int, systems: Sequence[str | None], **more: Any) -> Item:
+def item(name: str, line: int, systems: Sequence[str | None], **more: Any) -> CampaignItem:
     shown = tuple(ShownText(label="ABC"[i], system=system, text=f"{system} {i}") for i, system in enumerate(systems))
-    return Item(**{"id": name, "test": "t", "line": line, "source": "s", "shown": shown, **more})
+    return CampaignItem(**{"id": name, "test": "t", "line": line, "source": "s", "shown": shown, **more})
 
 
-def campaign(kind: CampaignKind, *items: Item, ties: tuple[str, ...] = ()) -> Campaign:
+def campaign(kind: CampaignKind, *items: CampaignItem, ties: tuple[str, ...] = ()) -> Campaign:
     asked = tuple(each.id for each in items if each.id not in ties)
     return Campaign(kind=kind, seed=1, systems=SYSTEMS, items=items, judges=(Judge(name="j", items=asked, ties=ties),))
 
@@ -48,11 +48,11 @@ def test_checks_and_repeats_are_no_ratings() -> None:
         Answer("j", items[1], 2.0, {"A": marks(4, 5), "B": marks(3, 2)}),
         Answer("j", items[2], None, {"A": marks(2, 5)}),
     ]
-    assert list_judgments(answers, scale_reader("adequacy")) == [
+    assert list_judgments(answers, make_scale_reader("adequacy")) == [
         Judgment("j", "t:1", "x", 1),
         Judgment("j", "t:1", "y", 5),
     ]
-    assert [each.value for each in list_judgments(answers, mean_scale)] == [1.5, 4.5]
+    assert [each.value for each in list_judgments(answers, mean_of_scales)] == [1.5, 4.5]
     (found,) = judge_stats(campaign("likert", *items), answers)
     assert (found.num_items, found.num_answered) == (3, 3)
     assert found.checks == [True]
@@ -75,7 +75,7 @@ def test_preferences_are_in_the_order_of_the_systems_and_have_the_ties_not_shown
     answers = [
         Answer("j", of.items[0], best=frozenset("A")),
         Answer("j", of.items[1], best=frozenset("AB")),
-        *tie_answers(of, of.judges[0]),
+        *make_tie_answers(of, of.judges[0]),
     ]
     assert list_preferences(answers, SYSTEMS) == [
         Preference("j", "t:1", "x", "z", 0),

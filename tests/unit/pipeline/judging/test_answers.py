@@ -12,8 +12,8 @@ from tfm.pipeline.judging.answers import Answer, ErrorSpan, Rating
 from tfm.pipeline.judging.campaign import (
     AttentionCheck,
     Campaign,
+    CampaignItem,
     CampaignKind,
-    Item,
     Judge,
     ShownText,
     read_campaign,
@@ -23,12 +23,14 @@ from tfm.pipeline.judging.campaign import (
 TEXTS = ("Ein Hund 🐕 läuft.", "كلب يجري", "")
 
 
-def item(number: int, labels: str = "AB", **more: Any) -> Item:
+def item(number: int, labels: str = "AB", **more: Any) -> CampaignItem:
     shown = tuple(ShownText(label=label, system=f"system {label}", text=TEXTS[i]) for i, label in enumerate(labels))
-    return Item(**{"id": f"i{number}", "test": "t", "line": number, "source": "A dog runs.", "shown": shown, **more})
+    return CampaignItem(
+        **{"id": f"i{number}", "test": "t", "line": number, "source": "A dog runs.", "shown": shown, **more}
+    )
 
 
-def campaign(kind: CampaignKind, *items: Item, ties: tuple[str, ...] = ()) -> Campaign:
+def campaign(kind: CampaignKind, *items: CampaignItem, ties: tuple[str, ...] = ()) -> Campaign:
     asked = tuple(each.id for each in items if each.id not in ties)
     judges = (Judge(name="judge-1", items=asked, ties=ties), Judge(name="judge-2", items=asked[:1]))
     return Campaign(kind=kind, seed=1, systems=("system A", "system B", "system C"), items=items, judges=judges)
@@ -74,7 +76,7 @@ def test_what_the_page_gives_is_read(tmp_path: Path, kind: CampaignKind) -> None
 
 
 def test_a_campaign_is_read_as_it_was_written(tmp_path: Path) -> None:
-    hostile = Item(
+    hostile = CampaignItem(
         id="i9",
         test='"',
         line=1,
@@ -92,7 +94,7 @@ def test_a_campaign_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Campaign.model_validate(other.model_dump()).fingerprint != of.fingerprint
 
 
-@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_VALUES", "MAX_JSON_OBJECTS"])
+@pytest.mark.parametrize("limit", ["MAX_CAMPAIGN_BYTES", "MAX_JSON_VALUES", "MAX_JSON_OBJECTS"])
 def test_no_campaign_is_written_that_is_not_read(tmp_path: Path, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     of = campaign("pairwise", *map(item, range(1, 9)))
     monkeypatch.setattr(f"tfm.pipeline.judging.campaign.{limit}", 20)
@@ -148,7 +150,10 @@ def test_a_check_is_passed_by_who_sees_the_damage(
     labels = "AB" if kind == "pairwise" else "A"
     of = campaign(kind, item(1, labels, check=AttentionCheck(damaged=("A",))), item(2, labels))
     rows = [{"item": name, "answer": answer} for name in ("i1", "i2")]
-    assert [each.check_passed for each in read_answers(of, [answers_file(tmp_path / "a", of, rows)])] == [passed, None]
+    assert [each.passed_attention_check for each in read_answers(of, [answers_file(tmp_path / "a", of, rows)])] == [
+        passed,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(

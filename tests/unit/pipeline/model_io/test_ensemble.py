@@ -17,7 +17,7 @@ from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.ensemble import Ensemble, load_ensemble
 from tfm.pipeline.model_io.loaded_model import load_model, save_model
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.stages.translate import plan_file, translate_file
+from tfm.pipeline.stages.translate import plan_file_translation, translate_file
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 from tfm.tokenizer.tokenizer import save_pair
@@ -132,5 +132,5 @@ def test_translations_of_an_ensemble_tell_their_models(folders, tmp_path):
     assert second == ""
     assert " cat" in third
     assert " sat" in third
-    todo = plan_file(folders["one"], source, config, out, forced=words, ensemble=[folders["gru"]])
+    todo = plan_file_translation(folders["one"], source, config, out, forced=words, ensemble=[folders["gru"]])
     assert set(todo.inputs) == {"model", "model 2", "source", "forced"}

@@ -7,7 +7,7 @@ import pytest
 from tests.huggingface_models import KINDS, published
 from tfm.pipeline.artifacts.manifest import Input, open_artifact
 from tfm.pipeline.model_io.huggingface.card import ModelCard, card_text
-from tfm.pipeline.model_io.markdown import code_span, markdown_text, yaml_value
+from tfm.pipeline.model_io.markdown import code_span, escape_markdown, to_yaml_value
 
 EVIL = (
     "x\n---\n# Owned\n<script>alert(1)</script>",
@@ -23,7 +23,7 @@ EVIL = (
 
 @pytest.mark.parametrize("text", EVIL, ids=range(len(EVIL)))
 def test_text_is_one_line_without_markup(text: str) -> None:
-    shown, code, value = markdown_text(text), code_span(text), yaml_value([text])
+    shown, code, value = escape_markdown(text), code_span(text), to_yaml_value([text])
     for line in (shown, code, value):
         assert line.isprintable()
     assert not {"<", ">"} & {*shown}
@@ -45,7 +45,7 @@ def test_a_card_is_not_broken_out_of(tmp_path: Path) -> None:
     figures = {text: {f"bleu{text}": (0.5, text)} for text in EVIL}
     for text in EVIL:
         card = ModelCard((text,), text, text, figures)
-        lines = card_text(card, made, class_name="GPT2LMHeadModel", task="text-generation", how="").split("\n")
+        lines = card_text(card, made, class_name="GPT2LMHeadModel", task="text-generation", usage_code="").split("\n")
         end = lines.index("---", 1)
         head = yaml.safe_load("\n".join(lines[1:end]))
         assert {*head} <= {"language", "license", "library_name", "pipeline_tag", "tags", "model-index"}

@@ -10,7 +10,7 @@ import pytest
 
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes import chain
-from tfm.pipeline.recipes.chain import STAGES_BY_NAME, RunPaths, run_chain, run_stage
+from tfm.pipeline.recipes.chain import STAGES_BY_NAME, RunPaths, run_recipe_stages, run_stage
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -48,7 +48,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Called:
 
 def test_the_five_stages_run_in_order_on_each_other_s_artifacts(tmp_path: Path, called: Called) -> None:
     command = ["tfm", "run", "x.toml"]
-    made = run_chain(RECIPE, root=tmp_path, command=command, reporter=NullReporter())
+    made = run_recipe_stages(RECIPE, root=tmp_path, command=command, reporter=NullReporter())
     place = tmp_path / "small"
     assert made == RunPaths(place)
     config = RECIPE

@@ -31,9 +31,9 @@ def test_the_best_is_chosen_by_the_task_s_main_figure() -> None:
         candidate(name, bleu=(bleu, "tok:13a"), chrf=(9 - bleu, "")) for name, bleu in (("a", 1), ("b", 3), ("c", 2))
     ]
     assert choose_run(runs).run.folder == Path("b")
-    assert choose_run(runs).in_words == "BLEU 3 of validation, the best of 3 runs"
+    assert choose_run(runs).description == "BLEU 3 of validation, the best of 3 runs"
     assert choose_run(runs, "chrf").run.folder == Path("a")
-    assert choose_run(runs[:1]).in_words == "BLEU 1 of validation"
+    assert choose_run(runs[:1]).description == "BLEU 1 of validation"
 
 
 def test_of_equal_ones_the_first_is_chosen_and_the_lower_where_that_is_better() -> None:
@@ -53,7 +53,7 @@ def test_seeds_of_a_recipe_are_chosen_by_their_mean_and_together() -> None:
     ]
     choice = choose_run([*runs, candidate("c", bleu=(4.2, "tok:13a"))])
     assert [str(each.folder) for each in choice.runs] == ["b-1", "b-2"]
-    assert (choice.name, choice.in_words) == (
+    assert (choice.name, choice.description) == (
         "b",
         "BLEU 4.25 of validation, the mean of 2 seeds, the best of 3 recipes",
     )

@@ -20,7 +20,7 @@ from tfm.model.config import (
     ValueSource,
 )
 from tfm.pipeline.artifacts.artifact import open_artifact, stale_reason
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
+from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, StoppedError
 from tfm.pipeline.recipes import chain, recipe_batch
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.recipes.recipe_batch import copy_same_artifact_of_other_run, load_recipes, parse_seeds, run_recipes
@@ -42,7 +42,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, errors: dict[str, Exception]) -> li
         if recipe.name in errors:
             raise errors[recipe.name]
 
-    monkeypatch.setattr(chain, "run_chain", run)
+    monkeypatch.setattr(chain, "run_recipe_stages", run)
     return begun
 
 
@@ -63,7 +63,7 @@ def test_keep_going_runs_all_and_tells_which_failed(monkeypatch: pytest.MonkeyPa
     assert [line for line in talk.lines if line.startswith("==")][1] == "== b (2 of 4)"
 
 
-@pytest.mark.parametrize("error", [Stopped("stopped"), KeyboardInterrupt(), BrokenPipeError()])
+@pytest.mark.parametrize("error", [StoppedError("stopped"), KeyboardInterrupt(), BrokenPipeError()])
 def test_who_stops_one_stops_all(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     begun = raising(monkeypatch, {"a": error})
     with pytest.raises(type(error)):
@@ -156,7 +156,7 @@ def test_a_tokenizer_that_failed_runs_left_is_shared_too(tmp_path: Path, monkeyp
         on_stage("train")
         raise DataError("bad")
 
-    monkeypatch.setattr(chain, "run_chain", run)
+    monkeypatch.setattr(chain, "run_recipe_stages", run)
     monkeypatch.setattr(
         recipe_batch,
         "plan_stage",

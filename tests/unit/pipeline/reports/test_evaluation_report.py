@@ -108,7 +108,7 @@ def test_what_is_not_there_has_no_heading() -> None:
 def test_a_missing_metric_says_why() -> None:
     segments = Segments("test", None, ["a"], [["a"]])
     missing = {"perplexity": "needs a model"}
-    found = evaluate_segments(segments, EvaluationConfig(), seed=1, reporter=NullReporter(), missing=missing)
+    found = evaluate_segments(segments, EvaluationConfig(), seed=1, reporter=NullReporter(), missing_reasons=missing)
     assert score_rows(found)[-1] == ("perplexity ↓", "–", "needs a model")
 
 

@@ -17,7 +17,7 @@ from tfm.pipeline.reranking.lists import NBestList, read_lists
 from tfm.pipeline.reranking.weights import (
     FEATURE_NAMES,
     FeatureWeights,
-    check_models,
+    check_weights_fit_models,
     choose_best,
     read_weights,
     tune_weights,
@@ -122,12 +122,12 @@ def test_weights_are_written_and_read_and_know_their_models(tmp_path: Path) -> N
     made = FeatureWeights((1.0, 0.5, 0.0, -0.25), given, {"metric": "bleu"})
     made.write(file)
     assert read_weights(file) == made
-    check_models(made, given, file)
-    check_models(made, {"channel": "a"}, file)
+    check_weights_fit_models(made, given, file)
+    check_weights_fit_models(made, {"channel": "a"}, file)
     with pytest.raises(DataError, match="give the model by --channel"):
-        check_models(made, {"language_model": "b"}, file)
+        check_weights_fit_models(made, {"language_model": "b"}, file)
     with pytest.raises(DataError, match="another model as --language-model"):
-        check_models(made, {"channel": "a", "language_model": "c"}, file)
+        check_weights_fit_models(made, {"channel": "a", "language_model": "c"}, file)
 
 
 @pytest.mark.parametrize(

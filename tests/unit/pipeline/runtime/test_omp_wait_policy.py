@@ -37,9 +37,9 @@ def burnt(rounds: int = 50) -> float:
 def test_threads_sleep_or_spin_as_they_are_told(two_threads: None) -> None:
     waits = PassiveWaiting()
     spinning = burnt()
-    waits.switch(is_passive=True)
+    waits.set_passive(is_passive=True)
     sleeping = burnt()
-    waits.switch(is_passive=False)
+    waits.set_passive(is_passive=False)
     time.sleep(0.1)  # the thread that is told to end frees its team as it does so
     again = burnt()
     assert sleeping < spinning / 2
@@ -51,7 +51,7 @@ def test_what_is_computed_is_the_same_to_the_bit(two_threads: None) -> None:
     left, right = torch.randn(300, 500), torch.randn(500, 400)
     waits, found = PassiveWaiting(), []
     for on in (False, True, True, False):
-        waits.switch(on)
+        waits.set_passive(on)
         assert waits.is_on is on
         assert torch.get_num_threads() == 2
         product = left @ right
@@ -64,7 +64,7 @@ def test_what_is_computed_is_the_same_to_the_bit(two_threads: None) -> None:
 def test_it_ends_with_its_object() -> None:
     before = threading.active_count()
     waits = PassiveWaiting()
-    waits.switch(is_passive=True)
+    waits.set_passive(is_passive=True)
     assert threading.active_count() == before + 1
     del waits
     gc.collect()
@@ -81,5 +81,5 @@ def test_without_memory_for_the_team_the_training_goes_on(monkeypatch: pytest.Mo
     failed = threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda _: failed.set())
     monkeypatch.setattr(torch, "zeros", fails)
-    PassiveWaiting().switch(is_passive=True)  # and comes back
+    PassiveWaiting().set_passive(is_passive=True)  # and comes back
     assert failed.wait(10)

@@ -14,7 +14,7 @@ from tests.invariants.test_resume import SignalAt
 from tests.recording_reporter import Listening
 from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.errors import Stopped
+from tfm.pipeline.errors import StoppedError
 from tfm.pipeline.runtime import threads
 from tfm.pipeline.runtime.threads import (
     TICKS_PER_SECOND,
@@ -117,7 +117,7 @@ def test_it_is_said_once_that_others_take_processors(
     if said:
         assert f"use {(busy - own) / 10:.1f} of the 4 processors" in found[0]
         assert "the 4 threads of this training sleep while they wait for each other" in found[0]
-    watch.waits.switch(is_passive=False)
+    watch.waits.set_passive(is_passive=False)
 
 
 def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatch, four_processors: Path) -> None:
@@ -137,7 +137,7 @@ def test_threads_sleep_as_long_as_others_are_busy(monkeypatch: pytest.MonkeyPatc
         slept.append(watch.waits.is_on)
     assert slept == [False, True, True, False, True]
     assert len(found) == 1
-    watch.waits.switch(is_passive=False)
+    watch.waits.set_passive(is_passive=False)
 
 
 def test_own_work_is_not_that_of_others() -> None:
@@ -179,9 +179,9 @@ def test_a_resumed_training_keeps_its_threads_unless_it_is_told_another_number(d
     short = {"max_steps": 10, "validation": {"every_steps": 5, "bleu": False}}
     was = torch.get_num_threads()
     try:
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             run(dataset, tmp_path, training(**short, threads=2), reporter=SignalAt(3, signal.SIGTERM))
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             run(dataset, tmp_path, training(**short), reporter=SignalAt(6, signal.SIGTERM))
         assert torch.get_num_threads() == 2
         said = Listening()

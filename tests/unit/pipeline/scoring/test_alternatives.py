@@ -33,10 +33,10 @@ from tfm.pipeline.scoring.alternative_scores import (
     InputWarnings,
     ScoredItem,
     alternatives_as_json,
-    input_warnings,
+    input_warning_messages,
     item_as_json,
     proportion_interval,
-    score_rows,
+    score_table_rows,
     tie_split_accuracy,
     wilson_interval,
 )
@@ -119,7 +119,7 @@ def test_the_sum_is_log_p_of_context_and_choice_less_log_p_of_the_context(
             assert log_prob == pytest.approx(plain(loaded, whole) - before, rel=1e-10)
             assert alone == pytest.approx(plain(loaded, encode(choice)), rel=1e-10)
             assert pieces == len(whole) - len(encode(context))
-    assert (told.num_cut, told.word_joins) == (0, [])
+    assert (told.num_cut_contexts, told.word_joins) == (0, [])
 
 
 def test_where_a_choice_goes_on_within_a_word_all_are_scored_from_the_same_piece(lines: LoadedModel) -> None:
@@ -133,7 +133,7 @@ def test_where_a_choice_goes_on_within_a_word_all_are_scored_from_the_same_piece
         assert log_prob == pytest.approx(plain(lines, encode(context + choice)) - shared, rel=1e-10)
         assert pieces == len(encode(context + choice)) - 1
     assert told.word_joins == ["dog"]
-    assert '("dog")' in input_warnings(told, [found.item])[0]
+    assert '("dog")' in input_warning_messages(told, [found.item])[0]
 
 
 @pytest.mark.parametrize(
@@ -229,11 +229,11 @@ def test_a_context_that_is_too_long_is_cut_from_the_left_equally_for_all_choices
     shown = encode(context)[too_many:]
     for whole, log_prob in zip(wholes, found.log_probs, strict=True):
         assert log_prob == pytest.approx(plain(running, whole[too_many:]) - plain(running, shown), rel=1e-10)
-    assert told.num_cut == 1
+    assert told.num_cut_contexts == 1
     content = alternatives_as_json(questions((context, choices)), "choices", [found], told)
     assert content["cut"] == 1
     assert "|cut:1|" in content["accuracy"]["sum"]["signature"]
-    assert "1 of 1 context is longer than the model reads" in input_warnings(told, [found.item])[0]
+    assert "1 of 1 context is longer than the model reads" in input_warning_messages(told, [found.item])[0]
 
 
 def test_a_source_that_is_too_long_is_cut_at_its_end_as_in_translating(pairs: LoadedModel) -> None:
@@ -242,7 +242,7 @@ def test_a_source_that_is_too_long_is_cut_at_its_end_as_in_translating(pairs: Lo
     (found,), told = score_alternatives(pairs, contrasts((source, texts)), "contrast", NullReporter())
     for text, log_prob in zip(texts, found.log_probs, strict=True):
         assert log_prob == pytest.approx(plain_pair(pairs, encode(source)[:95], encode(text)), rel=1e-10)
-    assert told.num_cut == 1
+    assert told.num_cut_contexts == 1
 
 
 def test_what_has_no_probability_is_refused_with_its_line(
@@ -303,7 +303,7 @@ def test_unknown_pieces_are_told_and_texts_of_equal_pieces_share_what_they_get(l
     assert found.log_probs[0] == found.log_probs[1]
     assert told.num_unknown == 1
     assert "|unknown:1|" in alternatives_as_json(asked, "choices", [found], told)["accuracy"]["sum"]["signature"]
-    assert "does not know" in input_warnings(told, asked.items)[0]
+    assert "does not know" in input_warning_messages(told, asked.items)[0]
 
 
 # ---- Shares -----------------------------------------------------------------------------------------
@@ -365,11 +365,11 @@ def test_shares_chance_categories_and_failures() -> None:
         (6, "text 0", "text 1"),
     ]
     assert json.loads(json.dumps(found)) == found
-    assert [row[:4] for row in score_rows(found)[:2]] == [
+    assert [row[:4] for row in score_table_rows(found)[:2]] == [
         ("sum", 4, "43.75", "62.50"),
         ("mean a piece", 4, "43.75", "62.50"),
     ]
-    assert [row[0] for row in score_rows(found)[2:4]] == ["sum: Ж", "mean a piece: Ж"]
+    assert [row[0] for row in score_table_rows(found)[2:4]] == ["sum: Ж", "mean a piece: Ж"]
 
 
 def test_a_category_says_what_of_its_own_items_was_cut_or_unknown() -> None:

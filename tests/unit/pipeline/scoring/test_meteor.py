@@ -234,7 +234,7 @@ def test_a_run_without_its_wordnet_ends_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=f"{tmp_path}/none: has no {WORDNET_FILES[0]} and lacks {len(WORDNET_FILES) - 1} more: "
     ):
-        chain.run_chain(
+        chain.run_recipe_stages(
             recipe,
             root=tmp_path / "runs",
             command=[],

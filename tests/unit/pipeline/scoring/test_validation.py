@@ -21,7 +21,7 @@ from tfm.pipeline.scoring.metrics.score import exp_or_inf
 from tfm.pipeline.scoring.validation import DirectionsValidator, ValidationTranslator, Validator
 from tfm.pipeline.stages import train
 from tfm.pipeline.tasks.task import EvaluationSums
-from tfm.pipeline.training.early_stopping import Validation, best_first
+from tfm.pipeline.training.early_stopping import Validation, sort_best_first
 
 CHINESE = " ".join("今天气很好我们去公园")
 
@@ -84,7 +84,7 @@ def test_perplexity_is_the_exponential_of_the_loss_as_far_as_a_float_goes(loss: 
     found = EvaluationSums(torch.tensor(2 * loss, dtype=torch.float64), torch.tensor(1), 2)
     batch = SimpleNamespace(to=lambda device: None)
     task: Any = SimpleNamespace(has_perplexity=True, batch=lambda *_: batch, evaluate=lambda *_: found)
-    figures = Validator(task, None, [np.arange(2)], None).figures(torch.nn.Linear(1, 1), World())
+    figures = Validator(task, None, [np.arange(2)], None).compute_metrics(torch.nn.Linear(1, 1), World())
     assert (figures["loss"], figures["accuracy"]) == (loss, 0.5)
     assert figures["perplexity"] == exp_or_inf(loss) == (math.exp(loss) if loss < 709 else math.inf)
 
@@ -98,8 +98,10 @@ def figures_of(loss: float, bleu: float | None, signature: str = SIGNATURE) -> d
 
 
 def of_directions(**each: dict[str, Any]) -> Validation:
-    validators: Any = {name: SimpleNamespace(figures=lambda *_, found=found: found) for name, found in each.items()}
-    found = DirectionsValidator(validators).figures(torch.nn.Linear(1, 1), World())
+    validators: Any = {
+        name: SimpleNamespace(compute_metrics=lambda *_, found=found: found) for name, found in each.items()
+    }
+    found = DirectionsValidator(validators).compute_metrics(torch.nn.Linear(1, 1), World())
     return Validation(step=7, epoch=2, **found)
 
 
@@ -112,7 +114,7 @@ def test_of_several_directions_each_has_figures_and_the_mean_counts() -> None:
     line = found.as_log_entry()
     assert [line[key] for key in ("step", "epoch", "a/loss", "b/bleu", "loss")] == [7, 2, 1.0, 20.0, 2.0]
     assert Validation.model_validate_json(found.model_dump_json()) == found
-    said = found.lines(is_best=True)
+    said = found.report_lines(is_best=True)
     assert "loss 2.0000" in said[0]
     assert "the mean of 2 directions (best so far)" in said[0]
     assert said[1:] == [f"  {name}: {found.directions[name].describe()}" for name in "ab"]
@@ -123,7 +125,7 @@ def test_the_mean_chooses_and_not_the_sum_of_all_tokens() -> None:
     before = of_directions(a=figures_of(2.0, 10.0), b=figures_of(2.0, 10.0))
     after = of_directions(a=figures_of(1.5, 12.0), b=figures_of(2.6, 7.0)).model_copy(update={"step": 9})
     for metric in ("loss", "perplexity", "accuracy", "bleu"):
-        assert best_first([after, before], metric)[0] is before
+        assert sort_best_first([after, before], metric)[0] is before
 
 
 def test_signatures_that_differ_are_all_in_that_of_the_mean() -> None:

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig, EvaluationMetric
-from tfm.pipeline.recipes.label_defaults import LABEL_METRICS, no_score_reason
+from tfm.pipeline.recipes.label_defaults import LABEL_VALIDATION_METRICS, no_score_reason
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS, score_texts
 from tfm.pipeline.scoring.summaries import SUMMARY_METRICS
 from tfm.pipeline.scoring.validation import DirectionsValidator, LabelScorer, ValidationTranslator
 from tfm.pipeline.stages.train import EVALUATION_KEYS_BY_METRIC
 from tfm.pipeline.tasks.abilities import LOWER_IS_BETTER, TASK_SPECS
-from tfm.pipeline.training.early_stopping import Validation, best_first, is_patience_exhausted
-from tfm.pipeline.training_config import VALIDATION_FIGURES, Metric, TrainingConfig, ValidationScore
+from tfm.pipeline.training.early_stopping import Validation, is_patience_exhausted, sort_best_first
+from tfm.pipeline.training_config import ALWAYS_MEASURED_FIGURES, TrainingConfig, ValidationMetric, ValidationScoreName
 
 
 def training(**settings: Any) -> TrainingConfig:
@@ -29,18 +29,22 @@ def validation(step: int, **scores: float) -> Validation:
 
 
 def test_every_metric_of_texts_is_one_of_validation_and_can_choose() -> None:
-    assert {*get_args(ValidationScore)} == {*METRIC_FUNCTIONS} - {"accuracy"}
-    assert {*get_args(ValidationScore)} == {*get_args(EvaluationMetric)} - {"accuracy", "perplexity", *SUMMARY_METRICS}
-    assert {*get_args(Metric)} == {*get_args(ValidationScore), *VALIDATION_FIGURES}
-    assert {*LABEL_METRICS} <= {*get_args(ValidationScore)}
+    assert {*get_args(ValidationScoreName)} == {*METRIC_FUNCTIONS} - {"accuracy"}
+    assert {*get_args(ValidationScoreName)} == {*get_args(EvaluationMetric)} - {
+        "accuracy",
+        "perplexity",
+        *SUMMARY_METRICS,
+    }
+    assert {*get_args(ValidationMetric)} == {*get_args(ValidationScoreName), *ALWAYS_MEASURED_FIGURES}
+    assert {*LABEL_VALIDATION_METRICS} <= {*get_args(ValidationScoreName)}
 
 
-@pytest.mark.parametrize("metric", [name for name in get_args(ValidationScore) if name != "bleu"])
+@pytest.mark.parametrize("metric", [name for name in get_args(ValidationScoreName) if name != "bleu"])
 def test_the_better_score_chooses_and_stops(metric: Any) -> None:
     lower = metric in LOWER_IS_BETTER
     better, worse = (10.0, 20.0) if lower else (20.0, 10.0)
     history = [validation(1, **{metric: better}), validation(2, **{metric: worse}), validation(3)]
-    assert [each.step for each in best_first(history, metric)] == [1, 2, 3], "one without it is last"
+    assert [each.step for each in sort_best_first(history, metric)] == [1, 2, 3], "one without it is last"
     assert is_patience_exhausted(history, metric, 2)
     assert not is_patience_exhausted(history[::-1], metric, 3)
 
@@ -94,7 +98,7 @@ def test_every_key_of_evaluation_that_a_score_reads_is_in_the_plan() -> None:
     texts = ["A b c d", "b a d c e"], [["a b c d", "b a c d e"]]
     others: dict[str, Any] = {"lowercase": True, "words": "line", "bleu_tokenize": "char", "labels": "line"}
     others |= {"rouge_tokenize": "rouge-score", "rouge_stemmer": True}
-    base = EvaluationConfig(metrics=tuple(name for name in get_args(ValidationScore) if name != "meteor"))
+    base = EvaluationConfig(metrics=tuple(name for name in get_args(ValidationScoreName) if name != "meteor"))
     before = score_texts(*texts, base.model_copy(update={"bleu_tokenize": "13a"}))
     for key, value in others.items():
         after = score_texts(*texts, base.model_copy(update={"bleu_tokenize": "13a", key: value}))
@@ -146,10 +150,12 @@ def test_of_several_directions_the_mean_of_each_score_counts() -> None:
         return {"loss": 1.0, "perplexity": 2.0, "accuracy": 0.5, "bleu": None, "bleu_signature": None, "scores": scores}
 
     validators: Any = {
-        name: SimpleNamespace(figures=lambda *each, value=value: figures(*each, value=value))
+        name: SimpleNamespace(compute_metrics=lambda *each, value=value: figures(*each, value=value))
         for name, value in (("a", 10.0), ("b", 30.0))
     }
-    found = Validation(step=1, epoch=1, **DirectionsValidator(validators).figures(torch.nn.Linear(1, 1), World()))
+    found = Validation(
+        step=1, epoch=1, **DirectionsValidator(validators).compute_metrics(torch.nn.Linear(1, 1), World())
+    )
     assert found.value("wer") == 20.0
     assert found.scores["wer"].signature == "mean-of:2-directions|w"
     assert found.as_log_entry()["b/wer"] == 30.0

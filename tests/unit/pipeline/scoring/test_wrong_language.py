@@ -23,7 +23,7 @@ def identifier(train: dict[str, list[str]]) -> LanguageIdentifier:
 
 
 def said(split: str) -> dict[str, list[str]]:
-    meanings = list(languages.meanings(split, SIZE, 1))
+    meanings = list(languages.generate_meanings(split, SIZE, 1))
     return {code: [say(meaning) for meaning in meanings] for code, say in languages.SENTENCE_REALIZERS.items()}
 
 

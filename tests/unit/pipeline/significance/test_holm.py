@@ -5,12 +5,12 @@ from itertools import combinations
 
 import pytest
 
-from tfm.pipeline.significance.holm import format_p_value, holm
+from tfm.pipeline.significance.holm import format_p_value, holm_correction
 
 
 def test_equals_a_table_worked_by_hand() -> None:
     """Four hypotheses with p 0.01, 0.04, 0.03, 0.005: the step-down compares 0.05/4, /3, /2, /1; two are rejected."""
-    corrected = holm([0.01, 0.04, 0.03, 0.005])
+    corrected = holm_correction([0.01, 0.04, 0.03, 0.005])
     assert corrected == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert [p < 0.05 for p in corrected] == [True, False, False, True]
 
@@ -30,13 +30,13 @@ def test_equals_closed_testing_with_bonferroni() -> None:
                 )
                 for tested in range(size)
             ]
-            assert holm(p_values) == pytest.approx(closed)
+            assert holm_correction(p_values) == pytest.approx(closed)
 
 
 def test_of_nothing_and_of_one() -> None:
-    assert holm([]) == []
-    assert holm([0.2]) == [0.2]
-    assert holm([0.9, 0.9]) == [1.0, 1.0]
+    assert holm_correction([]) == []
+    assert holm_correction([0.2]) == [0.2]
+    assert holm_correction([0.9, 0.9]) == [1.0, 1.0]
 
 
 def test_no_p_value_is_shown_as_0() -> None:

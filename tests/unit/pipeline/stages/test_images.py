@@ -106,7 +106,7 @@ def test_figures_are_those_of_the_training_images(tmp_path: Path) -> None:
     values = np.stack([pixels(tmp_path / "train" / f"{number}.png") for number in range(20)]).astype(np.float64)
     assert data.preparation is not None
     np.testing.assert_allclose(data.preparation.statistics.means, values.mean((0, 1, 2)), rtol=1e-12)
-    np.testing.assert_allclose(data.preparation.statistics.deviations, values.std((0, 1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(data.preparation.statistics.standard_deviations, values.std((0, 1, 2)), rtol=1e-12)
     about = json.loads((tmp_path / "dataset/tokenizer/images.json").read_text())
     assert (about["height"], about["width"], about["channels"]) == (8, 8, 3)
     assert data.tests["test"].images is not None
@@ -175,7 +175,7 @@ def test_a_column_of_images_is_identified_by_what_is_read_of_it(tmp_path: Path) 
         (corpus,) = DataConfig.model_validate({"train": about, "images": SHAPE}).train
         ((_, _, fingerprint),) = content_fingerprints(corpus)
         (image,) = read_images(corpus, read_rows)
-        return [(fingerprint, image.key)]
+        return [(fingerprint, image.content_hash)]
 
     file = tmp_path / "a.png"
     Image.new("RGB", (8, 8), (1, 2, 3)).save(file)
@@ -320,7 +320,7 @@ def test_an_empty_caption_beside_others_is_a_missing_one(tmp_path: Path, several
     given = [("", "a", " "), ("a", "", "b"), ("", ""), ()]
     images = [(CaptionedImage("", pixels, texts, f"image {number}"), pixels) for number, texts in enumerate(given)]
     _, target = load_tokenizer_pair(save_words(tmp_path))
-    (chunk,) = encode_images(images, target, several=several)
+    (chunk,) = encode_images(images, target, multi_reference=several)
     if several:
         assert chunk.target.texts == ["a", "a", "", ""]
         assert chunk.extra_references == [(), ("b",), (), ()]
@@ -346,7 +346,7 @@ def test_only_a_chunk_of_images_is_held_in_memory(tmp_path: Path, monkeypatch: p
 
     _, target = load_tokenizer_pair(save_words(tmp_path))
     sizes = set()
-    for chunk in encode_images(made(), target, several=False):
+    for chunk in encode_images(made(), target, multi_reference=False):
         sizes.add((len(chunk), len({id(each) for each in chunk.source.pixels or ()})))
     assert sizes == {(10, 5)}
     assert most <= 11

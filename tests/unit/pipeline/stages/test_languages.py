@@ -56,7 +56,7 @@ def test_each_source_begins_with_the_language_of_its_target(tmp_path: Path, shar
         asked = target_languages(data.directions[name])
         assert [ids[0] for ids in split.source.to_lists()] == [source.languages[code] for code in asked]
         assert not {number for ids in split.target.to_lists() for number in ids} & set(source.languages.values())
-    assert [each.pair for each in data.directions["train"]] == [("eng", "deu"), ("eng", "hin"), ("deu", "eng")]
+    assert [each.language_pair for each in data.directions["train"]] == [("eng", "deu"), ("eng", "hin"), ("deu", "eng")]
     assert target_languages(data.directions["deu-hin"]) == ["hin"] * 12
     texts = data.tests["deu-hin"].texts()[0]
     assert data.tests["deu-hin"].source.to_lists() == source.select_target_language("hin").encode_batch(texts)

@@ -8,7 +8,7 @@ import pytest
 from tfm.data.config import DataConfig
 from tfm.data.corpora.language_codes import select_source_tokenizer
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.dataset.examples import encode_portion
+from tfm.data.dataset.examples import encode_chunk
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
@@ -101,7 +101,7 @@ def test_a_node_of_a_cluster_encodes_the_tag_too(tmp_path: Path) -> None:
         (pair[0].vocab_size, pair[1].vocab_size),
         counts_words=False,
     )
-    expected = encode_portion(rows, 0, select_source_tokenizer(pair[0], (), "<BT>"), pair[1], multi_reference=False)
+    expected = encode_chunk(rows, 0, select_source_tokenizer(pair[0], (), "<BT>"), pair[1], multi_reference=False)
     assert source[0].tolist() == expected.source.ids.tolist()
     assert source[1].tolist() == expected.source.lengths.tolist()
     assert source[0][0] == pair[0].tags["<BT>"]

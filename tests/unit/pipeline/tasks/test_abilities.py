@@ -119,7 +119,7 @@ def test_what_is_better_is_so_by_the_metrics_themselves() -> None:
 def test_tasks_are_found_by_what_they_can() -> None:
     assert select_tasks(lambda task: task.labels) == ("classification", "tagging")
     assert select_tasks(lambda task: task.writes) == ("translation", "language_model")
-    assert select_tasks(lambda task: task.generates) == ("language_model",)
+    assert select_tasks(lambda task: task.continues_text) == ("language_model",)
     assert select_tasks(lambda task: not task.gives_hypotheses) == (
         "language_model",
         "masked_language_model",

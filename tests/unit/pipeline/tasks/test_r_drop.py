@@ -21,7 +21,7 @@ from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layers import dropout
 from tfm.model.layers.adaptive_softmax import AdaptiveSoftmax, VocabularyCluster
 from tfm.model.layers.linear import Linear
-from tfm.pipeline.errors import RecipeError, Stopped
+from tfm.pipeline.errors import RecipeError, StoppedError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks import r_drop
@@ -31,8 +31,8 @@ from tfm.pipeline.tasks.r_drop import two_pass_loss
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import LossSums, TaskContext
 from tfm.pipeline.tasks.translation import Translation
-from tfm.pipeline.training.checks import check_adaptive
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.checks import check_adaptive_softmax
+from tfm.pipeline.training.update import GradientComputer
 
 V, E = 30, 12
 
@@ -272,7 +272,7 @@ ASKED: dict[str, Any] = {"max_steps": 9, "r_drop": 2.0, "log_every": 1, "validat
 def test_batches_of_an_update_add_up(dataset: Path) -> None:
     """With dropout that follows from nothing but the rows there is none to add up: so each batch by itself."""
     data, model = load_dataset(dataset), build(MODEL, source_vocab=20, target_vocab=20, seed=1).double().train()
-    of_update = Gradients(model, Translation(RDrop(0.1, 4.0)), data.train, training(clip_norm=None), 1, World())
+    of_update = GradientComputer(model, Translation(RDrop(0.1, 4.0)), data.train, training(clip_norm=None), 1, World())
     group = [np.arange(4), np.arange(4, 11)]
     found = of_update.compute(group, 1, stop=False)
     total = {name: p.grad.clone() * found.tokens for name, p in model.named_parameters() if p.grad is not None}
@@ -292,7 +292,7 @@ def test_batches_of_an_update_add_up(dataset: Path) -> None:
 
 def test_a_training_resumes_to_the_same_bits(dataset: Path, tmp_path: Path) -> None:
     run(dataset, tmp_path / "straight", training(**ASKED))
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path / "stopped", training(**ASKED), reporter=SignalAt(4, 15))  # type: ignore[arg-type]
     run(dataset, tmp_path / "stopped", training(**ASKED))
     assert result(tmp_path / "stopped") == result(tmp_path / "straight")
@@ -322,6 +322,6 @@ def test_where_it_would_do_nothing_or_wrong_it_is_refused(tmp_path: Path, more: 
 
 
 def test_tails_are_refused_also_without_a_recipe() -> None:
-    check_adaptive(True, training(label_smoothing=0.0))
+    check_adaptive_softmax(True, training(label_smoothing=0.0))
     with pytest.raises(RecipeError, match=r"training.r_drop = 2\.0 compares"):
-        check_adaptive(True, training(label_smoothing=0.0, r_drop=2.0))
+        check_adaptive_softmax(True, training(label_smoothing=0.0, r_drop=2.0))

@@ -242,7 +242,7 @@ def test_a_tag_belongs_to_a_word_however_the_word_is_cut(kind: str) -> None:
     within = {"word": "dog", "wordpiece": "dogcat"}.get(kind, "dog-cat")  # they may not know what they find in a word
     lines = ["the cat sees a small dog", "dogs", f"a {within} sees cats ."]
     texts = split(pieces.encode_batch(lines), [[5] * len(line.split()) for line in lines])
-    task = Tagging(CrossEntropy(0.0), pieces.begins_word)
+    task = Tagging(CrossEntropy(0.0), pieces.word_start_mask)
     assert task.num_words(texts).tolist() == [len(line.split()) for line in lines]
     task.check_data(dataset(texts), ModelConfig())
     with pytest.raises(DataError, match=r"1 train sentence has not a tag for each word .*row 1"):

@@ -12,11 +12,11 @@ from tests.invariants.test_resume import SignalAt
 from tests.killing import result
 from tests.recording_reporter import Listening
 from tests.tiny_training import run, training, write_dataset
-from tfm.pipeline.errors import RecipeError, Stopped
+from tfm.pipeline.errors import RecipeError, StoppedError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.task import Rows
 from tfm.pipeline.training.assembly.num_updates import last_step
-from tfm.pipeline.training.update import Gradients, PendingGradient
+from tfm.pipeline.training.update import GradientComputer, PendingGradient
 from tfm.pipeline.training_config import TrainingConfig
 
 growths = st.builds(
@@ -60,13 +60,13 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many batches each update takes, as they are done."""
     found: list[int] = []
-    begin = Gradients.start_gradient
+    begin = GradientComputer.start_gradient
 
-    def counting(self: Gradients, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
+    def counting(self: GradientComputer, group: Sequence[Rows], step: int, *, stop: bool) -> PendingGradient:
         found.append(len(group))
         return begin(self, group, step, stop=stop)
 
-    monkeypatch.setattr(Gradients, "start_gradient", counting)
+    monkeypatch.setattr(GradientComputer, "start_gradient", counting)
     return found
 
 
@@ -92,7 +92,7 @@ def test_a_training_takes_them_and_goes_on_in_their_midst(dataset: Path, tmp_pat
     assert any(f"at most {len(whole)} updates" in line for line in talk.lines)
     for stop in (3, 5):
         taken.clear()
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             run(dataset, tmp_path / f"{stop}", config, reporter=SignalAt(stop, 15))  # type: ignore[arg-type]
         assert len(taken) < len(whole)
         run(dataset, tmp_path / f"{stop}", config)

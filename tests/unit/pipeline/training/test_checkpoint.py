@@ -10,7 +10,7 @@ import torch
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.fully_sharded import shard_of_rank
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints, part_file
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints, part_file_name
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema, mean_weights
 
 TENSORS = {"model": {"w": torch.arange(6.0).view(2, 3)}, "optimizer": {"w/step": torch.tensor(3.0)}}
@@ -34,7 +34,7 @@ def checkpoints(tmp_path: Path) -> Checkpoints:
 
 
 def test_what_was_written_is_read(checkpoints: Checkpoints) -> None:
-    found = checkpoints.newest(NullReporter())
+    found = checkpoints.newest_verified(NullReporter())
     assert found is not None
     assert found.state == {"step": 10, "loss": 0.1 + 0.2}
     assert torch.equal(found.tensors("model")["w"], TENSORS["model"]["w"])
@@ -42,7 +42,7 @@ def test_what_was_written_is_read(checkpoints: Checkpoints) -> None:
 
 
 def test_no_checkpoints_are_no_error(tmp_path: Path) -> None:
-    assert Checkpoints(tmp_path / "none").newest(NullReporter()) is None
+    assert Checkpoints(tmp_path / "none").newest_verified(NullReporter()) is None
 
 
 def test_only_those_asked_for_are_kept(checkpoints: Checkpoints) -> None:
@@ -61,7 +61,7 @@ def test_a_damaged_checkpoint_is_passed_over_by_name(checkpoints: Checkpoints, n
         contents[len(contents) // 2] ^= 1
     file.unlink() if harm == "remove" else file.write_bytes({"cut": contents[:-1], "empty": b""}.get(harm, contents))
     reporter = Warnings()
-    found = checkpoints.newest(reporter)
+    found = checkpoints.newest_verified(reporter)
     assert found is not None
     assert found.step == 5
     assert "step-0000010" in reporter.found[0]
@@ -91,7 +91,7 @@ def test_checkpoints_that_are_all_damaged_stop_the_run(checkpoints: Checkpoints)
     for step in (5, 10):
         (checkpoints.checkpoint_folder(step) / "state.json").write_text("{}")
     with pytest.raises(DataError, match="no checkpoint of 2 can be read"):
-        checkpoints.newest(NullReporter())
+        checkpoints.newest_verified(NullReporter())
 
 
 @pytest.mark.parametrize("call", ["fsync", "rename", "mkdir"])
@@ -148,7 +148,7 @@ def write_parts(folder: Path, size: int = 3) -> Checkpoints:
     found._make_draft_folder(8)
     for rank in range(size):
         group = {"w": shard_of_rank(whole, rank, size).contiguous(), "w/step": step}
-        files |= found._write_tensors(8, {part_file("model", rank, size): group})
+        files |= found._write_tensors(8, {part_file_name("model", rank, size): group})
     found._publish_draft(8, files, {"step": 8})
     return found
 
@@ -173,9 +173,9 @@ def test_a_part_that_is_missing_or_does_not_fit_is_named(tmp_path: Path) -> None
         Checkpoint(whole.folder, 8, {}, fewer).tensors("model")
     group = {"w": torch.zeros(2, 5), "w/step": torch.tensor(4.0)}
     checkpoints._make_draft_folder(9)
-    files = checkpoints._write_tensors(9, {part_file("model", 0, 2): group})
-    files |= checkpoints._write_tensors(9, {part_file("model", 1, 2): {**group, "w": torch.zeros(2, 3)}})
-    files |= checkpoints._write_tensors(9, {part_file("ema", 0, 2): group, part_file("ema", 1, 2): {}})
+    files = checkpoints._write_tensors(9, {part_file_name("model", 0, 2): group})
+    files |= checkpoints._write_tensors(9, {part_file_name("model", 1, 2): {**group, "w": torch.zeros(2, 3)}})
+    files |= checkpoints._write_tensors(9, {part_file_name("ema", 0, 2): group, part_file_name("ema", 1, 2): {}})
     checkpoints._publish_draft(9, files, {"step": 9})
     for name, words in (("model", "do not fit"), ("ema", "have different tensors")):
         with pytest.raises(DataError, match=words):

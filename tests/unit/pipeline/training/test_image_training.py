@@ -19,7 +19,7 @@ from tests.tiny_training import STACK, run, training
 from tests.unit.pipeline.stages.test_images import config, dataset_of, folder_of
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.batching.augmented_images import ImageAugmenter
-from tfm.data.batching.resegmentation import Resegmentation
+from tfm.data.batching.resegmentation import Resegmenter
 from tfm.data.config import DataConfig
 from tfm.data.dataset.split import Dataset, Split
 from tfm.data.dataset.store import load_dataset
@@ -30,17 +30,17 @@ from tfm.model.config import DropoutConfig, ModelConfig
 from tfm.model.vision.image_shape import ImageShape, num_tokens
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.errors import DataError, Stopped
+from tfm.pipeline.errors import DataError, StoppedError
 from tfm.pipeline.inference.translation import translate_images
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import preprocess
-from tfm.pipeline.stages.translate import plan_tests, translate_tests
+from tfm.pipeline.stages.translate import plan_test_translation, translate_tests
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 from tfm.tokenizer.train import train
@@ -83,7 +83,7 @@ def test_stopped_and_resumed_is_the_same(folder: Path, tmp_path: Path, monkeypat
     monkeypatch.setattr(metrics_log, "draw_curves", lambda metrics, file: None)
     settings = training(max_steps=6, accumulate=2, validation={"every_steps": 6, "bleu": False})
     run(folder, tmp_path / "straight", settings, model=MODEL)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(folder, tmp_path / "stopped", settings, model=MODEL, reporter=SignalAt(3, signal.SIGTERM))
     run(folder, tmp_path / "stopped", settings, model=MODEL)
     assert result(tmp_path / "stopped") == result(tmp_path / "straight")
@@ -129,11 +129,11 @@ def test_other_pieces_of_captions_leave_their_images(data: Dataset) -> None:
     assert data.augmentation is not None
     captions = train(["".join(COLOURS)], TokenizerConfig(kind="bpe", vocab_size=80, min_frequency=1))
     sampler = captions.sampler(bpe_dropout=0.5)
-    how = Resegmentation(None, sampler, seed=1, max_tokens=32, budget=40)
+    how = Resegmenter(None, sampler, seed=1, max_tokens=32, budget=40)
     varied, rows = ImageAugmenter(data.augmentation, 7)(data.train, 3), np.arange(3, 15)
     parts = [
         Translation(CrossEntropy(0.1)).batch(part, np.arange(len(part)))
-        for part, _ in how.resegmented_parts(varied, rows, 3)
+        for part, _ in how.iterate_resegmented_parts(varied, rows, 3)
     ]
     assert len(parts) > 1
     whole = Translation(CrossEntropy(0.1)).batch(varied, rows)
@@ -173,7 +173,7 @@ def test_an_update_is_the_same_however_its_rows_are_divided(data: Dataset) -> No
     model, rows = network(data), np.arange(12)
     found = []
     for group in ([rows], [rows[:5], rows[5:]]):
-        made = Gradients(
+        made = GradientComputer(
             model,
             Translation(CrossEntropy(0.1)),
             exact(data.train, data.preparation),
@@ -206,7 +206,7 @@ def test_hypotheses_do_not_hang_on_what_else_is_in_the_batch(data: Dataset) -> N
     for settings in ({"beam": 1}, {"beam": 3, "n_best": 2}, {"strategy": "sample", "n_best": 2, "top_k": 5}):
         how = DecodingConfig(**{"batch_sentences": 2, "max_length": 6, **settings})
         together = decode(model, test.images, how)
-        apart = [decode(model, test.images.select(np.array([row])), how)[0] for row in range(5)]
+        apart = [decode(model, test.images.select_rows(np.array([row])), how)[0] for row in range(5)]
         assert [[each.ids for each in best] for best in together] == [[each.ids for each in best] for best in apart]
 
 
@@ -231,7 +231,7 @@ def test_a_caption_is_learned(folder: Path, tmp_path: Path) -> None:
     out = run(folder, tmp_path, steady, model=plain)
     loaded, data = load_model(out, "cpu"), load_dataset(folder)
     assert data.train.images is not None
-    captions = translate_images(loaded, [data.train.images.select(np.arange(0, 40, 2))], DecodingConfig(beam=1))
+    captions = translate_images(loaded, [data.train.images.select_rows(np.arange(0, 40, 2))], DecodingConfig(beam=1))
     said = [next((each for each in COLOURS if each in best.text), None) for (best,) in captions]
     shown = [next(each for each in COLOURS if each in text) for text in texts_of(data)[::2]]
     assert sum(one == other for one, other in zip(said, shown, strict=True)) >= 16
@@ -298,7 +298,7 @@ def test_images_of_another_size_are_refused_before_any_work(folder: Path, tmp_pa
         run(data, tmp_path / "second", training(**SHORT, init_from=str(first)), model=MODEL)
     assert not (tmp_path / "second").exists()
     with pytest.raises(DataError, match=r"reads images of 8 x 8 pixels"):
-        plan_tests(first, data, DecodingConfig(), tmp_path / "out")
+        plan_test_translation(first, data, DecodingConfig(), tmp_path / "out")
 
 
 def texts_of(data: Dataset) -> list[str]:

@@ -29,7 +29,7 @@ from tfm.model.config import DropoutConfig, ModelConfig, StackConfig
 from tfm.model.layout import FlatLayout
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
-from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, Stopped
+from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, StoppedError
 from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.model_io.loaded_model import load_model, load_weights
 from tfm.pipeline.runtime.distributed import World
@@ -44,11 +44,11 @@ from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
 from tfm.pipeline.training.assembly import starting_point
-from tfm.pipeline.training.early_stopping import Validation, best_first, is_patience_exhausted
+from tfm.pipeline.training.early_stopping import Validation, is_patience_exhausted, sort_best_first
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
-from tfm.pipeline.training.update import Gradients
-from tfm.pipeline.training_config import Metric
+from tfm.pipeline.training.update import GradientComputer
+from tfm.pipeline.training_config import ValidationMetric
 from tfm.tokenizer.code_points import load_pair
 from tfm.tokenizer.train import train as train_tokenizer
 
@@ -254,7 +254,7 @@ def test_a_moved_end_gives_the_model_of_that_end_from_the_beginning(
 ) -> None:
     """Also where the first end, at which the clock has no validation, was the best of all."""
     losses, step = {2: 3.0, 4: 1.0, 5: 0.5, 6: 2.0, 8: 2.0, 10: 2.0}, [0]
-    figures, validate = validation.Validator.figures, Trainer.validate
+    figures, validate = validation.Validator.compute_metrics, Trainer.validate
 
     def noted(self: Trainer) -> None:
         step[0] = self.state.progress.step
@@ -264,7 +264,7 @@ def test_a_moved_end_gives_the_model_of_that_end_from_the_beginning(
         return {**figures(self, *given), "loss": losses[step[0]]}
 
     monkeypatch.setattr(Trainer, "validate", noted)
-    monkeypatch.setattr(validation.Validator, "figures", told)
+    monkeypatch.setattr(validation.Validator, "compute_metrics", told)
     for folder, ends in (("moved", (first, 10)), ("once", (10,))):
         for end in ends:
             config = training(max_steps=end, validation={"every_steps": 2, "bleu": False}, keep=keep)
@@ -282,7 +282,7 @@ def test_a_training_that_was_stopped_can_end_there(
     config: dict[str, Any] = {"validation": {"every_steps": 2, "bleu": False}, "keep": keep}
     with monkeypatch.context() as patched:
         patched.setattr(Trainer, "should_stop", lambda self: self.state.progress.step == stop)
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             run(dataset, tmp_path / "stopped", training(max_steps=20, **config))
     run(dataset, tmp_path / "stopped", training(max_steps=stop, **config))
     run(dataset, tmp_path / "once", training(max_steps=stop, **config))
@@ -354,7 +354,9 @@ def history(values: list[float]) -> list[Validation]:
 
 
 @given(HISTORY, st.integers(1, 4), st.sampled_from(["loss", "accuracy", "bleu"]))
-def test_patience_counts_validations_since_the_best(values: list[float], patience: int, metric: Metric) -> None:
+def test_patience_counts_validations_since_the_best(
+    values: list[float], patience: int, metric: ValidationMetric
+) -> None:
     best, since = float("-inf"), 0
     for position, value in enumerate(values):
         score = float("-inf") if np.isnan(value) else -value if metric == "loss" else value
@@ -367,7 +369,7 @@ def test_patience_counts_validations_since_the_best(values: list[float], patienc
 
 
 def test_best_first_prefers_the_earlier_of_equals() -> None:
-    found = best_first(history([2.0, 1.0, 1.0, float("nan")]), "loss")
+    found = sort_best_first(history([2.0, 1.0, 1.0, float("nan")]), "loss")
     assert [each.step for each in found] == [2, 3, 1, 4]
 
 
@@ -433,7 +435,7 @@ with catch_stop_signals():
 
 
 def test_a_signal_passed_on_by_a_launcher_counts_once() -> None:
-    with catch_stop_signals(echo=60) as stop:
+    with catch_stop_signals(echo_seconds=60) as stop:
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)
         assert stop.signal == "SIGINT"
@@ -532,7 +534,7 @@ def gradients(dataset: Path) -> Iterator[Any]:
     model = build(config, source_vocab=20, target_vocab=20).double().eval()
 
     def compute(**changes: Any) -> tuple[Any, list[torch.Tensor], list[torch.Tensor]]:
-        made = Gradients(model, Translation(CrossEntropy(0.1)), data.train, training(**changes), 1, World())
+        made = GradientComputer(model, Translation(CrossEntropy(0.1)), data.train, training(**changes), 1, World())
         update = made.compute([np.arange(4), np.arange(4, 7)], 1, stop=False)
         found = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
         return update, found, [parameter.detach() for parameter in model.parameters()]

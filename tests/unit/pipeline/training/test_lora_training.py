@@ -16,7 +16,7 @@ from tests.tiny_model import tiny_model
 from tests.tiny_training import MODEL, in_float64, run, training, write_dataset
 from tfm.model.layers.lora import LoraLinear, add_lora
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
-from tfm.pipeline.errors import DataError, RecipeError, Stopped
+from tfm.pipeline.errors import DataError, RecipeError, StoppedError
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
@@ -118,7 +118,7 @@ AVERAGED = {"ema": 0.9, "keep": {"last": 2, "average": "last"}, "precision": "bf
 def test_stopped_and_resumed_is_the_same(dataset, first, tmp_path, more):
     config = config_of(first, lora=LORA, save_every=2, **more)
     run(dataset, tmp_path / "straight", config)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path / "stopped", config, reporter=SignalAt(4, signal.SIGTERM))
     run(dataset, tmp_path / "stopped", config)
     assert result(tmp_path / "stopped") == result(tmp_path / "straight")

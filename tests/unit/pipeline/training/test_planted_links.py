@@ -46,7 +46,7 @@ def keep(checkpoints: Checkpoints) -> None:
 
 
 def read(checkpoints: Checkpoints) -> None:
-    checkpoints.newest(NullReporter())
+    checkpoints.newest_verified(NullReporter())
 
 
 def log(checkpoints: Checkpoints) -> None:
@@ -113,7 +113,7 @@ def test_the_folder_of_a_run_may_be_a_link(made: Path, tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path / "run" / "training" / "checkpoints")
     write(checkpoints)
     log(checkpoints)
-    assert checkpoints.newest(NullReporter()) is not None
+    assert checkpoints.newest_verified(NullReporter()) is not None
     checkpoints.retain_only(())
     assert checkpoints.steps() == []
     assert os.listdir(tmp_path / "disk" / "training" / "checkpoints") == []

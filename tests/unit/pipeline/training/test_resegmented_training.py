@@ -14,11 +14,11 @@ from tests.invariants.test_resume import SignalAt
 from tests.killing import result
 from tests.tiny_training import MODEL, run, training, write_dataset
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
-from tfm.data.batching.resegmentation import Resegmentation
+from tfm.data.batching.resegmentation import Resegmenter
 from tfm.data.dataset.store import load_dataset
 from tfm.model.build import build
 from tfm.model.config import DropoutConfig
-from tfm.pipeline.errors import RecipeError, Stopped
+from tfm.pipeline.errors import RecipeError, StoppedError
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.masked_language_model import MaskedLanguageModel
@@ -26,7 +26,7 @@ from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import metrics_log, session
 from tfm.pipeline.training.assembly.setup import make_resegmentation
-from tfm.pipeline.training.update import Gradients
+from tfm.pipeline.training.update import GradientComputer
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 
@@ -46,7 +46,7 @@ def test_stopped_and_resumed_is_the_same(dataset: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(metrics_log, "draw_curves", lambda metrics, file: None)
     config = settings(bpe_dropout=0.3)
     run(dataset, tmp_path / "straight", config)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         run(dataset, tmp_path / "stopped", config, reporter=SignalAt(3, signal.SIGTERM))
     run(dataset, tmp_path / "stopped", config)
     assert result(tmp_path / "stopped") == result(tmp_path / "straight")
@@ -65,13 +65,13 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(dataset: Path, changes: 
     tokenizer, _ = load_tokenizer_pair(data.tokenizer_folder)
     exact = MODEL.model_copy(update={"dropout": DropoutConfig(residual=0, embedding=0), **changes})
     model = build(exact, source_vocab=tokenizer.vocab_size, target_vocab=tokenizer.vocab_size, seed=1).double()
-    whole = Resegmentation(*[tokenizer.sampler(bpe_dropout=0.4)] * 2, seed=1, max_tokens=32, budget=10**6)
+    whole = Resegmenter(*[tokenizer.sampler(bpe_dropout=0.4)] * 2, seed=1, max_tokens=32, budget=10**6)
     found = []
     for how in (whole, replace(whole, budget=64)):
-        made = Gradients(model, task, data.train, settings(clip_norm=None), 1, World(), how)
+        made = GradientComputer(model, task, data.train, settings(clip_norm=None), 1, World(), how)
         update = made.compute([np.arange(12)], 3, stop=False)
         found.append((update, [each.grad.clone() for each in model.parameters() if each.grad is not None]))
-    assert len(list(replace(whole, budget=64).resegmented_parts(data.train, np.arange(12), 3))) > 1
+    assert len(list(replace(whole, budget=64).iterate_resegmented_parts(data.train, np.arange(12), 3))) > 1
     (one, gradients), (other, in_parts) = found
     assert one.tokens == other.tokens
     assert changes or one.tokens > int(data.train.target_lengths[:12].sum()) + 12

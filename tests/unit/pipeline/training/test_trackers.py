@@ -13,7 +13,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training.trackers import services
 from tfm.pipeline.training.trackers.services import check_trackers_installed
 from tfm.pipeline.training.trackers.sink import SentLines, TrackerSink, read_sent_state, write_sent_state
-from tfm.pipeline.training.trackers.tracker import Figures, scalars
+from tfm.pipeline.training.trackers.tracker import MetricsLine, scalars
 
 PLACE, TRAINING = "somewhere", "0" * 64
 
@@ -23,7 +23,7 @@ class Service:
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
-        self.runs: dict[str, list[Figures]] = {}
+        self.runs: dict[str, list[MetricsLine]] = {}
         self.files: list[Path] = []
         self.tags: dict[str, str] = {}
         self.endings: list[bool] = []
@@ -47,7 +47,7 @@ class Run:
     def __init__(self, service: Service, run_id: str) -> None:
         self.service, self.run_id = service, run_id
 
-    def log(self, lines: Sequence[Figures]) -> None:
+    def log(self, lines: Sequence[MetricsLine]) -> None:
         self.service.fail()
         self.service.runs[self.run_id] += lines
 
@@ -55,8 +55,8 @@ class Run:
         self.service.files += files
         self.service.tags |= tags
 
-    def finish(self, *, is_whole: bool) -> None:
-        self.service.endings.append(is_whole)
+    def finish(self, *, is_finished: bool) -> None:
+        self.service.endings.append(is_finished)
 
 
 class Listener(NullReporter):
@@ -69,7 +69,7 @@ class Listener(NullReporter):
         self.warnings.append(text)
 
 
-def lines(*steps: int, event: str = "train") -> list[Figures]:
+def lines(*steps: int, event: str = "train") -> list[MetricsLine]:
     return [{"event": event, "step": step, "loss": 1 / (1 + step)} for step in steps]
 
 
@@ -78,13 +78,13 @@ def open_sink(service: Service, run: Path, reporter: Listener, training: str = T
     return TrackerSink("service", service.connect, read_sent_state(file, training, PLACE), file, run, reporter)
 
 
-def send(service: Service, run: Path, some: Sequence[Figures], training: str = TRAINING) -> list[str]:
+def send(service: Service, run: Path, some: Sequence[MetricsLine], training: str = TRAINING) -> list[str]:
     """Send lines in a session of their own; returns the warnings."""
     reporter = Listener()
     sink = open_sink(service, run, reporter, training)
     for line in some:
         sink.append(line)
-    sink.close([run / "curves.svg"], {"model": "f"}, is_whole=True)
+    sink.close([run / "curves.svg"], {"model": "f"}, is_finished=True)
     return reporter.warnings
 
 
@@ -116,7 +116,7 @@ def test_a_service_out_of_order_costs_one_warning_and_no_line(run: Path, failure
     for line in lines(*range(40)):
         sink.append(line)
         time.sleep(0.002)
-    sink.close(is_whole=True)
+    sink.close(is_finished=True)
     assert len(reporter.warnings) == 1
     assert "service does not take the figures (ConnectionError: no answer)" in reporter.warnings[0]
     send(service, run, lines(*range(40)))
@@ -186,6 +186,6 @@ def test_numbers_alone_are_scalars() -> None:
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "find_spec", lambda name: None)
     check_trackers_installed(["tensorboard"])
-    for name in services.SERVICES:
+    for name in services.TRACKING_SERVICES:
         with pytest.raises(RecipeError, match=rf"{name} needs a package .*pip install .*\[{name}\]"):
             check_trackers_installed([name])

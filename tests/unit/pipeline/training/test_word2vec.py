@@ -23,7 +23,11 @@ from tfm.pipeline.tasks import word_vectors
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.tasks.word_vectors import WordVectorTask, num_words, word_frequencies
 from tfm.pipeline.training.assembly import word2vec
-from tfm.pipeline.training.assembly.word2vec import Word2vecGradients, initialize_as_word2vec, no_online_updates_reason
+from tfm.pipeline.training.assembly.word2vec import (
+    Word2vecGradientComputer,
+    initialize_as_word2vec,
+    no_online_updates_reason,
+)
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training_config import TrainingConfig
@@ -44,7 +48,7 @@ def sgd(**changes: Any) -> TrainingConfig:
     return training(**{**plain, "schedule": schedule, "threads": 1, **changes})
 
 
-def updates_of(dataset: Path, config: ModelConfig, rate: float) -> Word2vecGradients:
+def updates_of(dataset: Path, config: ModelConfig, rate: float) -> Word2vecGradientComputer:
     """The steps of a model whose training begins, in float64."""
     data = load_dataset(dataset)
     task = WordVectorTask.from_context(TaskContext(sgd(), config, None, None, 64))  # type: ignore[arg-type]
@@ -52,7 +56,7 @@ def updates_of(dataset: Path, config: ModelConfig, rate: float) -> Word2vecGradi
     task.prepare_model(model, data)
     optimizer = make_optimizer(model, sgd().optimizer)
     set_learning_rate(optimizer, rate)
-    return Word2vecGradients(model, task, data.train, sgd(), 3, World(), optimizer)
+    return Word2vecGradientComputer(model, task, data.train, sgd(), 3, World(), optimizer)
 
 
 @pytest.fixture(scope="module")

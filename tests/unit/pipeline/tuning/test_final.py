@@ -12,7 +12,7 @@ from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.tuning import search
 from tfm.pipeline.tuning.config import SearchConfig
-from tfm.pipeline.tuning.search import Search, describe_mean, train_best
+from tfm.pipeline.tuning.search import Search, describe_averaged_runs, train_best
 from tfm.pipeline.tuning.trial_records import CONFIGURATION_ATTR
 
 SPACE = {"model.norm": {"choices": ["pre", "post"]}}
@@ -29,7 +29,7 @@ SPACE = {"model.norm": {"choices": ["pre", "post"]}}
 )
 def test_a_figure_of_several_runs_is_called_their_mean(settings: dict[str, int], words: str) -> None:
     about = {"name": "some", "base": "b.toml", "method": "grid", "space": SPACE, **settings}
-    assert describe_mean(SearchConfig.model_validate(about)) == words
+    assert describe_averaged_runs(SearchConfig.model_validate(about)) == words
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
@@ -50,9 +50,9 @@ def test_used_tests_are_refused_once_their_dataset_is_made_and_before_anything_i
         stages.append((each.name, only))
 
     monkeypatch.setattr(search, "make_trial_recipe", lambda *given: recipe)
-    monkeypatch.setattr(search, "check_inputs", lambda *given: None)
+    monkeypatch.setattr(search, "check_inputs_unchanged", lambda *given: None)
     monkeypatch.setattr(search, "check_tests_unused", refuse)
-    monkeypatch.setattr(chain, "run_chain", run_chain)
+    monkeypatch.setattr(chain, "run_recipe_stages", run_chain)
     found = Search(trials.config, trials, Path("b"), (), {})
     names = ["s-final"] if repeats == 1 else ["s-final-1", "s-final-2"]
     with pytest.raises(RecipeError, match=f"{names[0]} is refused"):

@@ -13,7 +13,7 @@ from scipy.stats import t, ttest_rel
 from tfm.pipeline.tuning.config import SearchConfig
 from tfm.pipeline.tuning.report import methods_paragraph, search_page
 from tfm.pipeline.tuning.results import (
-    Results,
+    SearchResults,
     TrialResult,
     equally_good_trials,
     fold_means,
@@ -101,10 +101,12 @@ def test_with_folds_the_best_stands_with_those_that_folds_do_not_find_worse() ->
     assert [each.number for each in equally_good_trials(ranked, "loss")] == [0, 1, 2]
 
 
-def some_results() -> Results:
+def some_results() -> SearchResults:
     failed = trial(3, (), "failed", "loss & gradient <b>not finite</b>")
     trials = (trial(0, NEAR), trial(1, FAR), trial(2, BEST), failed)
-    return Results("loss", trials, (trials[2], trials[0], trials[1]), (trials[2], trials[0]), {"model.norm": 0.25})
+    return SearchResults(
+        "loss", trials, (trials[2], trials[0], trials[1]), (trials[2], trials[0]), {"model.norm": 0.25}
+    )
 
 
 def test_the_paragraph_says_what_a_reader_must_know() -> None:
@@ -167,7 +169,7 @@ def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
         replace(trained[number % 2], number=number, values=(), updates=0, same_as=number % 2) for number in range(2, 8)
     )
     ranked = (trained[0], *again[::2], trained[1], *again[1::2])
-    some = Results("loss", (*trained, *again, trial(8, (), "impossible")), ranked, (trained[0],), {})
+    some = SearchResults("loss", (*trained, *again, trial(8, (), "impossible")), ranked, (trained[0],), {})
     text = methods_paragraph(CONFIG, make_parameters(CONFIG.space), some)
     assert (
         "Of 9 trials, 6 had the configuration of an earlier one, 1 could not be trained; 2 were trained: "
@@ -180,7 +182,9 @@ def test_the_paragraph_counts_as_trained_what_was_trained() -> None:
 def test_the_paragraph_gives_work_of_seconds_in_seconds() -> None:
     for seconds, words in ((2.5, "2.5 seconds in all"), (430.0, "430 seconds in all"), (720.0, "0.20 hours in all")):
         one = replace(trial(0, BEST), seconds=seconds)
-        text = methods_paragraph(CONFIG, make_parameters(CONFIG.space), Results("loss", (one,), (one,), (one,), {}))
+        text = methods_paragraph(
+            CONFIG, make_parameters(CONFIG.space), SearchResults("loss", (one,), (one,), (one,), {})
+        )
         assert f"they took 100 updates and {words}" in text
 
 
@@ -188,10 +192,12 @@ def test_the_paragraph_gives_seeds_to_trials_that_had_them_all() -> None:
     """A trial that was pruned or failed was trained with one seed, maybe."""
     ends = ("failed", "pruned", "pruned")
     trials = (trial(0, BEST), *(trial(1 + number, (), ended) for number, ended in enumerate(ends)))
-    text = methods_paragraph(CONFIG, make_parameters(CONFIG.space), Results("loss", trials, trials[:1], trials[:1], {}))
+    text = methods_paragraph(
+        CONFIG, make_parameters(CONFIG.space), SearchResults("loss", trials, trials[:1], trials[:1], {})
+    )
     assert "4 trials were trained: 1 finished (3 seeds each, of which the mean counts), 1 failed, 2 pruned;" in text
     none = methods_paragraph(
-        CONFIG, make_parameters(CONFIG.space), Results("loss", (trial(0, (), "impossible"),), (), (), {})
+        CONFIG, make_parameters(CONFIG.space), SearchResults("loss", (trial(0, (), "impossible"),), (), (), {})
     )
     assert "Of 1 trial, 1 could not be trained; none was trained;" in none
 
@@ -201,7 +207,7 @@ def test_the_paragraph_claims_no_test_where_nothing_was_compared(others: tuple[T
     best = trial(0, BEST)
     ranked = (best, *(each for each in others if each.ended == "finished"))
     text = methods_paragraph(
-        CONFIG, make_parameters(CONFIG.space), Results("loss", (best, *others), ranked, (best,), {})
+        CONFIG, make_parameters(CONFIG.space), SearchResults("loss", (best, *others), ranked, (best,), {})
     )
     assert "t-test" not in text
     assert "p < 0.05" not in text
@@ -215,7 +221,7 @@ def test_the_page_shows_all_trials_and_no_markup_of_theirs() -> None:
     assert "loss &amp; gradient &lt;b&gt;not finite" in found
     assert found.count("<svg") == 4
     assert found == search_page(CONFIG, make_parameters(CONFIG.space), some_results())
-    empty = search_page(CONFIG, make_parameters(CONFIG.space), Results("loss", (), (), (), {}))
+    empty = search_page(CONFIG, make_parameters(CONFIG.space), SearchResults("loss", (), (), (), {}))
     assert "No trial has finished" in empty
 
 

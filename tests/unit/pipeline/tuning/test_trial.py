@@ -32,7 +32,7 @@ from tfm.pipeline.tuning.trial import (
     FINISHED_STATUS,
     PRUNED_STATUS,
     TrialOutcome,
-    prune_artifacts,
+    remove_artifacts_of_worse_trials,
 )
 from tfm.pipeline.tuning.trial_progress import PRUNE_ATTR, TrialLog, TrialProgress, TrialPruned
 from tfm.pipeline.tuning.trial_records import DUPLICATE_OF_ATTR, WAITING_STATUS
@@ -230,7 +230,7 @@ def test_the_mean_over_seeds_counts_and_what_is_not_finite_fails(
     left = iter(figures)
     counts = iter((5, 6))
     monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
-    monkeypatch.setattr(trial, "check_inputs", lambda *given: None)
+    monkeypatch.setattr(trial, "check_inputs_unchanged", lambda *given: None)
     monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
     monkeypatch.setattr(trial, "_train_trial", lambda *given: (next(left), f"labels:{next(counts)}|stat:mean"))
     trials = played(tmp_path, repeats=2)
@@ -257,7 +257,7 @@ def test_the_seconds_of_a_trial_are_without_those_in_which_another_worker_makes_
             time.sleep(0.6)
 
     monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
-    monkeypatch.setattr(trial, "check_inputs", lambda *given: None)
+    monkeypatch.setattr(trial, "check_inputs_unchanged", lambda *given: None)
     monkeypatch.setattr(trial, "plan_stage", lambda *given: Plan("preprocess", tmp_path, {}, {}, None))
     for name in ("copy_same_artifact_of_other_run", "run_stage"):
         monkeypatch.setattr(trial, name, lambda *given, **named: time.sleep(0.01))
@@ -282,7 +282,7 @@ def test_figures_of_several_definitions_have_no_mean_and_end_the_search(
     recipe = Recipe.model_validate({"name": "0000", "data": {"path": "corpus"}, "training": {"max_steps": 5}})
     left = iter([(3.0, "nrefs:1|tok:13a"), (1.0, "nrefs:var|tok:zh")])
     monkeypatch.setattr(trial, "make_trial_recipe", lambda *given: recipe)
-    monkeypatch.setattr(trial, "check_inputs", lambda *given: None)
+    monkeypatch.setattr(trial, "check_inputs_unchanged", lambda *given: None)
     monkeypatch.setattr(trial, "_prepare_dataset", lambda *given: None)
     monkeypatch.setattr(trial, "_train_trial", lambda *given: next(left))
     trials = played(tmp_path, metric="bleu", folds=2)
@@ -308,7 +308,7 @@ def test_what_is_not_among_the_best_leaves_no_model(tmp_path: Path) -> None:
                 claimed.trial.set_user_attr(DUPLICATE_OF_ATTR, 2)
             trials.study.tell(claimed.trial, value)
     assert [each.number for each in trials.finished_trials()] == [2, 1, 3, 0]
-    prune_artifacts(trials)
+    remove_artifacts_of_worse_trials(trials)
     left = {name for name in names if (tmp_path / "trials" / name / "model").exists()}
     assert left == {"0002", "0003-1", "00010-1", "10000"}
     assert all((tmp_path / "trials" / name / "log.txt").exists() for name in names)

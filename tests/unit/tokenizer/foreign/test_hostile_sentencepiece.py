@@ -5,7 +5,13 @@ import time
 
 import pytest
 
-from tfm.tokenizer.foreign.sentencepiece import BPE, MAX_BYTES, SentencePiece, build_tokenizer_json, read_model
+from tfm.tokenizer.foreign.sentencepiece import (
+    BPE,
+    MAX_BYTES,
+    SentencePieceModel,
+    build_tokenizer_json,
+    parse_sentencepiece_model,
+)
 from tfm.tokenizer.special import UNK
 
 
@@ -45,18 +51,18 @@ BAD = {
 def test_it_is_refused(what: str) -> None:
     began = time.monotonic()
     with pytest.raises(ValueError, match="SentencePiece model"):
-        read_model(BAD[what])
+        parse_sentencepiece_model(BAD[what])
     assert time.monotonic() - began < 5
 
 
 def test_a_good_one_is_read() -> None:
-    assert read_model(GOOD + field(2, b"\x18\x02")).kind == BPE
-    assert {*read_model(GOOD).scores} == {"a", "b"}
+    assert parse_sentencepiece_model(GOOD + field(2, b"\x18\x02")).kind == BPE
+    assert {*parse_sentencepiece_model(GOOD).scores} == {"a", "b"}
 
 
 def test_merges_of_long_pieces_are_found_without_all_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["a" * length for length in range(1, 60)]
-    model = SentencePiece(dict.fromkeys(names, 0.0), b"", True, BPE)
+    model = SentencePieceModel(dict.fromkeys(names, 0.0), b"", True, BPE)
     merges = build_tokenizer_json(model, [UNK, *names], {})["model"]["merges"]
     assert len(merges) == sum(range(59))
     monkeypatch.setattr("tfm.tokenizer.foreign.sentencepiece.MAX_MERGES", 1000)

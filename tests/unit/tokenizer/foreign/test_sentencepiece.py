@@ -11,12 +11,12 @@ from tests.ten_scripts import lines_of
 from tests.tiny_model import TEXTS
 from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, renumber
 from tfm.tokenizer.foreign.sentencepiece import (
-    SentencePiece,
+    SentencePieceModel,
+    add_unnumbered_model_pieces,
     build_tokenizer_json,
-    build_tokenizer_json_with_own_ids,
-    embed_model,
+    build_tokenizer_json_with_model_ids,
     have_same_ids,
-    read_model,
+    parse_sentencepiece_model,
 )
 from tfm.tokenizer.growth.trainer import growth_problem
 from tfm.tokenizer.special import BOS, EOS, PAD, UNK
@@ -48,7 +48,7 @@ def trained(texts: Sequence[str] = (), **settings: Any) -> tuple[bytes, Any]:
 )
 def test_its_pieces_are_ours(settings: dict[str, Any]) -> None:
     data, theirs = trained(**settings)
-    model = read_model(data)
+    model = parse_sentencepiece_model(data)
     pieces = [PAD, UNK, "<s>", EOS, *(theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size()))]
     for number, piece in enumerate(pieces[4:], 3):
         assert model.scores[piece] == pytest.approx(theirs.get_score(number))
@@ -68,13 +68,13 @@ def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_
     own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
     pieces = [PAD, UNK, "<s>", EOS, *own, "▁Meer", "Q"]
     roles = {each: each for each in pieces[:4]}
-    ours = Tokenizer.from_json(json.dumps(build_tokenizer_json(read_model(data), pieces, roles)))
-    other = build_tokenizer_json(SentencePiece({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
+    ours = Tokenizer.from_json(json.dumps(build_tokenizer_json(parse_sentencepiece_model(data), pieces, roles)))
+    other = build_tokenizer_json(SentencePieceModel({"Q": -1.0, "▁Meer": -2.0}, b"", True), pieces, roles)
     assert have_same_ids(ours, Tokenizer.from_json(json.dumps(other)))
-    other = build_tokenizer_json(read_model(data), [*pieces[:-1], "R"], roles)
+    other = build_tokenizer_json(parse_sentencepiece_model(data), [*pieces[:-1], "R"], roles)
     assert not have_same_ids(ours, Tokenizer.from_json(json.dumps(other)))
     assert not have_same_ids(
-        ours, Tokenizer.from_json(json.dumps(build_tokenizer_json(read_model(data), pieces[:-1], roles)))
+        ours, Tokenizer.from_json(json.dumps(build_tokenizer_json(parse_sentencepiece_model(data), pieces[:-1], roles)))
     )
     assert ours.decode([len(pieces) - 2, len(pieces) - 1]) == "MeerQ"
     assert ours.piece(len(pieces) - 1) == FILLER_PREFIX + "Q"
@@ -84,12 +84,12 @@ def test_pieces_that_the_model_does_not_have_are_in_no_text_and_decoded_as_they_
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_pieces_that_the_vocabulary_lacks_cut_texts_and_are_unknown(kind: str) -> None:
     data, theirs = trained(model_type=kind, vocab_size=90)
-    model = read_model(data)
+    model = parse_sentencepiece_model(data)
     own = [theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size())]
     kept = [piece for place, piece in enumerate(own) if place % 3]
     pieces = [PAD, UNK, "<s>", EOS, *kept]
     document = build_tokenizer_json(model, pieces, {each: each for each in pieces[:4]}, len(pieces) + 2)
-    ours = Tokenizer.from_json(json.dumps(embed_model(document, model)))
+    ours = Tokenizer.from_json(json.dumps(add_unnumbered_model_pieces(document, model)))
     assert ours.vocab_size == len(pieces) + 2
     cut = [theirs.encode(text, out_type=str) for text in (*TEXTS, *HARD, "<unnumbered> <unused:5>")]
     assert len({piece for text in cut for piece in text} & {*own} - {*kept}) > 3
@@ -108,11 +108,11 @@ def test_damage_and_other_kinds_are_refused() -> None:
     data, _ = trained()
     for wrong in (b"", b"not a model", data[:-3], data[:50], b"\xff" * 30):
         with pytest.raises(ValueError, match="is no SentencePiece model"):
-            read_model(wrong)
+            parse_sentencepiece_model(wrong)
     with pytest.raises(ValueError, match="of kind unigram, BPE or char"):
-        read_model(trained(model_type="word")[0])
+        parse_sentencepiece_model(trained(model_type="word")[0])
     with pytest.raises(ValueError, match="spaces behind words"):
-        read_model(trained(treat_whitespace_as_suffix=True)[0])
+        parse_sentencepiece_model(trained(treat_whitespace_as_suffix=True)[0])
 
 
 BYTES = {"byte_fallback": True, "character_coverage": 0.985, "vocab_size": 900}
@@ -140,7 +140,7 @@ IDENTITY = {"normalization_rule_name": "identity"}
 @pytest.mark.few(5)
 def test_ids_of_a_whole_model_are_its_own_in_ten_scripts(settings: dict[str, Any]) -> None:
     data, theirs = trained(lines_of(800, seed=1), **({"vocab_size": 700, "character_coverage": 0.999} | settings))
-    document = build_tokenizer_json_with_own_ids(read_model(data))
+    document = build_tokenizer_json_with_model_ids(parse_sentencepiece_model(data))
     size = theirs.get_piece_size()
     assert [*document_pieces(document)] == [*range(size)]
     control = {PAD: theirs.pad_id(), UNK: theirs.unk_id(), BOS: theirs.bos_id(), EOS: theirs.eos_id()}
@@ -155,4 +155,4 @@ def test_ids_of_a_whole_model_are_its_own_in_ten_scripts(settings: dict[str, Any
 
 def test_a_model_without_one_unknown_piece_is_refused() -> None:
     with pytest.raises(ValueError, match="has 0 pieces for what is unknown"):
-        build_tokenizer_json_with_own_ids(SentencePiece({"a": 0.0}, b"", True, types={"a": 1}))
+        build_tokenizer_json_with_model_ids(SentencePieceModel({"a": 0.0}, b"", True, types={"a": 1}))

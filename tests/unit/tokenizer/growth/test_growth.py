@@ -10,9 +10,9 @@ import pytest
 
 from tfm.tokenizer.code_points import CodePoints
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.growth.extension import is_extension, old_segmentations
+from tfm.tokenizer.growth.extension import is_extension, segment_new_pieces_by_old
 from tfm.tokenizer.growth.trainer import GrowthTrainer
-from tfm.tokenizer.normalization import normalizer
+from tfm.tokenizer.normalization import make_normalizer
 from tfm.tokenizer.special import EOS_ID, SPECIAL_TOKENS, UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer, train
@@ -72,7 +72,7 @@ def test_a_text_without_a_new_piece_has_the_ids_it_had(kind: Kind) -> None:
 def test_merged_pieces_written_out_are_the_old_ids_of_every_text(kind: Kind) -> None:
     old = first(kind)
     new = grown(old, NEW)
-    stands_for = dict(enumerate(old_segmentations(new, old), old.vocab_size))
+    stands_for = dict(enumerate(segment_new_pieces_by_old(new, old), old.vocab_size))
     changed = 0
     for text in texts(500):
         after = new.encode(text)
@@ -113,7 +113,7 @@ def test_no_merge_makes_an_old_piece_in_another_way() -> None:
     new = grown(old, ["babc cabc"], count=2)  # where `a` and `bc` are the most frequent neighbours
     assert [new.piece(number) for number in range(old.vocab_size, new.vocab_size)] == [" b", " c"]
     assert is_extension(new, old)
-    stands_for = dict(enumerate(old_segmentations(new, old), old.vocab_size))
+    stands_for = dict(enumerate(segment_new_pieces_by_old(new, old), old.vocab_size))
     for text in ("abc", "cab abcabc", "bcabc a"):
         parts = [each for number in new.encode(text) for each in stands_for.get(number, [number])]
         assert parts == old.encode(text)
@@ -133,7 +133,7 @@ def joined(word: tuple[str, ...], left: str, right: str, made: str) -> tuple[str
 def test_what_a_new_piece_takes_the_place_of_spells_it(kind: Kind) -> None:
     old = first(kind)
     new = grown(old, NEW + LETTERS)
-    for number, parts in enumerate(old_segmentations(new, old), old.vocab_size):
+    for number, parts in enumerate(segment_new_pieces_by_old(new, old), old.vocab_size):
         spelled = "".join(old.piece(each).removeprefix("##") for each in parts)
         unknown = kind == "word" or (kind != "byte" and {*new.piece(number)} - {*"".join(OLD), "#"})
         assert UNK_ID in parts if unknown else spelled == new.piece(number).removeprefix("##")
@@ -146,7 +146,7 @@ def test_each_new_piece_of_a_unigram_model_is_more_probable_than_its_parts() -> 
     scores = dict(new.document["model"]["vocab"])
     added = [new.piece(number) for number in range(old.vocab_size, new.vocab_size)]
     assert len(added) > 10
-    for piece, parts in zip(added, old_segmentations(new, old), strict=True):
+    for piece, parts in zip(added, segment_new_pieces_by_old(new, old), strict=True):
         if UNK_ID not in parts:
             assert scores[piece] > sum(scores[old.piece(each)] for each in parts)
     known = old.document["model"]["vocab"]
@@ -169,9 +169,9 @@ def test_what_grew_grows_again_and_has_one_more_language() -> None:
     assert is_extension(twice, once)
     assert is_extension(twice, old)
     assert twice.languages == {"deu": old.languages["deu"], "fra": twice.vocab_size - 1}
-    assert old_segmentations(twice, old)[-1] == [old.languages["deu"]]
+    assert segment_new_pieces_by_old(twice, old)[-1] == [old.languages["deu"]]
     alone = first("bpe")
-    assert old_segmentations(alone.with_languages("fra"), alone) == [alone.encode(">>fra<<")]
+    assert segment_new_pieces_by_old(alone.with_languages("fra"), alone) == [alone.encode(">>fra<<")]
 
 
 def changed(old: Tokenizer, what: str) -> Tokenizer:
@@ -206,14 +206,14 @@ def test_neither_is_a_changed_score_nor_itself_nor_a_smaller_one() -> None:
     assert not is_extension(changed(old, "a score"), old)
     assert not is_extension(old, old)
     assert not is_extension(old, grown(old, NEW))
-    points = CodePoints(normalizer(TokenizerConfig()))
+    points = CodePoints(make_normalizer(TokenizerConfig()))
     assert not is_extension(points, old)
 
 
 def unspelled(kind: str) -> Tokenizer:
     """One that cannot grow."""
     if kind == "codepoint":
-        return CodePoints(normalizer(TokenizerConfig()))
+        return CodePoints(make_normalizer(TokenizerConfig()))
     if kind == "labels":
         return make_label_tokenizer(["yes", "no"], "label")
     document = first("unigram" if kind == "control" else "bpe", sentinels=2).document

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.user import RECIPE, tfm, write_corpora
 from tfm.data.corpora.paths import remote_files
-from tfm.data.corpora.paths.remote_files import cache_folder, local_copy
+from tfm.data.corpora.paths.remote_files import cache_folder, fetch_local_copy
 from tfm.data.corpora.sources import read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(remote_files, "_refreshed", {})
+    monkeypatch.setattr(remote_files, "_refreshed_copies_by_url", {})
     HTTPFileSystem.clear_instance_cache()  # with connections of another test
     with Server() as started:
         thread = threading.Thread(target=started.serve_forever, args=(0.01,))
@@ -101,8 +101,8 @@ def copy(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bytes]:
     """The bytes that a new process reads at a URL."""
 
     def read(url: str) -> bytes:
-        monkeypatch.setattr(remote_files, "_refreshed", {})
-        return local_copy(url, online=True).read_bytes()
+        monkeypatch.setattr(remote_files, "_refreshed_copies_by_url", {})
+        return fetch_local_copy(url, online=True).read_bytes()
 
     return read
 
@@ -121,7 +121,7 @@ def test_a_file_is_got_once(server: Server, copy: Copy, mark: dict[str, str]) ->
     server.answers["/train.tsv"] = Answer(headers=mark)
     assert [copy(server.url()) for _ in range(3)] == [TEXT] * 3
     assert server.gets() == 1
-    assert local_copy(server.url(), online=False).read_bytes() == TEXT
+    assert fetch_local_copy(server.url(), online=False).read_bytes() == TEXT
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_copy_stays_where_its_new_version_is_cut(server: Server, copy: Copy) -
     server.answers["/train.tsv"] = Answer(b"drei", headers={"ETag": '"2"'}, length=50)
     with pytest.raises(DataError):
         copy(server.url())
-    assert local_copy(server.url(), online=False).read_bytes() == TEXT
+    assert fetch_local_copy(server.url(), online=False).read_bytes() == TEXT
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import fsspec
 import pytest
 
 from tfm.data.corpora.paths import remote_files
-from tfm.data.corpora.paths.remote_files import cache_folder, is_url, local_copy
+from tfm.data.corpora.paths.remote_files import cache_folder, fetch_local_copy, is_url
 from tfm.data.corpora.sources import content_fingerprints, read_pairs
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
@@ -19,7 +19,7 @@ URL = "memory://corpora/train.tsv"
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fsspec.AbstractFileSystem]:
     """Yield a file system that counts what is opened; the cache is a new folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(remote_files, "_refreshed", {})
+    monkeypatch.setattr(remote_files, "_refreshed_copies_by_url", {})
     system = fsspec.filesystem("memory")
     system.pipe("/corpora/train.tsv", b"eins\tone\nzwei\ttwo\n")
     yield system
@@ -28,7 +28,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fsspec.A
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin a new process, as far as copies know."""
-    monkeypatch.setattr(remote_files, "_refreshed", {})
+    monkeypatch.setattr(remote_files, "_refreshed_copies_by_url", {})
 
 
 def test_a_url_is_told_from_a_path() -> None:
@@ -52,27 +52,27 @@ def test_a_file_that_changes_is_copied_again_and_one_that_does_not_is_not(
 ) -> None:
     came: list[int] = []
     for _ in range(2):
-        file = local_copy(URL, online=True, on_bytes=lambda count, total: came.append(count))
+        file = fetch_local_copy(URL, online=True, on_bytes=lambda count, total: came.append(count))
         forget(monkeypatch)
     assert came == [18]
     server.pipe("/corpora/train.tsv", b"drei\tthree\n")
-    assert local_copy(URL, online=False).read_bytes() == b"eins\tone\nzwei\ttwo\n"
-    assert local_copy(URL, online=True) == file
+    assert fetch_local_copy(URL, online=False).read_bytes() == b"eins\tone\nzwei\ttwo\n"
+    assert fetch_local_copy(URL, online=True) == file
     assert file.read_bytes() == b"drei\tthree\n"
 
 
 def test_a_damaged_copy_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = local_copy(URL, online=True)
+    file = fetch_local_copy(URL, online=True)
     file.write_bytes(b"other text")
     forget(monkeypatch)
     with pytest.raises(DataError, match=r"data.online = false"):
-        local_copy(URL, online=False)
-    assert local_copy(URL, online=True).read_bytes() == b"eins\tone\nzwei\ttwo\n"
+        fetch_local_copy(URL, online=False)
+    assert fetch_local_copy(URL, online=True).read_bytes() == b"eins\tone\nzwei\ttwo\n"
 
 
 def test_nothing_is_asked_for_without_leave() -> None:
     with pytest.raises(DataError, match=r"is not downloaded yet, and data.online = false"):
-        local_copy(URL, online=False)
+        fetch_local_copy(URL, online=False)
     assert not cache_folder().exists()
 
 
@@ -81,7 +81,7 @@ def test_a_download_that_is_cut_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(type(server), "info", lambda self, path, **_: {"type": "file", "size": 99})
     with pytest.raises(DataError, match="has 99 bytes, but 18 came"):
-        local_copy(URL, online=True)
+        fetch_local_copy(URL, online=True)
     assert [each for each in cache_folder().rglob("*") if each.is_file()] == []
 
 
@@ -98,16 +98,16 @@ def test_a_download_that_is_cut_leaves_nothing(
 )
 def test_other_places_are_refused(url: str, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
-        local_copy(url, online=True)
+        fetch_local_copy(url, online=True)
 
 
 def test_credentials_of_a_url_are_in_no_message_and_in_no_file(server: fsspec.AbstractFileSystem) -> None:
     with pytest.raises(DataError) as caught:
-        local_copy("memory://me:hunter22@corpora/x.tsv?token=abcdefgh12345678", online=True)
+        fetch_local_copy("memory://me:hunter22@corpora/x.tsv?token=abcdefgh12345678", online=True)
     assert "hunter22" not in str(caught.value)
     assert "abcdefgh12345678" not in str(caught.value)
     server.pipe("/me:hunter22@corpora/x.tsv", b"a\tb\n")
-    local_copy("memory://me:hunter22@corpora/x.tsv", online=True)
+    fetch_local_copy("memory://me:hunter22@corpora/x.tsv", online=True)
     for file in cache_folder().rglob("*"):
         assert "hunter22" not in str(file)
         assert not file.is_file() or b"hunter22" not in file.read_bytes()

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import keep_tags_in_words, read_pairs
+from tfm.data.corpora.sources import read_pairs, with_word_lists
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError
-from tfm.data.formats.conll.schemes import SchemeCheck
+from tfm.data.formats.conll.schemes import TagSchemeChecker
 
 CONLL_2003 = """-DOCSTART- -X- O O
 
@@ -57,7 +57,7 @@ def test_the_word_is_first_and_its_label_last_or_columns_are_numbers(tmp_path: P
 def test_tabs_let_a_word_have_spaces(tmp_path: Path, end: str) -> None:
     text = "# id 1\nNew York\tB-LOC\nist\tO\n \n\nda\tO\n".replace("\n", end)
     assert read(tmp_path / "a", text) == [("New York ist", "B-LOC O"), ("da", "O")]
-    corpus = keep_tags_in_words(CorpusConfig(format="conll", path=str(tmp_path / "a")))
+    corpus = with_word_lists(CorpusConfig(format="conll", path=str(tmp_path / "a")))
     assert list(read_pairs(corpus)) == [("New␣York ist", "B-LOC O"), ("da", "O")]
 
 
@@ -105,7 +105,7 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
     ],
 )
 def test_schemes_are_recognised_and_their_breaks_counted(tags: str, scheme: str | None, breaks: int) -> None:
-    check = SchemeCheck()
+    check = TagSchemeChecker()
     check.add(tags.split(), range(1, 1 + len(tags.split())))
     assert check.scheme == scheme
     if scheme is not None:
@@ -123,7 +123,7 @@ def test_random_spans_in_each_scheme_have_no_breaks() -> None:
     """Written by spans, as another reads them: what this counts is none."""
     draw = random.Random(49)
     for scheme in ("IOB1", "IOB2", "IOBES", "BILOU", "BMES"):
-        check = SchemeCheck()
+        check = TagSchemeChecker()
         for _ in range(200):
             tags: list[str] = []
             before = ""

@@ -11,9 +11,9 @@ from tfm.pipeline.artifacts.artifact import Input
 from tfm.pipeline.comparison.differences import word_frequency
 from tfm.pipeline.comparison.differences.word_frequency import (
     breakdown_by_training_frequency,
+    choose_word_splitter,
+    collect_words,
     count_training_words,
-    word_splitter,
-    words_in,
 )
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
@@ -28,7 +28,7 @@ def test_training_words_are_counted_as_the_model_saw_them(tmp_path: Path, monkey
     targets = ["Ein Hund, ein Hund!", "", "Äpfel", "ein\u0301e A\u0308pfel", "HUND."]
     known = make_dataset(tmp_path / "dataset", targets, learned_from=targets * 9)
     words = {"ein", "hund", "äpfel", "katze"}
-    split = word_splitter([["Ein Hund"]])
+    split = choose_word_splitter([["Ein Hund"]])
     counts, unknown = count_training_words(tmp_path / "dataset", known, words, split, NullReporter())
     assert counts == {"hund": 3, "ein": 2, "äpfel": 2}
     assert unknown == 0
@@ -39,7 +39,7 @@ def test_training_words_are_counted_as_the_model_saw_them(tmp_path: Path, monkey
 
 def test_unknown_pieces_are_counted(tmp_path: Path) -> None:
     known = make_dataset(tmp_path / "dataset", ["ein Hund", "eine Maus"], learned_from=["ein Hund"] * 2, kind="word")
-    split = word_splitter([["Ein Hund"]])
+    split = choose_word_splitter([["Ein Hund"]])
     counts, unknown = count_training_words(tmp_path / "dataset", known, {"ein", "hund", "maus"}, split, NullReporter())
     assert (counts, unknown) == ({"ein": 1, "hund": 1}, 2)
 
@@ -49,7 +49,7 @@ def test_words_counted_by_hand() -> None:
     0 and 1. `dog` (once): none of 1 and 0. `sat` (never): 1 of 1 and 1."""
     counts = {"the": 1000, "cat": 5, "mat": 1, "dog": 1}
     one = Segments("t", None, ["The the dog, the", "cat sat."], [["the cat the mat", "sat Cat"]])
-    f1, precision, recall = breakdown_by_training_frequency([one], counts, word_splitter(one.references))
+    f1, precision, recall = breakdown_by_training_frequency([one], counts, choose_word_splitter(one.references))
     assert [table.title.split()[0] for table in (f1, precision, recall)] == ["F1", "precision", "recall"]
     assert [row.name for row in f1.rows] == NAMES
     wanted = {"1,000 or more": 2, "5–9": 2, "1": 1, "0": 1}
@@ -72,7 +72,7 @@ def test_words_of_random_texts_are_crossed_off_one_by_one() -> None:
     counts = {word: draw.choice([0, 1, 2, 3, 4, 5, 9, 10, 99, 100, 999, 1000, 5000]) for word in words[:35]}
     hypotheses, references = ([" ".join(draw.choices(words, k=draw.randint(0, 12))) for _ in range(60)] for _ in "ab")
     tables = breakdown_by_training_frequency(
-        [Segments("t", None, hypotheses, [references])], counts, word_splitter([references])
+        [Segments("t", None, hypotheses, [references])], counts, choose_word_splitter([references])
     )
     for name, *rows in zip(NAMES, *(table.rows for table in tables), strict=True):
         least, most = (name.replace(",", "").replace(" or more", "–999999") + f"–{name}").split("–")[:2]
@@ -104,16 +104,16 @@ def test_words_of_random_texts_are_crossed_off_one_by_one() -> None:
 )
 def test_words_suit_the_script(reference: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bleu_tokenizer, "is_installed", lambda tokenizer: False)
-    split = word_splitter([[reference]])
+    split = choose_word_splitter([[reference]])
     assert list(split(reference)) == words
     one = Segments("t", None, [reference, ""], [["", reference]])
-    assert words_in([one], split) == set(words)
+    assert collect_words([one], split) == set(words)
 
 
 def test_mecab_s_words_are_taken_where_bleu_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bleu_tokenizer, "is_installed", lambda tokenizer: True)
     monkeypatch.setattr(word_frequency, "make_bleu", lambda config: Mecab(config.bleu_tokenize))
-    assert word_splitter([["きょうはいぬがはしる"]])("いぬがはしる。A") == ["ja-mecab", "a"]
+    assert choose_word_splitter([["きょうはいぬがはしる"]])("いぬがはしる。A") == ["ja-mecab", "a"]
 
 
 class Mecab:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.tiny_runs import add_scores, add_texts, make_run
-from tfm.pipeline.comparison.human_agreement import human_agreement
+from tfm.pipeline.comparison.human_agreement import look_up_human_agreement
 from tfm.pipeline.comparison.metric_tests import (
     MISSING_SEEDS_REASON,
     ScoreEstimate,
@@ -66,7 +66,7 @@ def test_marks_say_what_differs_and_what_does_not_compare(tmp_path: Path) -> Non
         run_of(tmp_path / "lower", 0, lowercase=True),
     ]
     found, tested = compared(runs)
-    columns = comparison_columns(found, tested, METRICS, duration=lambda seconds: f"{seconds:.0f} s")
+    columns = comparison_columns(found, tested, METRICS, format_duration=lambda seconds: f"{seconds:.0f} s")
     cells = texts(columns)
     assert cells["run"] == ["base", "much", "little", "lower"]
     assert cells["training"] == ["17 s"] * 4
@@ -91,7 +91,7 @@ def test_of_several_seeds_the_mean_and_the_deviation_stand(tmp_path: Path) -> No
     runs = [run_of(tmp_path / f"a-{seed}", 20 + seed, seed=seed) for seed in (1, 2, 3)]
     runs += [run_of(tmp_path / f"b-{seed}", 6 + seed, seed=seed, norm="post") for seed in (1, 2, 3)]
     found, tested = compared(runs)
-    columns = comparison_columns(found, tested, METRICS, duration=str)
+    columns = comparison_columns(found, tested, METRICS, format_duration=str)
     cells = texts(columns)
     assert cells["run"] == ["a (3 seeds)", "b (3 seeds)"]
     assert cells["exact match"] == ["45.00 ± 2.50", "80.00 ± 2.50*"]
@@ -117,9 +117,9 @@ def test_a_mean_over_some_seeds_alone_is_told_and_is_not_the_best(tmp_path: Path
             )
     found = compare_runs(runs)
     tested = run_significance_tests(found, ["ter"], NullReporter())
-    cells = {column.heading: column.cells for column in comparison_columns(found, tested, ["ter"], duration=str)}[
-        "TER ↓"
-    ]
+    cells = {
+        column.heading: column.cells for column in comparison_columns(found, tested, ["ter"], format_duration=str)
+    }["TER ↓"]
     assert [(cell.text, cell.best) for cell in cells] == [("55.00", False), ("51.00", False)]
     assert "b: test.ter: the mean is without b-3" in found.notes
     assert f"b: ter: {MISSING_SEEDS_REASON}" in tested.notes
@@ -186,8 +186,8 @@ def test_the_chance_that_people_agree_stands_in_the_table_and_in_json(tmp_path: 
 )
 def test_comet_is_known_by_its_model(metric: str, signature: str, known: bool) -> None:
     expected = agreement_with_people("comet22", 0.7) if known else None
-    assert human_agreement(metric, signature, 0.007) == expected
-    assert human_agreement(metric, signature, 0.0) is None
+    assert look_up_human_agreement(metric, signature, 0.007) == expected
+    assert look_up_human_agreement(metric, signature, 0.0) is None
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_figure_without_end_is_shown_and_has_no_spread(tmp_path: Path) -> None
         for seed, value in ((1, math.inf), (2, 3.0))
     ]
     found = compare_runs(runs)
-    (cell,) = comparison_columns(found, SignificanceResults(), ["perplexity"], duration=str)[-1].cells
+    (cell,) = comparison_columns(found, SignificanceResults(), ["perplexity"], format_duration=str)[-1].cells
     assert str(cell) == "∞"
 
 
@@ -318,7 +318,7 @@ BLEU = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
     ],
 )
 def test_people_agree_is_for_the_definitions_of_the_table_alone(metric: str, signature: str, known: bool) -> None:
-    assert human_agreement(metric, signature, 1.0) == (agreement_with_people(metric, 1.0) if known else None)
+    assert look_up_human_agreement(metric, signature, 1.0) == (agreement_with_people(metric, 1.0) if known else None)
 
 
 def test_further_scores_of_validation_have_columns_and_the_better_is_marked(tmp_path: Path) -> None:
@@ -330,7 +330,9 @@ def test_further_scores_of_validation_have_columns_and_the_better_is_marked(tmp_
     found = compare_runs(runs, "valid.wer")
     columns = {
         each.heading: each
-        for each in comparison_columns(found, run_significance_tests(found, [], NullReporter()), [], duration=str)
+        for each in comparison_columns(
+            found, run_significance_tests(found, [], NullReporter()), [], format_duration=str
+        )
     }
     assert [row.name for row in found.rows] == ["better", "base"]
     assert [str(cell) for cell in columns["valid WER ↓"].cells] == ["10.00", "20.00"]

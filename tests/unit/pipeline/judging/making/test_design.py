@@ -9,7 +9,7 @@ import pytest
 
 from tests.judged import campaign, systems
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, CampaignKind, Item
+from tfm.pipeline.judging.campaign import MAX_JUDGES, MAX_SYSTEMS, Campaign, CampaignItem, CampaignKind
 from tfm.pipeline.judging.making.assembly import CampaignSpec
 from tfm.pipeline.judging.making.attention_checks import corrupt_text
 from tfm.pipeline.judging.making.design import balanced_assignment, round_robin_pairs
@@ -23,7 +23,7 @@ def spread(counts: Counter[object]) -> int:
     return max(counts.values()) - min(counts.values())
 
 
-def firsts(of: Campaign, name: str) -> list[Item]:
+def firsts(of: Campaign, name: str) -> list[CampaignItem]:
     """What a judge is asked for the first time, also what is not shown."""
     judge = of.find_judge(name)
     assert judge is not None

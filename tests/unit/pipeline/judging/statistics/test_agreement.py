@@ -17,7 +17,7 @@ from tfm.pipeline.judging.statistics.agreement import (
     estimate_alpha,
     pairwise_kappas,
 )
-from tfm.pipeline.judging.statistics.ratings import Judgment, bootstrap_counts, expanded_percentiles
+from tfm.pipeline.judging.statistics.ratings import Judgment, bootstrap_counts, expanded_interval_percentiles
 
 KRIPPENDORFF_2011 = ("123321412...", "1233224125.3", ".333234225 1.".replace(" ", ""), "12332441251.")
 """Computing Krippendorff's Alpha-Reliability: four observers, twelve units, some values missing."""
@@ -167,7 +167,9 @@ def test_intervals_are_percentiles_over_draws_of_whole_segments() -> None:
         assert each.low is not None
         assert each.value is not None
         assert each.high is not None
-        assert (each.low, each.high) == pytest.approx(tuple(np.percentile(draws, expanded_percentiles(100))), abs=1e-12)
+        assert (each.low, each.high) == pytest.approx(
+            tuple(np.percentile(draws, expanded_interval_percentiles(100))), abs=1e-12
+        )
         assert each.low < each.value < each.high
 
 

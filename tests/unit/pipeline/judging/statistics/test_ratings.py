@@ -30,11 +30,11 @@ def test_a_segment_counts_once_however_many_judges_it_has() -> None:
 def test_the_interval_of_a_mean() -> None:
     """As scipy has it; Student's sleep data (1908), of ten patients, have none."""
     sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]
-    assert estimate_mean(sleep, fewest=10).no_interval_reason is not None, "1.3 comes twice, so that 8 are apart"
-    found = estimate_mean([*sleep, 0.7, -1.6], fewest=12)
+    assert estimate_mean(sleep, min_segments=10).no_interval_reason is not None, "1.3 comes twice, so that 8 are apart"
+    found = estimate_mean([*sleep, 0.7, -1.6], min_segments=12)
     expected = ttest_1samp([*sleep, 0.7, -1.6], 0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-12)
-    assert estimate_mean([4.0], fewest=1).low is None
+    assert estimate_mean([4.0], min_segments=1).low is None
     for values in ([2.0] * 200, [0.1 * 3] * 100 + [0.3] * 100):
         assert (estimate_mean(values).low, estimate_mean(values).high) == (None, None), (
             "they do not vary: it would be a point"

@@ -12,7 +12,7 @@ from tests.tiny_training import run, training, write_dataset
 from tests.unit.pipeline.model_io.huggingface.test_import import GERMAN, LINES, MADE, taken
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training import session
-from tfm.tokenizer.growth.extension import is_extension, old_segmentations
+from tfm.tokenizer.growth.extension import is_extension, segment_new_pieces_by_old
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -41,7 +41,7 @@ def test_an_imported_model_grows(name: str, tmp_path: Path, monkeypatch: pytest.
     new = trainer.learn()
     assert trainer.num_new == 15
     assert is_extension(new, old)
-    parts = dict(enumerate(old_segmentations(new, old), old.vocab_size))
+    parts = dict(enumerate(segment_new_pieces_by_old(new, old), old.vocab_size))
     without = 0
     for line in (*LINES, *GERMAN, *NEW, *(f"{a} {b}" for a in GERMAN for b in NEW)):
         before, after = old.encode(line), new.encode(line)

@@ -149,7 +149,7 @@ def assert_goes_on_as_here(ours: LoadedModel, folder: Path, model: Any) -> None:
         room = reader.context - inputs.input_ids.shape[1]
         config = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=room, min_length=room)
         writer = TextGenerator(reader, config, NullReporter())
-        wanted = writer.prompt_text(prompt) + writer.texts(prompt)[0].text
+        wanted = writer.decode_encoded_prompt(prompt) + writer.generate_texts(prompt)[0].text
         written = model.generate(**inputs, **({} if reader.continue_past_line_end else {"min_new_tokens": room}))
         assert written.shape[1] == reader.context
         assert tokenizer.decode(written[0], skip_special_tokens=True) == wanted
@@ -174,7 +174,7 @@ def test_running_text_goes_on_after_the_end_of_a_line(tmp_path: Path) -> None:
         room = reader.context - inputs.input_ids.shape[1]
         config = DecodingConfig(beam=1, strategy="sample", temperature=0, max_length=room)
         writer = TextGenerator(reader, config, NullReporter())
-        wanted = writer.prompt_text(prompt) + writer.texts(prompt)[0].text
+        wanted = writer.decode_encoded_prompt(prompt) + writer.generate_texts(prompt)[0].text
         assert tokenizer.decode(model.generate(**inputs)[0], skip_special_tokens=True) == wanted
         breaks += wanted.count("\n") - prompt.count("\n")
     assert breaks > 4

@@ -33,7 +33,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.export import unsupported_part
+from tfm.pipeline.model_io.export import ctranslate2_unsupported_part
 from tfm.pipeline.model_io.huggingface.card import ModelCard
 from tfm.pipeline.model_io.huggingface.export import to_huggingface
 from tfm.pipeline.model_io.loaded_model import load_model
@@ -63,7 +63,7 @@ def test_a_source_is_read_as_theirs(model: Any) -> None:
     kind, _, tokenizer, ours, row = model
     for text in LINES:
         ids = torch.tensor([*ours.source_tokenizer.encode(text), EOS_ID])
-        told = ours.model.split_inputs(ids, ours.model.source_layout(ids, torch.tensor([len(ids)])))
+        told = ours.model.split_off_language_prefix(ids, ours.model.source_layout(ids, torch.tensor([len(ids)])))
         assert [row[number] for number in told.source.tolist()] == tokenizer(text).input_ids, text
         assert row[told.prefix[0, -1]] == language(tokenizer, kind.codes[1])
 
@@ -164,7 +164,7 @@ def test_it_is_not_exported_and_says_which_part(model: Any, tmp_path: Path) -> N
     told = f'model.languages = "{ours.config.languages}"'
     with pytest.raises(RecipeError, match="no class of transformers holds this model"):
         to_huggingface(ours, tmp_path, ModelCard())
-    assert told in (unsupported_part(ours.config) or "")
+    assert told in (ctranslate2_unsupported_part(ours.config) or "")
     assert not list(tmp_path.iterdir())
 
 

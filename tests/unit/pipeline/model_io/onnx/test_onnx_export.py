@@ -139,9 +139,9 @@ def test_the_script_goes_on_with_a_prompt_as_we_do(block: int | None, tmp_path: 
     folder = exported(ours, tmp_path / "out")
     writer = TextGenerator(PromptEncoder(ours), DecodingConfig(beam=1, max_length=60), NullReporter())
     prompt = "a dog runs\nthe sea" if block else "a dog runs"
-    (wanted,) = writer.texts(prompt)
+    (wanted,) = writer.generate_texts(prompt)
     found = script_output(folder / "generate.py", "", "--prompt", prompt, "--max-tokens", "60")
-    assert found == writer.prompt_text(prompt) + wanted.text + "\n"
+    assert found == writer.decode_encoded_prompt(prompt) + wanted.text + "\n"
     assert len(wanted.text) > 10
 
 
@@ -153,7 +153,7 @@ def test_the_script_goes_on_with_each_line_of_stdin(block: int | None, tmp_path:
         TextGenerator(PromptEncoder(ours), DecodingConfig(beam=1, max_length=9), NullReporter()),
         ["a dog", "", "the sea"],
     )
-    wanted = [f"{writer.prompt_text(each)}{writer.texts(each)[0].text}\n" for each in prompts]
+    wanted = [f"{writer.decode_encoded_prompt(each)}{writer.generate_texts(each)[0].text}\n" for each in prompts]
     lines = "".join(f"{each}\n" for each in prompts)
     assert script_output(folder / "generate.py", lines, "--max-tokens", "9") == ("---\n" if block else "").join(wanted)
 

@@ -12,7 +12,7 @@ import torch
 from tests.tiny_model import numpy_of, tiny_model
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
 from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
-from tfm.model.fused.greedy_search import make_source_reader
+from tfm.model.fused.greedy_search import make_source_encoder
 from tfm.model.fused.row_invariance import is_row_invariant
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
@@ -43,7 +43,7 @@ TRANSLATION = ModelVersion("tiny", Path("nowhere"), "1", "translation")
 
 def network(loaded: LoadedModel, version: ModelVersion = TRANSLATION) -> TorchNetwork:
     with torch.inference_mode(), use_compiled_kernels(True):
-        stepper, read = fuse_if_supported(loaded.model), make_source_reader(loaded.model)
+        stepper, read = fuse_if_supported(loaded.model), make_source_encoder(loaded.model)
     fused = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
     return TorchNetwork(version, loaded, stepper, read) if fused else TorchNetwork(version, loaded, None)
 
@@ -284,7 +284,8 @@ def test_a_model_that_torch_cannot_load_is_a_fault_of_that_query_alone() -> None
 def test_a_process_has_the_compiled_search_without_torch() -> None:
     pytest.importorskip("numba", reason="no numba (extra: fast)")
     program = (
-        "import sys\nfrom tfm.pipeline.serving.engine.worker import load_loops_early\nload_loops_early()\n"
+        "import sys\nfrom tfm.pipeline.serving.engine.worker import preload_compiled_search\n"
+        "preload_compiled_search()\n"
         "print('tfm.model.cpu_kernels.beam_search' in sys.modules, 'torch' in sys.modules, 'scipy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from tests.serving import MODELS, make_bench
 from tfm.pipeline.serving.app import make_app
 from tfm.pipeline.serving.limits import Limits
-from tfm.pipeline.serving.routes.stop_sequences import StopSequences
+from tfm.pipeline.serving.routes.stop_sequences import StopSequenceFilter
 
 
 def client_of(**settings: Any) -> TestClient:
@@ -67,9 +67,9 @@ def test_a_text_ends_before_a_stop_sequence(stream: bool) -> None:
 
 
 def test_what_may_begin_a_stop_sequence_waits() -> None:
-    stops = StopSequences(["END", "EXIT"])
+    stops = StopSequenceFilter(["END", "EXIT"])
     assert [stops.add(part) for part in ("a E", "N", "x E", "XI")] == ["a ", "", "ENx ", ""]
-    assert stops.rest() == "EXI"
+    assert stops.flush() == "EXI"
     assert [stops.add("b EX"), stops.add("IT c"), stops.is_reached] == ["b ", "", True]
 
 

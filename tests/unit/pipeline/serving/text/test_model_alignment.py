@@ -50,7 +50,7 @@ def test_words_have_the_weights_of_their_pieces() -> None:
     for start, end in find_words(SOURCE):
         inside = [start < last and first < end for first, last in found.source_spans]
         expected = found.weights[:, inside].sum(1) / found.weights.sum(1)
-        assert words.shares(start, end) == pytest.approx(expected)
+        assert words.source_shares(start, end) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("row", ["reads", "predicts"])

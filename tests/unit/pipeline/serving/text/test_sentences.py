@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 pytest.importorskip("sentencex")
 
 from tfm.pipeline.serving.text.long_sentences import cut_sentence
-from tfm.pipeline.serving.text.segments import Segments
+from tfm.pipeline.serving.text.segments import TextSegments
 from tfm.pipeline.serving.text.sentences import split_text
 
 LANGUAGES = (None, "en", "de", "deu_Latn", "ja", "hy", "my", "el", "xx")
@@ -89,7 +89,7 @@ def test_a_space_is_put_where_the_language_of_the_translations_needs_one(
 
 def test_each_sentence_needs_one_translation() -> None:
     with pytest.raises(ValueError):
-        Segments(("a", "b"), ("", " ", "")).join(["x"])
+        TextSegments(("a", "b"), ("", " ", "")).join(["x"])
 
 
 def test_a_long_sentence_is_cut_at_clauses_and_that_is_said() -> None:

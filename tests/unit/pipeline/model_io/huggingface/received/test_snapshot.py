@@ -74,7 +74,7 @@ def test_a_cache_whose_links_lead_elsewhere_is_refused(made: Path, tmp_path: Pat
             imported(snapshot, tmp_path / "out")
     plain = shutil.copytree(repository, tmp_path / "plain", symlinks=True) / "snapshots" / "0f1e2d"
     with pytest.raises(DataError, match="is a link out of its folder"):
-        Snapshot(plain).locate("config.json")
+        Snapshot(plain).locate_file("config.json")
 
 
 @pytest.mark.parametrize("depth", [1, 2])
