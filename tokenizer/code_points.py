@@ -95,14 +95,16 @@ class CodePoints(Tokenizer):
                 _code_points(normalized).tolist() or [UNK_ID]
                 for place, word in enumerate(word.replace(SPACE_WITHIN_WORD, " ") for word in split_words(text))
                 for normalized in [
-                    self._continuation_normalizer(f" {replace_surrogates(word)}") if place else self.normalize(word)
+                    self._normalizer_of_continued_text(f" {replace_surrogates(word)}")
+                    if place
+                    else self.normalize(word)
                 ]
             ]
             for text in texts
         ]
 
     @cached_property
-    def _continuation_normalizer(self) -> Callable[[str], str]:
+    def _normalizer_of_continued_text(self) -> Callable[[str], str]:
         """The normal form of a word that is not the first of its text, given with the space before it."""
         normalizer = make_backend_keeping_leading_space(self._whole).normalizer
         return lambda text: text if normalizer is None else str(normalizer.normalize_str(text))

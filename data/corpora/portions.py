@@ -57,9 +57,9 @@ class PositionRange:
     outside: bool
     by_text: HashRange | Fold
 
-    def contains(self, text: str) -> bool:
-        """Whether a source belongs to it."""
-        return self.by_text.contains(text)
+    def contains(self, source: str) -> bool:
+        """Whether a pair with this source belongs to it, which is decided by its text."""
+        return self.by_text.contains(source)
 
     def select_lines(self, lines: Iterable[TextPair]) -> Iterator[TextPair]:
         """Which of the lines of a text belong to it; they are read twice, and counted first."""

@@ -60,9 +60,9 @@ class Memory:
         if not self.keys_values:
             return self
         width = max(self._max_memory_length, replacement._max_memory_length)
-        allowed = F.pad(self._row_mask(), (0, width - self._max_memory_length))
+        allowed = F.pad(self._attendable_row_mask(), (0, width - self._max_memory_length))
         allowed = allowed.index_copy(
-            0, sentences, F.pad(replacement._row_mask(), (0, width - replacement._max_memory_length))
+            0, sentences, F.pad(replacement._attendable_row_mask(), (0, width - replacement._max_memory_length))
         )
         longest = int(allowed.sum(3).max())
         keys_values = tuple(
@@ -79,7 +79,7 @@ class Memory:
         """S."""
         return self.keys_values[0][0].shape[2]
 
-    def _row_mask(self) -> Tensor:
+    def _attendable_row_mask(self) -> Tensor:
         """Return a mask (B, 1, 1, S) of the real rows."""
         if self.mask.allowed is not None:
             return self.mask.allowed

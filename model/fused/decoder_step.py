@@ -23,7 +23,7 @@ from tfm.model.attention.multi_head import HeadShapes
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.fused.eligibility import is_cpu_eval_fp32, is_plain_stack
-from tfm.model.layers.linear import PACKED_ROW_MULTIPLE, Linear, linear_layers
+from tfm.model.layers.linear import PADDED_ROW_MULTIPLE, Linear, linear_layers
 from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
 from tfm.model.layers.residual import PreNorm
 from tfm.model.layout import Layout
@@ -123,7 +123,7 @@ class FusedDecoderStep:
         model = self._model
         embedded = model.target_embedding(tokens, state.row_positions)
         rows = F.pad(
-            embedded, (0, 0, 0, -len(tokens) % PACKED_ROW_MULTIPLE)
+            embedded, (0, 0, 0, -len(tokens) % PADDED_ROW_MULTIPLE)
         )  # a new tensor also where nothing is added
         state, slots = state.advance()
         normed = self._embed_first_input(rows)
@@ -170,7 +170,7 @@ def _step_ssru(layer: _FusedLayer, normed: Tensor, cache: LayerKVCache, slots: C
     """Return the output (N, D) of a layer's SSRU, whose states stay in fp32; rows that fill up N are 0."""
     assert layer.ssru is not None
     gates = layer.mixing_input(normed)[: slots.new_slots.numel()].float()
-    hidden = layer.ssru.step_gates(gates, cache, slots)
+    hidden = layer.ssru.step_from_gates(gates, cache, slots)
     return F.pad(hidden, (0, 0, 0, len(normed) - len(hidden)))
 
 

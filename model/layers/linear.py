@@ -26,7 +26,7 @@ from tfm.model.layers.int8 import int8_matmul, quantize_weight
 LOW_PRECISION_DTYPES = (torch.bfloat16, torch.float16)
 PACKED_DTYPES = (torch.float32, torch.bfloat16)
 LOW_PRECISION_ROW_MULTIPLE = 128
-PACKED_ROW_MULTIPLE = 32
+PADDED_ROW_MULTIPLE = 32
 """Many rows are topped up to a multiple of so many: the packed kernel is prepared anew for each number of rows."""
 MIN_FLOPS_FOR_PACKED_GEMM = 700_000
 """Fewer are done before the packed kernel, whose calls cost more, has begun."""
@@ -166,7 +166,7 @@ class Linear(nn.Module):
         bias = None if self.bias is None else self.bias.to(dtype)
         packs = num_rows * weight.numel() >= MIN_FLOPS_FOR_PACKED_GEMM or dtype in LOW_PRECISION_DTYPES
         if packs and x.device.type == "cpu" and can_pack(dtype):
-            num_pad_rows = -num_rows % PACKED_ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * PACKED_ROW_MULTIPLE else 0
+            num_pad_rows = -num_rows % PADDED_ROW_MULTIPLE if x.dim() == 2 and num_rows > 4 * PADDED_ROW_MULTIPLE else 0
             make_matmul = _multiply_packed(
                 F.pad(x, (0, 0, 0, num_pad_rows)) if num_pad_rows else x, self._get_packed_weight(weight, dtype), bias
             )

@@ -108,9 +108,9 @@ class RecurrentMixing(nn.Module):
         Returns:
             Rows (R, D).
         """
-        return self.step_gates(self._cell.input(rows), cache, slots)
+        return self.step_from_gates(self._cell.input(rows), cache, slots)
 
-    def step_gates(self, gates: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
+    def step_from_gates(self, gates: Tensor, cache: LayerKVCache, slots: CacheSlots) -> Tensor:
         """Compute one new row a hypothesis, as `step`, from the products W x + b of the new rows.
 
         Args:

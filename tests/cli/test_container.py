@@ -1,5 +1,7 @@
 """The container of docs/deploy: each step of its Containerfile done in a plain Debian, and the server it starts."""
 
+import importlib
+import re
 import shutil
 import signal
 import time
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import ROOT, Stages, tfm, write_lines
-from tests.containers import Image, chroot_problem, copied_files
+from tests.containers import Image, chroot_problem, copied_files, read_instructions
 
 FILE = ROOT / "docs" / "deploy" / "Containerfile"
 TEXT = "eins zwei drei"
@@ -28,6 +30,13 @@ def test_a_context_holds_what_is_installed_and_nothing_else() -> None:
     tops = {name.split("/")[0] for name in copied_files(ROOT)}
     assert {"pyproject.toml", "constraints.txt", "README.md", "LICENSE", "tfm", "cli", "pipeline", "model"} <= tops
     assert tops.isdisjoint({"tests", "docs", "bench", "runs", "corpora", ".git", ".venv"})
+
+
+def test_the_functions_that_its_steps_call_exist() -> None:
+    steps = [value for _, value in read_instructions(FILE.read_text("utf-8"))]
+    called = re.findall(r"from (tfm[\w.]*) import (\w+); \2\(\)", "\n".join(steps))
+    assert called
+    assert [name for module, name in called if not callable(getattr(importlib.import_module(module), name, None))] == []
 
 
 @pytest.fixture(scope="module")

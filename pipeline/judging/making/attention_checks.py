@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-CORRUPTED_SHARE = 0.75  # of the words, so that little of the meaning is left
+CORRUPTED_WORD_SHARE = 0.75  # of the words, so that little of the meaning is left
 
 
 def corrupt_text(text: str, others: Sequence[str], rng: Random) -> str | None:
@@ -26,7 +26,7 @@ def corrupt_text(text: str, others: Sequence[str], rng: Random) -> str | None:
 def _replace_words(text: str, other_text: str, rng: Random) -> str:
     by_words = len(text.split()) > 1
     words, new = (text.split(), other_text.split()) if by_words else (list(text), list(other_text))
-    count = math.ceil(CORRUPTED_SHARE * len(words))
+    count = math.ceil(CORRUPTED_WORD_SHARE * len(words))
     begin = rng.randint(0, len(words) - count)
     from_there = rng.randint(0, max(0, len(new) - count))
     taken = new[from_there : from_there + count]
