@@ -45,10 +45,11 @@ def start(dataset: Path, out: Path, config: TrainingConfig, *precision: str) -> 
 def ends(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str]]:
     """Exit code and output of each."""
     try:
-        output = [process.communicate(timeout=120)[0] for process in processes]
+        output = [process.communicate(timeout=600)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()
+            process.communicate()
     return [(process.returncode, text) for process, text in zip(processes, output, strict=True)]
 
 
