@@ -11,16 +11,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tfm.pipeline.errors import RecipeError, TfmError
-from tfm.pipeline.serving.access import AccessControl, read_keys
+from tfm.pipeline.serving.access import AccessControl, ApiKey, read_keys
 from tfm.pipeline.serving.app import make_app
 from tfm.pipeline.serving.backend import Backend
-from tfm.pipeline.serving.catalog import read_catalog
+from tfm.pipeline.serving.catalog import ModelCatalog, read_catalog
 from tfm.pipeline.serving.detection import find_detector
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
 from tfm.pipeline.serving.dispatch.worker_process import StartWorker
@@ -88,10 +87,12 @@ def serve(options: ServerOptions, start_worker: StartWorker) -> None:
         asyncio.run(_run_server(options, partial(_make_backend, options, start_worker, catalog, keys, log), listener))
 
 
-def _make_backend(options: ServerOptions, start_worker: StartWorker, catalog: Any, keys: Any, log: Log) -> Backend:
+def _make_backend(
+    options: ServerOptions, start_worker: StartWorker, catalog: ModelCatalog, keys: list[ApiKey] | None, log: Log
+) -> Backend:
     limits = options.limits
     dispatcher = Dispatcher(start_worker, options.workers, limits.sentences)
-    detector = find_detector([*catalog.sources])
+    detector = find_detector([*catalog.targets_by_source])
     access = AccessControl(keys, limits.requests_per_minute)
     return Backend(catalog, dispatcher, limits, access, log, detector, options.beam, options.replace_unknown)
 
