@@ -203,7 +203,10 @@ def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
 
 def check_output_is_writable(plan: Plan) -> None:
     """Raise the errors of `publish` about the place, before there is anything to publish."""
-    with _lock_and_make_draft_folder(plan) as (_, version):
+    with (
+        _lock_and_make_draft_folder(plan) as (_, version),
+        suppress(OSError),
+    ):  # the next publisher removes what is left
         version.rmdir()
 
 

@@ -264,3 +264,21 @@ def test_a_hash_is_remembered_only_for_a_file_that_is_settled(tmp_path: Path, mo
         assert len(digests) == 3
     file.write_text("bb")
     assert files.sha256_of(file) == hashlib.sha256(b"bb").hexdigest()
+
+
+def test_a_check_whose_folder_cannot_be_removed_ends_no_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that the check made is left, and the next publisher removes it."""
+
+    remove = Path.rmdir
+
+    def fail(path: Path) -> None:
+        if path.parent == folder.parent:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        remove(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rmdir", fail)
+        artifact.check_output_is_writable(plan_of(folder))
+    assert len(around(folder)) == 1
+    make(plan_of(folder))
+    assert around(folder) == set()
