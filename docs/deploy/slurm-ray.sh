@@ -20,7 +20,7 @@ export RAY_AUTH_TOKEN RAY_AUTH_MODE=token  # Ray's ports run commands of this jo
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 address=$(srun --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" hostname --ip-address | cut -d ' ' -f 1)
 
-# --overlap: the command at the end runs beside these steps. --block: a step ends when its part of Ray does.
+# --overlap: the command at the end runs beside these steps. --block: a step goes on until it is sent a signal.
 srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" \
     ray start --head --node-ip-address="$address" --port="$port" --num-cpus="$cpus" --include-dashboard=false --block &
 head=$!
@@ -40,5 +40,7 @@ status=0
 srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[0]}" \
     python -m tfm.cli.app "$@" --cluster "$address:$port" || status=$?
 srun --overlap --ntasks-per-node=1 ray stop > /dev/null || true
+mapfile -t steps < <(jobs -p)
+kill "${steps[@]}" 2> /dev/null || true  # ray start --block outlives a part of Ray that was stopped
 wait
 exit "$status"

@@ -16,13 +16,14 @@ SCRIPTS = sorted((ROOT / "docs" / "deploy").glob("*.sh"))
 HOSTS = {f"tfm{os.getpid() % 10_000}a": "10.77.3.1", f"tfm{os.getpid() % 10_000}b": "10.77.3.2"}
 FIRST, SECOND = HOSTS
 SRUN = """#!/bin/bash
-# A stand-in for srun: runs a command in one namespace or in all, each of which is a node.
+# A stand-in for srun: runs a command in one namespace or in all, each of which is a node, and hands it SIGTERM.
 nodes=({hosts})
 while [[ $1 == --* ]]; do
     [[ $1 == --nodelist=* ]] && only=${{1#--nodelist=}}
     shift
 done
 pids=()
+trap 'kill "${{pids[@]}}"' TERM
 for number in "${{!nodes[@]}}"; do
     [[ -n ${{only:-}} && ${{nodes[number]}} != "$only" ]] && continue
     if [[ $1 == hostname ]]; then ip netns exec "${{nodes[number]}}" ip -4 -o addr show dev eth0 \\
