@@ -58,9 +58,18 @@ class Image:
     commands: dict[str, list[str]] = field(default_factory=dict)
     volumes: list[str] = field(default_factory=list)
 
-    def build(self, file: Path, context: Path) -> None:
-        """Do all steps of a Containerfile. Raises CalledProcessError for one that fails."""
-        given = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    def build(self, file: Path, context: Path, arguments: Mapping[str, str] | None = None) -> None:
+        """Do all steps of a Containerfile.
+
+        Args:
+            file: the Containerfile.
+            context: the folder that it copies files of.
+            arguments: values of its ARG, as `--build-arg` gives them.
+
+        Raises:
+            CalledProcessError: a step fails.
+        """
+        given = {name: value for name, value in os.environ.items() if name.startswith("PIP_")} | dict(arguments or {})
         for name, value in read_instructions(file.read_text("utf-8")):
             if name == "FROM":
                 subprocess.run(["debootstrap", "--variant=minbase", SUITES[value], self.root], check=True)
@@ -105,15 +114,16 @@ class Image:
         script = " && ".join([*mounts, "exec " + shlex.join(words)])
         subprocess.run(["unshare", "--mount", "sh", "-c", script], check=True)
 
-    def run(self, words: Sequence[str], models: Path) -> subprocess.Popen[str]:
+    def run(self, words: Sequence[str], models: Path, *, writable: bool = False) -> subprocess.Popen[str]:
         """Start the container: a read-only root, an empty /tmp, a network of its own, the user that the file names.
 
         Args:
             words: the program and its arguments.
-            models: the folder that is at /models, to be read alone; other volumes hold what the image has there.
+            models: the folder that is at /models; other volumes hold what the image has there.
+            writable: whether the container may write into `models`.
         """
         root = shlex.quote(str(self.root))
-        mounts = [f"mount --bind -o ro {shlex.quote(str(models))} {root}/models"]
+        mounts = [f"mount --bind -o {'rw' if writable else 'ro'} {shlex.quote(str(models))} {root}/models"]
         for place in self.volumes:
             if place != "/models":
                 shutil.rmtree(self.volume(place), ignore_errors=True)

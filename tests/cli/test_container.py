@@ -1,6 +1,10 @@
-"""The container of docs/deploy: each step of its Containerfile done in a plain Debian, and the server it starts."""
+"""The container of docs/deploy: each step of its Containerfile done in a plain Debian, and the server it starts.
+
+With `CUDA_CONTAINER=1` also the one for GPUs, where pip finds a torch for CUDA: it takes 10 GB and a while.
+"""
 
 import importlib
+import os
 import re
 import shutil
 import signal
@@ -10,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.user import ROOT, Stages, tfm, write_lines
+from tests.cli.user import RECIPE, ROOT, Stages, tfm, write_corpora, write_lines
 from tests.containers import Image, chroot_problem, copied_files, read_instructions
 
 FILE = ROOT / "docs" / "deploy" / "Containerfile"
@@ -49,6 +53,33 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     image = Image(root)
     image.build(FILE, ROOT)
     yield image
+    shutil.rmtree(root)
+
+
+@pytest.mark.slow
+def test_a_container_for_cuda_trains_by_a_torch_for_cuda(tmp_path: Path) -> None:
+    """Built with `ACCELERATOR=cuda`, its torch is one for CUDA; without a GPU the same program trains on the CPU."""
+    if not os.environ.get("CUDA_CONTAINER"):
+        pytest.skip("needs CUDA_CONTAINER=1, and pip an index that has torch for CUDA")
+    problem = chroot_problem()
+    if problem is not None:
+        pytest.skip(problem)
+    folder, root = tmp_path / "work", tmp_path / "root"
+    folder.mkdir()
+    root.mkdir()
+    write_corpora(folder)
+    (folder / "tiny.toml").write_text(RECIPE.format(folder="."), "utf-8")
+    for place in (folder, *folder.iterdir()):
+        place.chmod(0o777)
+    image = Image(root)
+    image.build(FILE, ROOT, {"ACCELERATOR": "cuda"})
+    show = "import torch; print(torch.version.cuda, torch.cuda.is_available())"
+    train = "cd /models && /opt/tfm/bin/tfm run tiny.toml --set training.max_steps=2"
+    process = image.run(["/bin/sh", "-c", f"/opt/tfm/bin/python -c '{show}' && {train}"], folder, writable=True)
+    said, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, said
+    assert re.match(r"\d+\.\d+ (True|False)$", said.splitlines()[0]), said
+    assert (folder / "runs/tiny/scores/scores.json").exists(), said
     shutil.rmtree(root)
 
 
