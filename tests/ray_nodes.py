@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tests import cluster_driver
+from tfm.pipeline.cluster import encoding, processes, translation
+
 ROOT = Path(__file__).parents[1]
 NODE_MEMORY_BYTES = 200_000_000
 PATIENCE_MS = 200_000
-TASKS = (
-    *("ray::compute", "ray::encode_columns", "ray::translate_chunk"),
-    *("ray::_run_piece", "ray::RayTrainWorker"),
-)
+TASKS = (cluster_driver.compute, encoding.encode_columns, translation.translate_chunk, processes._run_job)
+TITLES = (*(f"ray::{task.__name__}" for task in TASKS), "ray::RayTrainWorker")
 """How the title of a process begins that computes a chunk, or is a run or a rank; Ray's agents are ray:: too."""
 
 
@@ -41,7 +42,7 @@ class Nodes:
 
     def kill_worker(self) -> bool:
         """Kill -9 one process that computes; False if none does."""
-        busy = [each for each in _descendants(self._process.pid) if _title(each).startswith(TASKS)]
+        busy = [each for each in _descendants(self._process.pid) if _title(each).startswith(TITLES)]
         for each in busy[:1]:
             os.kill(each, signal.SIGKILL)
         return bool(busy)
