@@ -4,7 +4,7 @@ Legend: H heads · T queries · S keys.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -117,7 +117,10 @@ class HeadReport:
         ]
         tagged = [each for each in self.measures if each.tags is not None]
         if tagged:
-            tags = _sort_tags(each.tags or {} for each in tagged)
+            total: Counter[str] = Counter()
+            for each in tagged:
+                total.update(each.tags or {})
+            tags = sorted(total, key=lambda tag: (-total[tag], tag))
             rows = [
                 (*_head_identity_cells(each), *(_format_percent((each.tags or {}).get(tag, 0)) for tag in tags))
                 for each in tagged
@@ -307,11 +310,3 @@ def _measure_row(measures: HeadMeasures) -> tuple[object, ...]:
 
 def _format_percent(share: float) -> str:
     return f"{100 * share:.1f}"
-
-
-def _sort_tags(shares: Iterable[Mapping[str, float]]) -> list[str]:
-    """Tags, those first to which most attention goes."""
-    total: Counter[str] = Counter()
-    for each in shares:
-        total.update(each)
-    return sorted(total, key=lambda tag: (-total[tag], tag))

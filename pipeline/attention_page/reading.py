@@ -307,14 +307,11 @@ def _label_tokens_with_word(word: str, tokens: Sequence[AttendedToken]) -> tuple
     return tuple(f"{word} {each.text}" if word else "" for each in tokens)
 
 
-def _kind_in_encoder_decoder(name: str) -> AttentionKind:
-    if "cross" in name:
-        return "cross"
-    return "encoder" if name.startswith("encoder") else "decoder"
-
-
 FORWARD_SPECS: dict[Architecture, ForwardSpec] = {
-    "transformer": ForwardSpec(_forward_encoder_decoder, _kind_in_encoder_decoder),
+    "transformer": ForwardSpec(
+        _forward_encoder_decoder,
+        lambda name: "cross" if "cross" in name else "encoder" if name.startswith("encoder") else "decoder",
+    ),
     "recurrent": ForwardSpec(
         _forward_encoder_decoder, lambda name: "encoder" if name.startswith("encoder") else "cross"
     ),

@@ -113,7 +113,9 @@ def run_jobs(
             replay.replay_events(cluster.result(mailbox.take.remote()))
             for each in done:
                 name = running.pop(each)
-                if (error := _error_of(cluster, each)) is not None:
+                try:
+                    cluster.result(each)
+                except (TfmError, OSError) as error:
                     failed[name] = error
             if stop or (failed and not keep_going):
                 cluster.result(mailbox.ask_to_stop.remote(stop.signal or "SIGTERM"))
@@ -122,15 +124,6 @@ def run_jobs(
     if stop:
         raise StoppedError("stopped; the same command goes on")
     return failed
-
-
-def _error_of(cluster: ClusterSession, reference: Any) -> Exception | None:
-    """Return the error of a piece that is done; None where it had none."""
-    try:
-        cluster.result(reference)
-    except (TfmError, OSError) as error:
-        return error
-    return None
 
 
 def _run_job(mailbox: Any, name: str, folder: str, work: JobFunction) -> None:

@@ -118,7 +118,7 @@ def _statistics_by_system(
     counted = {}
     for run, statistics in zip(known, found, strict=True):
         score, value = run.figures[f"test.{metric}"].score, statistics.value
-        if _is_close(value, score):
+        if math.isclose(value, score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE):
             counted[run.name] = statistics
         else:
             why = (
@@ -128,10 +128,6 @@ def _statistics_by_system(
             )
             missing.append(MetricNote(run.name, metric, why))
     return (counted if runs[0].name in counted else {}), missing
-
-
-def _is_close(value: float, score: float) -> bool:
-    return value == score or math.isclose(value, score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE)
 
 
 def _missing_statistics_reason(metric: str, system: System, baseline: System) -> str | None:

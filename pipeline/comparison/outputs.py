@@ -196,8 +196,10 @@ def _score_files(
     files = {each.name: _hypotheses_file(each) for each in outputs}
     lines = read_aligned_files({**{f"output {name}": file for name, file in files.items()}, **given})
     columns = [lines[name] for name in given if name.startswith("reference ")]
+    # as signatures call a text
     texts = "|".join(
-        f"{_check_system_name(name)}:{Input.from_file(file).fingerprint[:12]}" for name, file in given.items()
+        f"{name.removesuffix(' 1').replace(' ', '_')}:{Input.from_file(file).fingerprint[:12]}"
+        for name, file in given.items()
     )
     name = references[0].name
     found = []
@@ -223,11 +225,6 @@ def _score_files(
         system = System(each.name, {name: segments}, {name: noted} if noted else {}, name, known, evaluation)
         found.append((run, system))
     return found
-
-
-def _check_system_name(name: str) -> str:
-    """A text as signatures call it."""
-    return name.removesuffix(" 1").replace(" ", "_")
 
 
 def _hypotheses_file(output: SystemOutput) -> Path:

@@ -76,7 +76,10 @@ def group_by_seed(runs: Sequence[RunSummary]) -> list[ComparisonRow]:
     taken = [run.name for run in runs]
     return [
         ComparisonRow(
-            stem if stem is not None and stems.count(stem) == 1 and stem not in taken else _join_run_names(group), group
+            stem
+            if stem is not None and stems.count(stem) == 1 and stem not in taken
+            else ", ".join(run.name for run in group),
+            group,
         )
         for stem, group in zip(stems, groups, strict=True)
     ]
@@ -115,7 +118,3 @@ def _common_stem(runs: Sequence[RunSummary]) -> str | None:
         return None
     stems = {run.name.removesuffix(f"-{run.model.seed}") for run in runs}
     return stems.pop() if len(stems) == 1 and all(run.name.endswith(f"-{run.model.seed}") for run in runs) else None
-
-
-def _join_run_names(runs: Sequence[RunSummary]) -> str:
-    return ", ".join(run.name for run in runs)

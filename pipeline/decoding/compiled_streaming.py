@@ -53,7 +53,10 @@ def generate_compiled_stream(
     """
     if _start_compiled_texts(model, [[BOS_ID]], 1) is None:
         return None
-    choice = _make_token_choice(config)
+    if config.strategy == "search" or config.temperature == 0:
+        choice = TokenSamplingSettings(top_k=1)
+    else:
+        choice = TokenSamplingSettings(config.temperature, config.top_k, config.top_p)
     limits = (0, longest + 1) if continue_past_line_end else (min(config.min_length, longest), longest)
 
     def start_texts(pieces: Any) -> CompiledGenerationBatch:
@@ -68,13 +71,6 @@ def _start_compiled_texts(model: object, pieces: Any, num_new_pieces: int) -> Co
     """Return texts that begin with pieces (N, T); None where the loop does not apply, or numba is not installed."""
     with use_compiled_kernels(True):
         return make_compiled_generation_batch(model, pieces, num_new_pieces, SPECIAL_IDS)
-
-
-def _make_token_choice(config: DecodingConfig) -> TokenSamplingSettings:
-    """How pieces are chosen."""
-    if config.strategy == "search" or config.temperature == 0:
-        return TokenSamplingSettings(top_k=1)
-    return TokenSamplingSettings(config.temperature, config.top_k, config.top_p)
 
 
 def _stream_pieces(

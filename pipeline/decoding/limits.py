@@ -15,24 +15,10 @@ FORCED_WORDS_NEED_BEAM_MESSAGE = 'forced words need beam search: strategy = "sea
 
 NumberArray = Any
 """An array of numpy, or a tensor."""
-
-
-def _no_norm(lengths: NumberArray, alpha: float) -> NumberArray:
-    return lengths**0.0
-
-
-def _average_length_penalty(lengths: NumberArray, alpha: float) -> NumberArray:
-    return lengths**alpha
-
-
-def _wu_length_penalty(lengths: NumberArray, alpha: float) -> NumberArray:
-    return ((5 + lengths) / 6) ** alpha
-
-
 LENGTH_NORMS: dict[str, Callable[[NumberArray, float], NumberArray]] = {
-    "none": _no_norm,
-    "average": _average_length_penalty,
-    "wu": _wu_length_penalty,
+    "none": lambda lengths, alpha: lengths**0.0,
+    "average": lambda lengths, alpha: lengths**alpha,
+    "wu": lambda lengths, alpha: ((5 + lengths) / 6) ** alpha,
 }
 """The divisor of the log-probability of a hypothesis of T tokens (end token included) that gives its score.
 

@@ -51,15 +51,9 @@ def find_distinct_texts(
         for row, more in zip(short, search(short, wider), strict=True):
             best = kept[row][0]  # stays what it is without a list
             lower = [each for each in more if each.score <= best.score]
-            kept[row] = [
-                best,
-                *_drop_repeats([each for each in _sort_by_score([*kept[row][1:], *lower]) if each.text != best.text]),
-            ]
+            rest = sorted([*kept[row][1:], *lower], key=lambda each: -each.score)
+            kept[row] = [best, *_drop_repeats([each for each in rest if each.text != best.text])]
     return [texts[: config.n_best] for texts in kept]
-
-
-def _sort_by_score(hypotheses: Sequence[T]) -> list[T]:
-    return sorted(hypotheses, key=lambda each: -each.score)
 
 
 def _drop_repeats(hypotheses: Sequence[T]) -> list[T]:

@@ -1,6 +1,5 @@
 """Texts with masks to ids: each `[MASK]` hides one piece, as the training of a masked language model hides them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -38,7 +37,8 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
     letter = next((each for each in MASK_STAND_IN_LETTERS if each not in text), None)
     if MASK_TOKEN not in text or letter is None:
         raise DataError(
-            f"the text {_shorten(text)} has no {MASK_TOKEN}: write {MASK_TOKEN} in place of each piece to predict"
+            f'the text "{escape_unprintable(text[:MAX_CHARACTERS_SHOWN])}" has no {MASK_TOKEN}: write {MASK_TOKEN} in '
+            "place of each piece to predict"
         )
     shown = tokenizer.normalize(text.replace(MASK_TOKEN, letter))
     joins_space, at_start = _detect_mask_spacing(tokenizer)
@@ -60,7 +60,9 @@ def encode_masked(tokenizer: Tokenizer, text: str) -> MaskedText:
         for place in new:
             masks.append((place, len(ids)))
             ids.append(MASKED_TOKEN_ID)
-    runs = [list(run) for run in _group_adjacent_masks(masks)]
+    # masks with nothing between them in the text, together
+    grouped = groupby(enumerate(masks), key=lambda each: each[1][0] - each[0])
+    runs = [[mask for _, mask in run] for _, run in grouped]
     begins = [joins_space and (shown[run[0][0] - 1].isspace() if run[0][0] else at_start) for run in runs]
     return MaskedText(ids, [[place for _, place in run] for run in runs], begins)
 
@@ -79,14 +81,3 @@ def _ends_with_space(tokenizer: Tokenizer, ids: list[int], masks: list[tuple[int
     if not ids or (masks and masks[-1][1] == len(ids) - 1) or ids[-1] < len(SPECIAL_TOKENS):
         return False
     return tokenizer.surface(ids[-1]) == " "
-
-
-def _group_adjacent_masks(masks: list[tuple[int, int]]) -> Iterator[Iterator[tuple[int, int]]]:
-    """The masks with nothing between them in the text, together."""
-    numbered = enumerate(masks)
-    for _, run in groupby(numbered, key=lambda each: each[1][0] - each[0]):
-        yield (mask for _, mask in run)
-
-
-def _shorten(text: str) -> str:
-    return f'"{escape_unprintable(text[:MAX_CHARACTERS_SHOWN])}"'

@@ -125,16 +125,13 @@ def breakdown_by_training_frequency(
 def _count_matches(segments: Segments, counts: Mapping[str, int], split: WordSplitter) -> list[tuple[int, int, int]]:
     """The number of words of each bucket that are right, given and wanted."""
     right, given, wanted = ([0] * len(FREQUENCY_BUCKETS) for _ in range(3))
+    starts = [least for least, _ in FREQUENCY_BUCKETS]
     for hypothesis, reference in zip(segments.hypotheses, segments.references[0], strict=True):
         ours, theirs = Counter(split(hypothesis)), Counter(split(reference))
         for column, words in ((right, ours & theirs), (given, ours), (wanted, theirs)):
             for word, times in words.items():
-                column[_bucket_index(counts.get(word, 0))] += times
+                column[bisect_right(starts, counts.get(word, 0)) - 1] += times
     return list(zip(right, given, wanted, strict=True))
-
-
-def _bucket_index(count: int) -> int:
-    return bisect_right([least for least, _ in FREQUENCY_BUCKETS], count) - 1
 
 
 def _bucket_name(bucket: tuple[int, int | None]) -> str:

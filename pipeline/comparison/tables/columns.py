@@ -278,7 +278,10 @@ def difference_columns(comparison: Comparison, tested: SignificanceResults, metr
         Column("95 % interval", [Cell(format_interval(each.low, each.high, shown)) for shown, each in signed]),
     ]
     p_values = [_p_values(each) for _, _, each in lines]
-    columns += [Column(kind, [Cell(_format_p_value(each.get(kind))) for each in p_values]) for kind in P_VALUE_COLUMNS]
+    columns += [
+        Column(kind, [Cell(format_p_value(each[kind]) if kind in each else EMPTY_CELL) for each in p_values])
+        for kind in P_VALUE_COLUMNS
+    ]
     people = [
         look_up_human_agreement(metric, metric_signature(comparison, metric), each.difference)
         for _, metric, each in lines
@@ -294,7 +297,3 @@ def _p_values(difference: PairedDifference | SeedDifference) -> dict[str, float]
         return {"p over seeds": difference.p, "p corrected": difference.p_holm}
     found = {"p bootstrap": difference.p_bootstrap, "p randomisation": difference.p_randomisation}
     return {**found, "p corrected": difference.p_holm}
-
-
-def _format_p_value(value: float | None) -> str:
-    return EMPTY_CELL if value is None else format_p_value(value)

@@ -8,8 +8,9 @@ what could be a tag as U+FF1C, which is as long.
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
+from itertools import accumulate
 from types import NoneType
 from typing import Any
 
@@ -166,7 +167,8 @@ def _answer_content(kind: CampaignKind, item: CampaignItem, annotations: Mapping
 
 def _parse_spans(item: CampaignItem, label: str, annotation: Mapping[str, Any]) -> list[dict[str, object]]:
     """Pearmut counts UTF-16 units, the last one included; what it appends to the text stands for what is missing."""
-    units = _utf16_offsets(item.texts_by_label[label].text)
+    sizes = (2 if character > "\uffff" else 1 for character in item.texts_by_label[label].text)
+    units = list(accumulate(sizes, initial=0))  # before each character and, last, in the whole text
     found: list[dict[str, object]] = []
     spans = annotation.get("error_spans")
     if not isinstance(spans, (list, NoneType)):
@@ -181,14 +183,6 @@ def _parse_spans(item: CampaignItem, label: str, annotation: Mapping[str, Any]) 
         end = min(bisect_right(units, last), len(units) - 1)
         found.append({"start": start, "end": end, "severity": span.get("severity")})
     return found
-
-
-def _utf16_offsets(text: str) -> Sequence[int]:
-    """The UTF-16 units before each character and, last, in the whole text."""
-    units = [0]
-    for character in text:
-        units.append(units[-1] + (2 if character > "\uffff" else 1))
-    return units
 
 
 def _answer_seconds(entry: Mapping[str, Any]) -> float | None:

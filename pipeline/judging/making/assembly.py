@@ -81,7 +81,8 @@ def make_campaign(spec: CampaignSpec, systems: Sequence[System]) -> Campaign:
         list(_make_judge_items(spec, texts, rounds, _seeded_random(spec, f"judge {number}")))
         for number, rounds in enumerate(_draw_judge_assignments(spec, len(systems)))
     ]
-    names = _iterate_item_ids(sum(map(len, asked)))
+    width = max(4, len(str(sum(map(len, asked)))))
+    names = (f"i{each:0{width}d}" for each in count(1))
     items, judges = [], []
     for number, drafts in enumerate(asked, 1):
         own = _assign_item_ids(drafts, names)
@@ -212,11 +213,6 @@ def _has_identical_texts(kind: CampaignKind, item: CampaignItem) -> bool:
 
 def _seeded_random(spec: CampaignSpec, part: str) -> Random:
     return Random(f"{spec.seed} {part}")
-
-
-def _iterate_item_ids(num_items: int) -> Iterator[str]:
-    width = max(4, len(str(num_items)))
-    return (f"i{each:0{width}d}" for each in count(1))
 
 
 def _assign_item_ids(drafts: Sequence[CampaignItem], names: Iterator[str]) -> list[CampaignItem]:

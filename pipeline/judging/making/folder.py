@@ -26,7 +26,9 @@ def write_campaign_folder(campaign: Campaign, folder: Path) -> None:
     check_no_symlinks(folder, folder / CAMPAIGN_FILE, *(file for file, _ in files))
     _refuse_other_campaign(campaign, folder)
     for file, text in files:
-        _refuse_changed_file(file, text.encode())
+        content = text.encode()
+        if file.exists() and (file.stat().st_size != len(content) or file.read_bytes() != content):
+            raise CannotWrite(f"{file}: was changed since it was made; move it elsewhere, or choose another folder")
     with convert_os_errors(folder):
         write_campaign(campaign, folder / CAMPAIGN_FILE)
         for file, text in files:
@@ -53,9 +55,3 @@ def _refuse_other_campaign(campaign: Campaign, folder: Path) -> None:
         raise CannotWrite(
             f"{folder}: holds another campaign, whose answers need its {CAMPAIGN_FILE}; choose another folder"
         )
-
-
-def _refuse_changed_file(file: Path, content: bytes) -> None:
-    """Raise CannotWrite where a file holds other bytes than those that are to be written."""
-    if file.exists() and (file.stat().st_size != len(content) or file.read_bytes() != content):
-        raise CannotWrite(f"{file}: was changed since it was made; move it elsewhere, or choose another folder")

@@ -43,7 +43,10 @@ def read_systems(
     for name in names:
         if names.count(name) > 1:
             raise RecipeError(f"two systems are called {name}; give one another name with --system NAME=FILE")
-    _check_same_texts(found)
+    for system in found[1:]:
+        why = text_mismatch(judged_test_set(found[0]), judged_test_set(system))
+        if why is not None:
+            raise DataError(f"{system.name} cannot be judged beside {found[0].name}: {why}")
     return found
 
 
@@ -101,10 +104,3 @@ def _read_files(files: Mapping[str, Path], source: Path, references: Sequence[Pa
     columns = [lines[name] for name in named]
     test = source.name
     return [System(name, {test: Segments(test, lines["source"], lines[f"system {name}"], columns)}) for name in files]
-
-
-def _check_same_texts(systems: Sequence[System]) -> None:
-    for system in systems[1:]:
-        why = text_mismatch(judged_test_set(systems[0]), judged_test_set(system))
-        if why is not None:
-            raise DataError(f"{system.name} cannot be judged beside {systems[0].name}: {why}")

@@ -141,7 +141,7 @@ def bradley_terry_strengths(preferences: Sequence[Preference], systems: Sequence
         own = [
             each.wins if each.first == system else 1 - each.wins
             for each in preferences
-            if _includes_system(each, system)
+            if system in (each.first, each.second)
         ]
         won, tied, lost = (sum(win == wanted for win in own) for wanted in (1, 0.5, 0))
         found.append(SystemStrength(system, float(values[i]), low[i], high[i], won, tied, lost, problem))
@@ -171,10 +171,6 @@ def _interval_problem(counts: Floats, systems: Sequence[str]) -> str | None:
         or next(iter(found), None)
         or (PRIOR_BOUND_MESSAGE if bounded else None)
     )
-
-
-def _includes_system(preference: Preference, system: str) -> bool:
-    return system in (preference.first, preference.second)
 
 
 def sign_tests(preferences: Sequence[Preference], systems: Sequence[str]) -> list[SignTest]:

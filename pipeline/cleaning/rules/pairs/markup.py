@@ -25,7 +25,8 @@ def measure_markup_similarity(pairs: TextPairBatch, config: MarkupConfig) -> Flo
     scores = np.ones(len(pairs))
     for row, both in enumerate(zip(*(side.texts for side in pairs.sides), strict=True)):
         if any(map(_may_have_markup, both)):
-            source, target = (Counter(_strip_full_stop(each) for each in MARKUP_PATTERN.findall(text)) for text in both)
+            # without the full stop of its sentence
+            source, target = (Counter(each.rstrip(".,;:!?)") for each in MARKUP_PATTERN.findall(text)) for text in both)
             union = (source | target).total()
             scores[row] = (source & target).total() / union if union else 1.0
     return as_column(scores)
@@ -33,8 +34,3 @@ def measure_markup_similarity(pairs: TextPairBatch, config: MarkupConfig) -> Flo
 
 def _may_have_markup(text: str) -> bool:
     return "://" in text or "www." in text or not MARKUP_CHARACTERS.isdisjoint(text)
-
-
-def _strip_full_stop(text: str) -> str:
-    """Return an address without the full stop of its sentence."""
-    return text.rstrip(".,;:!?)")

@@ -17,8 +17,8 @@ NO_DIGIT_PATTERN = regex.compile("[^1-9]+")
 def measure_digit_similarity(pairs: TextPairBatch, config: NumbersConfig) -> Floats:
     """(n, 1) the likeness of the digits of both sides."""
     source, target = ([NO_DIGIT_PATTERN.sub("", text) for text in side.texts] for side in pairs.sides)
-    return as_column(np.array([_number_similarity(*both) for both in zip(source, target, strict=True)]))
-
-
-def _number_similarity(source: str, target: str) -> float:
-    return 1.0 if source == target else SequenceMatcher(None, source, target).ratio()
+    likeness = [
+        1.0 if one == other else SequenceMatcher(None, one, other).ratio()
+        for one, other in zip(source, target, strict=True)
+    ]
+    return as_column(np.array(likeness))
