@@ -114,7 +114,10 @@ def render_page(
     """
     parts = []
     for name, columns in tables.items():
-        parts += [f"<h2>{escape_html(name)}</h2>", _columns_html(name, columns)]
+        heads = [heading_cell(each.heading, each.numeric) for each in columns]
+        cells = ([table_cell(str(one), each.numeric, one.best) for one in each.cells] for each in columns)
+        table = scrollable_table(name, heads, list(zip(*cells, strict=True)), has_row_names=True)
+        parts += [f"<h2>{escape_html(name)}</h2>", table]
     parts += [html_list(sentences), "<h2>Notes</h2>" if notes else "", html_list(notes)]
     for each in differences:
         parts += test_set_section(each)
@@ -145,9 +148,3 @@ def score_interval_columns(comparison: Comparison, tested: SignificanceResults, 
         Column("95 % interval", [Cell(format_interval(each.low, each.high, shown)) for _, shown, _, each in rows]),
     ]
     return columns if rows else []
-
-
-def _columns_html(name: str, columns: Sequence[Column]) -> str:
-    heads = [heading_cell(each.heading, each.numeric) for each in columns]
-    cells = ([table_cell(str(one), each.numeric, one.best) for one in each.cells] for each in columns)
-    return scrollable_table(name, heads, list(zip(*cells, strict=True)), has_row_names=True)

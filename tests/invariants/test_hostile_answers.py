@@ -21,10 +21,10 @@ from tests.hostile_json import variants
 from tests.peak_memory import PROGRAM
 from tests.unit.pipeline.judging import panel
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.judging.analysis import analyze_answers
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.answers import Answer
 from tfm.pipeline.judging.campaign import Campaign, CampaignKind, read_campaign, write_campaign
-from tfm.pipeline.judging.findings import analyze_answers
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.forms.pearmut import campaign_id
 from tfm.pipeline.judging.forms.spreadsheet import make_spreadsheet

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from tests.unit.pipeline.judging import panel
 from tfm.pipeline.config import EvaluationConfig
+from tfm.pipeline.judging.analysis import LOWER_IS_BETTER_SCALES, analyze_answers
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.campaign import CampaignKind
-from tfm.pipeline.judging.findings import LOWER_IS_BETTER_SCALES, Findings, analyze_answers
+from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.judging.metric_correlation import add_correlations, campaign_references

@@ -40,9 +40,9 @@ def score(
     """
     from tfm.cli.console import make_reporter
     from tfm.pipeline.config import EvaluationConfig
+    from tfm.pipeline.judging.analysis import analyze_answers
     from tfm.pipeline.judging.answer_files import read_answers
     from tfm.pipeline.judging.campaign import read_campaign
-    from tfm.pipeline.judging.findings import analyze_answers
     from tfm.pipeline.judging.findings_tables import tables_of_findings
     from tfm.pipeline.judging.metric_correlation import (
         CORRELATED_METRICS,

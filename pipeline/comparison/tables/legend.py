@@ -29,11 +29,9 @@ def legend_sentences(
         metrics: names of metrics.
         columns: of the table.
     """
-    marks = [
-        *_plus_minus_sentences(comparison, columns),
-        *_test_sentences(comparison, tested, metrics),
-        *_incomparable_notes(comparison, columns),
-    ]
+    marks = [*_plus_minus_sentences(comparison, columns), *_test_sentences(comparison, tested, metrics)]
+    if any(not cell.comparable for column in columns for cell in column.cells):
+        marks.append(f"{NOT_COMPARABLE_MARK}: not comparable with {comparison.baseline.name}")
     return [*marks, *tested.without_interval]
 
 
@@ -96,8 +94,3 @@ def _test_sentences(comparison: Comparison, tested: SignificanceResults, metrics
         corrected = corrected if sizes[-1] > 1 else ""
         sentences.append(f"{begin} from {comparison.baseline.name} with p < {SIGNIFICANCE_LEVEL:g} by {by}{corrected}")
     return sentences
-
-
-def _incomparable_notes(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
-    marked = any(not cell.comparable for column in columns for cell in column.cells)
-    return [f"{NOT_COMPARABLE_MARK}: not comparable with {comparison.baseline.name}"] if marked else []

@@ -10,9 +10,10 @@ import pytest
 from tests.unit.pipeline.judging import panel
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.judging.analysis import analyze_answers
 from tfm.pipeline.judging.answer_files import read_answers
 from tfm.pipeline.judging.campaign import Campaign, CampaignKind
-from tfm.pipeline.judging.findings import Findings, analyze_answers
+from tfm.pipeline.judging.findings import Findings
 from tfm.pipeline.judging.findings_tables import tables_of_findings
 from tfm.pipeline.judging.making.assembly import CampaignSpec, make_campaign
 from tfm.pipeline.judging.metric_correlation import (
