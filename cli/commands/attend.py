@@ -13,7 +13,7 @@ from tfm.pipeline.model_io.model_folder import resolve_model_folder
 
 if TYPE_CHECKING:
     from tfm.pipeline.attention_page.attended import AttentionTrace
-    from tfm.pipeline.attention_page.head_statistics import HeadReport
+    from tfm.pipeline.attention_page.head_report import HeadReport
     from tfm.pipeline.attention_page.picture import AttentionView
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.model_io.loaded_model import LoadedModel
@@ -100,9 +100,9 @@ def attend(
         reject_flags(alone, "it applies to one sentence: give SENTENCE")
     from tfm.cli.console import make_reporter
     from tfm.pipeline.artifacts.files import check_file_is_writable, convert_os_errors, write_bytes_atomically
+    from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
     from tfm.pipeline.attention_page.image_reading import trace_image_file
     from tfm.pipeline.attention_page.picture import choose_view
-    from tfm.pipeline.attention_page.reading import source_tokenizer_of
     from tfm.pipeline.attention_page.reading import trace_text as attend_to
     from tfm.pipeline.config import DecodingConfig
     from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
@@ -148,8 +148,8 @@ def _measure_heads(
     loaded: "LoadedModel", files: list[Path], decoding: "DecodingConfig", reporter: "Reporter"
 ) -> "HeadReport":
     """The report on heads, and a warning of sentences that the vocabulary lacks."""
+    from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
     from tfm.pipeline.attention_page.head_statistics import measure_heads
-    from tfm.pipeline.attention_page.reading import source_tokenizer_of
     from tfm.pipeline.inference.source_problems import SourceProblems
 
     problems, tokenizer = SourceProblems(), source_tokenizer_of(loaded)

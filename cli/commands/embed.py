@@ -190,7 +190,7 @@ def _print_hidden_states(
 ) -> None:
     """Print the hidden states of texts, or which are alike."""
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.attention_page.reading import source_tokenizer_of
+    from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
     from tfm.pipeline.inference.hidden_states import encode_texts, similar_pairs
     from tfm.pipeline.inference.source_problems import warn_of_unknown_sources
     from tfm.pipeline.model_io.loaded_model import load_model

@@ -13,7 +13,8 @@ from tfm.data.batching.buckets import length_sorted_batches
 from tfm.model.layout import Layout
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
 from tfm.pipeline.alignment.word_pieces import Weights
-from tfm.pipeline.attention_page.reading import FORWARD_SPECS, device_of, generates_target
+from tfm.pipeline.attention_page.forward_passes import FORWARD_SPECS, device_of
+from tfm.pipeline.attention_page.reading import generates_target
 from tfm.pipeline.attention_page.recorder import attention_modules, record_attentions
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel

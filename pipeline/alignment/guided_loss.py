@@ -20,7 +20,7 @@ from tfm.data.batching.batches import PairBatch
 from tfm.model.attention.explicit_attention import ExplicitAttention, add_optional_biases, repeat_kv
 from tfm.model.masks import Mask
 from tfm.pipeline.alignment.piece_links import PieceLinks
-from tfm.pipeline.attention_page.reading import FORWARD_SPECS
+from tfm.pipeline.attention_page.forward_passes import FORWARD_SPECS
 from tfm.pipeline.attention_page.recorder import attention_modules, to_explicit_attention
 from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.pipeline.tasks.task import LossSums

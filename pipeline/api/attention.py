@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from tfm.pipeline.api import arguments
 from tfm.pipeline.artifacts.files import convert_os_errors, write_text_atomically
 from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttentionKind, AttentionTrace
+from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
 from tfm.pipeline.attention_page.image_reading import trace_image_file
 from tfm.pipeline.attention_page.page import render_attention_page
 from tfm.pipeline.attention_page.picture import choose_view
-from tfm.pipeline.attention_page.reading import source_tokenizer_of, trace_text
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.image_files import check_image_file

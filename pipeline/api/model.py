@@ -21,7 +21,7 @@ from tfm.pipeline.api.methods import check_has_method
 from tfm.pipeline.api.model_cache import ModelKey, find_or_reload_model, register_model
 from tfm.pipeline.api.settings import DecodingOptions, decoding_config
 from tfm.pipeline.api.text_scores import TextScores, score_texts
-from tfm.pipeline.attention_page.reading import source_tokenizer_of
+from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference import hidden_states

@@ -5,16 +5,14 @@ Legend: H heads · T queries · S keys.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tfm.data.errors import DataError, format_count
-from tfm.pipeline.attention_page import head_syntax
 from tfm.pipeline.attention_page.attended import (
     ATTENTION_KIND_TITLES,
     AttendedToken,
@@ -22,17 +20,13 @@ from tfm.pipeline.attention_page.attended import (
     AttentionKind,
     AttentionTrace,
 )
-from tfm.pipeline.attention_page.head_syntax import (
-    RelationAccuracy,
-    SyntaxAccuracyCounts,
-    source_attention_kinds,
-    word_attention,
-)
+from tfm.pipeline.attention_page.forward_passes import source_tokenizer_of
+from tfm.pipeline.attention_page.head_report import RELATIVE_POSITIONS, HeadMeasures, HeadReport
+from tfm.pipeline.attention_page.head_syntax import SyntaxAccuracyCounts, source_attention_kinds, word_attention
 from tfm.pipeline.attention_page.reading import (
     check_has_attention,
     decode_hypotheses,
     generates_target,
-    source_tokenizer_of,
     trace_attention,
 )
 from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_word_indices, read_sentences
@@ -43,101 +37,8 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import BOS, EOS
 
 CHUNK_SENTENCES = 512
-RELATIVE_POSITIONS = {"previous": -1, "same": 0, "next": 1}
 TARGET_TAG = "target"
 AttentionShares: TypeAlias = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class HeadMeasures:
-    """Statistics of one head: means over all tokens that ask, each counted once.
-
-    Args:
-        kind: of attention.
-        layer: from 1; None for attention that is spread evenly.
-        head: from 1; None for attention that is spread evenly.
-        queries: the number of tokens that ask.
-        previous: the share of attention to the token before, of 1.
-        same: the share of attention to the token itself, of 1.
-        next: the share of attention to the token behind, of 1.
-        separators: the share of attention to tokens that only separate, of 1.
-        entropy: in bits.
-        of_maximum: the share of the entropy in that of attention spread evenly; None where there was never a choice.
-        tags: the share of attention to each tag, of 1; None without tags.
-    """
-
-    kind: AttentionKind
-    layer: int | None
-    head: int | None
-    queries: int
-    previous: float
-    same: float
-    next: float
-    separators: float
-    entropy: float
-    of_maximum: float | None
-    tags: dict[str, float] | None
-
-
-class ReportTable(NamedTuple):
-    """Rows under headings.
-
-    Args:
-        title: of the table.
-        columns: the headings.
-        rows: the cells of each row.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: list[tuple[object, ...]]
-
-
-@dataclass(frozen=True)
-class HeadReport:
-    """Statistics of each head of a model in some sentences, and of attention that is spread evenly.
-
-    Args:
-        sentences: their number.
-        measures: of each head.
-        relations: the best head of each relation, of a corpus with dependencies.
-    """
-
-    sentences: int
-    measures: tuple[HeadMeasures, ...]
-    relations: tuple[RelationAccuracy, ...] = ()
-
-    def tables(self) -> list[ReportTable]:
-        """All heads, and where there are tags, the attention of each by tag."""
-        who = ("attention", "layer", "head")
-        title = f"What heads do in {format_count(self.sentences, 'sentence')}: percent of attention, entropy in bits"
-        columns = (*who, *RELATIVE_POSITIONS, "separators", "entropy", "% of max")
-        tables = [
-            ReportTable(title, columns, [(*_head_identity_cells(each), *_measure_row(each)) for each in self.measures])
-        ]
-        tagged = [each for each in self.measures if each.tags is not None]
-        if tagged:
-            total: Counter[str] = Counter()
-            for each in tagged:
-                total.update(each.tags or {})
-            tags = sorted(total, key=lambda tag: (-total[tag], tag))
-            rows = [
-                (*_head_identity_cells(each), *(_format_percent((each.tags or {}).get(tag, 0)) for tag in tags))
-                for each in tagged
-            ]
-            tables.append(ReportTable("Percent of attention by tag", (*who, *tags), rows))
-        if frequent := head_syntax.relation_rows(self.relations):
-            title = "Dependencies: how often the word most attended to is the right one, and the best fixed offset"
-            tables.append(ReportTable(title, head_syntax.RELATION_COLUMNS, frequent))
-        return tables
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the output of `tfm attend --head-report FILE --json`."""
-        return {
-            "sentences": self.sentences,
-            "heads": [asdict(each) for each in self.measures],
-            "relations": [asdict(each) for each in self.relations],
-        }
 
 
 def measure_heads(
@@ -296,17 +197,3 @@ class HeadStatisticSums:
                 of_maximum=entropy / most if most else None,
                 tags={tag: float(np.asarray(total)[head]) / self.queries for tag, total in self._tags.items()} or None,
             )
-
-
-def _head_identity_cells(measures: HeadMeasures) -> tuple[object, ...]:
-    return measures.kind if measures.layer else f"{measures.kind}, evenly", measures.layer or "–", measures.head or "–"
-
-
-def _measure_row(measures: HeadMeasures) -> tuple[object, ...]:
-    shares = (measures.previous, measures.same, measures.next, measures.separators)
-    most = "–" if measures.of_maximum is None else _format_percent(measures.of_maximum)
-    return *map(_format_percent, shares), f"{measures.entropy:.2f}", most
-
-
-def _format_percent(share: float) -> str:
-    return f"{100 * share:.1f}"

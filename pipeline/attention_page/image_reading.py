@@ -16,15 +16,13 @@ from tfm.pipeline.attention_page.attended import (
     AttentionKind,
     AttentionTrace,
 )
+from tfm.pipeline.attention_page.forward_passes import FORWARD_SPECS, device_of, teacher_forced_axes
 from tfm.pipeline.attention_page.reading import (
-    FORWARD_SPECS,
     check_has_attention,
     check_source_length,
     decode_hypotheses,
-    device_of,
     generates_target,
     order_by_kind_and_layer,
-    teacher_forced_axes,
 )
 from tfm.pipeline.attention_page.recorder import record_attentions
 from tfm.pipeline.config import DecodingConfig

@@ -5,9 +5,9 @@ import base64
 import numpy as np
 
 from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttendedImage, AttentionTrace
-from tfm.pipeline.attention_page.head_statistics import HeadReport, ReportTable
+from tfm.pipeline.attention_page.forward_passes import SPACE_SYMBOL
+from tfm.pipeline.attention_page.head_report import HeadReport, ReportTable
 from tfm.pipeline.attention_page.picture import AttentionView
-from tfm.pipeline.attention_page.reading import SPACE_SYMBOL
 from tfm.pipeline.attention_page.script import ATTENTION_PAGE_SCRIPT
 from tfm.pipeline.page_frame import escape_html, frame_page, script_json
 

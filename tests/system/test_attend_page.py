@@ -14,7 +14,7 @@ from tfm.pipeline.attention_page.attended import (
     AttentionTrace,
     LayerAttention,
 )
-from tfm.pipeline.attention_page.head_statistics import HeadMeasures, HeadReport
+from tfm.pipeline.attention_page.head_report import HeadMeasures, HeadReport
 from tfm.pipeline.attention_page.page import render_attention_page
 from tfm.pipeline.attention_page.picture import AttentionView
 

@@ -11,14 +11,8 @@ from torch import finfo, float32, float64
 
 from tests.tiny_model import TEXTS, tiny_model
 from tfm.pipeline.attention_page.attended import ATTENTION_KIND_TITLES, AttendedToken, AttentionAxes
-from tfm.pipeline.attention_page.head_statistics import (
-    RELATIVE_POSITIONS,
-    HeadMeasures,
-    HeadReport,
-    HeadStatisticSums,
-    measure_heads,
-    uniform_attention,
-)
+from tfm.pipeline.attention_page.head_report import RELATIVE_POSITIONS, HeadMeasures, HeadReport
+from tfm.pipeline.attention_page.head_statistics import HeadStatisticSums, measure_heads, uniform_attention
 from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.attention_page.tagged_corpus import TaggedSentence, encode_with_word_indices, read_sentences
 from tfm.pipeline.config import DecodingConfig

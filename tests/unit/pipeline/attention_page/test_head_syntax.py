@@ -8,7 +8,8 @@ from torch import float64
 
 from tests.tiny_model import tiny_model
 from tfm.pipeline.attention_page.attended import AttendedToken, AttentionAxes
-from tfm.pipeline.attention_page.head_statistics import HeadReport, measure_heads
+from tfm.pipeline.attention_page.head_report import HeadReport
+from tfm.pipeline.attention_page.head_statistics import measure_heads
 from tfm.pipeline.attention_page.head_syntax import (
     MIN_RELATION_COUNT,
     RELATION_COLUMNS,

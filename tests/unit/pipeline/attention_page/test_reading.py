@@ -25,10 +25,11 @@ from tfm.pipeline.attention_page.attended import (
     LayerAttention,
     trace_as_json,
 )
-from tfm.pipeline.attention_page.head_statistics import HeadMeasures, HeadReport
+from tfm.pipeline.attention_page.forward_passes import FORWARD_SPECS, make_token
+from tfm.pipeline.attention_page.head_report import HeadMeasures, HeadReport
 from tfm.pipeline.attention_page.page import render_attention_page
 from tfm.pipeline.attention_page.picture import AttentionView, choose_view, draw_picture, view_title, view_weights
-from tfm.pipeline.attention_page.reading import FORWARD_SPECS, make_token, trace_text
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError, escape_unprintable
 from tfm.pipeline.inference.translation import translate_lines

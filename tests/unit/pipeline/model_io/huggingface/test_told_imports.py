@@ -28,7 +28,8 @@ from tests.huggingface_models import our_logits, published
 from tests.tiny_model import TEXTS
 from tfm.data.dataset.directions import Direction
 from tfm.model.config import ModelConfig
-from tfm.pipeline.attention_page.reading import make_token, trace_text
+from tfm.pipeline.attention_page.forward_passes import make_token
+from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
