@@ -9,7 +9,7 @@ from typing import Any
 
 from tfm.pipeline.artifacts import manifest
 from tfm.pipeline.artifacts.artifact import Input, Plan, publish
-from tfm.pipeline.artifacts.files import walk_tree
+from tfm.pipeline.artifacts.files import FileEntry, walk_tree
 
 
 def plan_of(
@@ -46,7 +46,7 @@ def rewritten(folder: Path, **changes: Any) -> None:
     document.pop("checksum")
     try:
         inputs = {label: Input.from_value(each["fingerprint"]) for label, each in document["inputs"].items()}
-        entries = {name: manifest.FileEntry(**each) for name, each in document["files"].items()}
+        entries = {name: FileEntry(**each) for name, each in document["files"].items()}
         if "fingerprint" not in changes:
             document["fingerprint"] = manifest.compute_fingerprint(
                 document["stage"], document["config"], inputs, document["seed"], entries

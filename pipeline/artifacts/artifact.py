@@ -18,6 +18,7 @@ from tfm.pipeline.artifacts import provenance
 from tfm.pipeline.artifacts.canonical_json import JSON, find_differences, to_jsonable
 from tfm.pipeline.artifacts.file_system import file_system_problem
 from tfm.pipeline.artifacts.files import (
+    FileEntry,
     add_path_to_errors,
     convert_os_errors,
     resolve_folder,
@@ -29,17 +30,15 @@ from tfm.pipeline.artifacts.folder_lock import lock_folder
 from tfm.pipeline.artifacts.manifest import (
     FORMAT_VERSION,
     MANIFEST_FILE,
-    FileEntry,
     Input,
     Manifest,
     compute_fingerprint,
-    looks_like_tfm_manifest,
     open_artifact,
     read_artifact,
-    read_manifest,
     serialize_document,
 )
 from tfm.pipeline.artifacts.no_symlinks import open_folder_below
+from tfm.pipeline.artifacts.place import check_is_own_folder, refuse_foreign_folder
 from tfm.pipeline.artifacts.swap import (
     hidden_version_name,
     is_version_link,
@@ -192,7 +191,8 @@ def _replace_by_filled_folder(plan: Plan) -> Iterator[Path]:
         try:
             with add_path_to_errors(plan.folder):
                 yield version
-                _refuse_foreign_folder(plan, place)  # much may have been put there since the work began
+                # much may have been put there since the work began
+                refuse_foreign_folder(plan.folder, plan.stage, place)
                 replace_atomically(version, place)
         except BaseException:
             shutil.rmtree(version, ignore_errors=True)  # the draft; or, where the new one stands, the old one
@@ -213,12 +213,12 @@ def check_output_is_writable(plan: Plan) -> None:
 @contextmanager
 def _lock_and_make_draft_folder(plan: Plan) -> Iterator[tuple[Path, Path]]:
     """The locked place of an artifact, and an empty folder beside it for the draft."""
-    _check_output_allowed(plan)
+    check_is_own_folder(plan.folder, plan.stage)
     with lock_folder(plan.folder):
         place = resolve_folder(plan.folder)
         with convert_os_errors(plan.folder):
             restore_backup(place)
-        _refuse_foreign_folder(plan, place)
+        refuse_foreign_folder(plan.folder, plan.stage, place)
         version = hidden_version_name(place)
         with convert_os_errors(plan.folder):
             remove_leftovers(place)
@@ -235,47 +235,6 @@ def _check_file_system(plan: Plan, version: Path) -> None:
     except BaseException:
         shutil.rmtree(version, ignore_errors=True)
         raise
-
-
-def _check_output_allowed(plan: Plan) -> None:
-    """Raise CannotWrite where the place is the current folder, which would be replaced."""
-    here = plan.folder.name in ("", os.pardir)
-    with suppress(OSError):
-        here = here or os.path.samefile(plan.folder, os.curdir)
-    if here:
-        raise CannotWrite(f"{plan.folder}: an artifact needs its own folder; give one, such as ./{plan.stage}")
-
-
-def _refuse_foreign_folder(plan: Plan, path: Path) -> None:
-    """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more."""
-    if path.is_symlink() and not is_version_link(path):
-        raise CannotWrite(f"{plan.folder}: is a link that tfm did not make; remove it or choose another folder")
-    if not path.exists():
-        return
-    if not path.is_dir():
-        raise CannotWrite(f"{plan.folder}: is a file; remove it or choose another folder")
-    if not any(path.iterdir()):
-        return
-    try:
-        manifest = read_manifest(plan.folder, path)
-    except DataError as error:
-        if path.is_symlink() or looks_like_tfm_manifest(path):
-            return  # making it anew is the remedy
-        problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
-        raise CannotWrite(f"{plan.folder}: {problem} or choose another folder") from error
-    if manifest.stage != plan.stage:
-        raise CannotWrite(f"{plan.folder}: was made by {manifest.stage!r}; choose another folder")
-    if foreign := _list_files(path) - manifest.files.keys() - {MANIFEST_FILE}:
-        raise CannotWrite(f"{plan.folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
-
-
-def _list_files(folder: Path) -> set[str]:
-    """All paths under a folder except folders, links among them, relative to it."""
-    names: set[str] = set()
-    for parent, folders, files in os.walk(folder):
-        links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
-        names |= {Path(parent, name).relative_to(folder).as_posix() for name in [*files, *links]}
-    return names
 
 
 def _write_manifest(plan: Plan, draft: Draft, command: Sequence[str], start_time: float) -> None:

@@ -6,13 +6,14 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.pipeline.artifacts import hash_cache
 from tfm.pipeline.artifacts.no_symlinks import check_no_symlinks, open_file_below, remove_path_below, replace_file_below
-from tfm.pipeline.errors import CannotWrite, DataError
+from tfm.pipeline.errors import CannotWrite, DataError, format_count
 
 # A file whose times are younger than this could be rewritten without its times changing (file systems
 # stamp coarsely), so its hash is not remembered yet.
@@ -28,6 +29,14 @@ _RENAME_EXCHANGE, _AT_FDCWD = 2, -100  # RENAME_EXCHANGE of Linux and RENAME_SWA
 SWAP_UNSUPPORTED_ERRNOS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 _hash_cache: dict[tuple[int, int, int, int, int], str] = {}
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file of an artifact: size in bytes, sha256 in hex."""
+
+    size: int
+    sha256: str
 
 
 def resolve_folder(folder: Path) -> Path:
@@ -213,6 +222,37 @@ def walk_tree(folder: Path, shown_folder: Path | None = None) -> tuple[dict[str,
                         f"{name!r} is a link or special file; an artifact has none", file=shown_folder or folder
                     )
     return dict(sorted(files.items())), folders[::-1]
+
+
+def verify_files(folder: Path, files: Mapping[str, FileEntry], shown_folder: Path, *, besides: str) -> None:
+    """Compare the files of an artifact with those that its manifest names.
+
+    Args:
+        folder: in which they lie.
+        files: as the manifest has them, by name.
+        shown_folder: of the artifact, for messages.
+        besides: the name of the one file that the manifest does not name, which is its own.
+
+    Raises:
+        DataError: a file is missing, was changed, or does not belong to the artifact.
+    """
+    remedy = "make the artifact again"
+    found, _ = walk_tree(folder, shown_folder)
+    for name, entry in files.items():
+        if name not in found:
+            raise DataError(f"{name!r} is missing; {remedy}", file=shown_folder)
+        size = found[name].st_size
+        if size != entry.size:
+            raise DataError(
+                f"{name!r} has {format_count(size, 'byte')}, but {entry.size} when it was made; {remedy}",
+                file=shown_folder,
+            )
+    extra = found.keys() - files.keys() - {besides}
+    if extra:
+        raise DataError(f"{min(extra)!r} does not belong to it; remove that file", file=shown_folder)
+    for name, entry in files.items():
+        if sha256_of(folder / name) != entry.sha256:
+            raise DataError(f"{name!r} was changed since it was made (sha256 differs); {remedy}", file=shown_folder)
 
 
 def _stat_key(status: os.stat_result) -> tuple[int, int, int, int, int]:

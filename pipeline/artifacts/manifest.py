@@ -6,8 +6,7 @@ A manifest is canonical JSON with a checksum over itself, so that any changed by
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,8 +14,9 @@ from typing import Any, TypeVar
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
-from tfm.pipeline.artifacts.files import sha256_of, walk_tree
-from tfm.pipeline.errors import DataError, format_count, redact_command_line
+from tfm.pipeline.artifacts.files import FileEntry, sha256_of, verify_files
+from tfm.pipeline.artifacts.swap import detect_replacement
+from tfm.pipeline.errors import DataError, redact_command_line
 
 FORMAT_VERSION = 1
 MANIFEST_FILE = "manifest.json"
@@ -56,14 +56,6 @@ class Input:
 
     def as_json(self) -> dict[str, JSON]:
         return {"fingerprint": self.fingerprint, "path": self.path, "lineage": self.lineage}
-
-
-@dataclass(frozen=True)
-class FileEntry:
-    """A file of an artifact: size in bytes, sha256 in hex."""
-
-    size: int
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -191,7 +183,7 @@ def read_artifact(
         DataError: as in `open_artifact`.
     """
     while True:
-        with _detect_replacement(folder) as stands:
+        with detect_replacement(folder) as stands:
             try:
                 found = read(_read_verified(folder, stage, must_match))
             except Exception:  # what is read half from one version and half from another may fail in any way
@@ -202,59 +194,15 @@ def read_artifact(
                     return found
 
 
-@contextmanager
-def _detect_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Yield a function that tests whether the name `folder` still gives the same folder.
-
-    The folder is kept open, so that its number is given to no other one.
-    """
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        yield lambda: True  # there is none
-        return
-
-    def is_unreplaced() -> bool:
-        with suppress(OSError):
-            return os.path.samestat(os.stat(folder), os.fstat(descriptor))
-        return False
-
-    try:
-        yield is_unreplaced
-    finally:
-        os.close(descriptor)
-
-
 def _read_verified(folder: Path, stage: str | tuple[str, ...] | None, must_match: Input | None) -> Manifest:
     manifest = read_manifest(folder, Path(os.path.realpath(folder)))
-    _verify_fingerprint(manifest)
+    verify_files(manifest.folder, manifest.files, manifest.path, besides=MANIFEST_FILE)
     wanted = (stage,) if isinstance(stage, str) else stage
     if wanted is not None and manifest.stage not in wanted:
         raise DataError(f"was made by {manifest.stage!r}; expected what {' or '.join(wanted)} makes", file=folder)
     if must_match is not None and manifest.fingerprint != must_match.fingerprint:
         raise DataError("was replaced while this command began to read it; run the command again", file=folder)
     return manifest
-
-
-def _verify_fingerprint(manifest: Manifest) -> None:
-    """Compare the files of an artifact with its manifest."""
-    remedy = "make the artifact again"
-    found, _ = walk_tree(manifest.folder, manifest.path)
-    for name, entry in manifest.files.items():
-        if name not in found:
-            raise DataError(f"{name!r} is missing; {remedy}", file=manifest.path)
-        size = found[name].st_size
-        if size != entry.size:
-            raise DataError(
-                f"{name!r} has {format_count(size, 'byte')}, but {entry.size} when it was made; {remedy}",
-                file=manifest.path,
-            )
-    extra = found.keys() - manifest.files.keys() - {MANIFEST_FILE}
-    if extra:
-        raise DataError(f"{min(extra)!r} does not belong to it; remove that file", file=manifest.path)
-    for name, entry in manifest.files.items():
-        if sha256_of(manifest.folder / name) != entry.sha256:
-            raise DataError(f"{name!r} was changed since it was made (sha256 differs); {remedy}", file=manifest.path)
 
 
 def _parse_manifest(data: bytes, path: Path, folder: Path) -> Manifest:

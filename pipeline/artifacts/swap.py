@@ -8,6 +8,8 @@ import errno
 import os
 import re
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tfm.pipeline.artifacts.files import atomic_swap, resolve_folder, sync_folder
@@ -105,3 +107,26 @@ def remove_leftovers(folder: Path) -> None:
     """Remove a version; of a link itself, not its target."""
     for path in leftover_versions(folder):
         remove_path_below(folder.parent, path)
+
+
+@contextmanager
+def detect_replacement(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Yield a function that tests whether the name `folder` still gives the same folder.
+
+    The folder is kept open, so that its number is given to no other one.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield lambda: True  # there is none
+        return
+
+    def is_unreplaced() -> bool:
+        with suppress(OSError):
+            return os.path.samestat(os.stat(folder), os.fstat(descriptor))
+        return False
+
+    try:
+        yield is_unreplaced
+    finally:
+        os.close(descriptor)

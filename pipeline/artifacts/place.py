@@ -1,0 +1,61 @@
+"""The place of an artifact, before one is put there: what is in it is tfm's own, or nothing."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tfm.pipeline.artifacts.manifest import MANIFEST_FILE, looks_like_tfm_manifest, read_manifest
+from tfm.pipeline.artifacts.swap import is_version_link
+from tfm.pipeline.errors import CannotWrite, DataError
+
+
+def check_is_own_folder(folder: Path, stage: str) -> None:
+    """Raise CannotWrite where the folder of an artifact is the current folder, which would be replaced.
+
+    Args:
+        folder: as it was asked for.
+        stage: that makes the artifact.
+    """
+    here = folder.name in ("", os.pardir)
+    with suppress(OSError):
+        here = here or os.path.samefile(folder, os.curdir)
+    if here:
+        raise CannotWrite(f"{folder}: an artifact needs its own folder; give one, such as ./{stage}")
+
+
+def refuse_foreign_folder(folder: Path, stage: str, place: Path) -> None:
+    """Raise CannotWrite unless the place is empty or holds an artifact of the same stage and nothing more.
+
+    Args:
+        folder: of the artifact, as it was asked for.
+        stage: that makes the artifact.
+        place: the same, with every link above it resolved.
+    """
+    if place.is_symlink() and not is_version_link(place):
+        raise CannotWrite(f"{folder}: is a link that tfm did not make; remove it or choose another folder")
+    if not place.exists():
+        return
+    if not place.is_dir():
+        raise CannotWrite(f"{folder}: is a file; remove it or choose another folder")
+    if not any(place.iterdir()):
+        return
+    try:
+        manifest = read_manifest(folder, place)
+    except DataError as error:
+        if place.is_symlink() or looks_like_tfm_manifest(place):
+            return  # making it anew is the remedy
+        problem = "contains files that tfm did not write (there is no manifest.json of tfm); move it away"
+        raise CannotWrite(f"{folder}: {problem} or choose another folder") from error
+    if manifest.stage != stage:
+        raise CannotWrite(f"{folder}: was made by {manifest.stage!r}; choose another folder")
+    if foreign := _list_files(place) - manifest.files.keys() - {MANIFEST_FILE}:
+        raise CannotWrite(f"{folder}: contains {min(foreign)!r}, which tfm did not write; move it away")
+
+
+def _list_files(folder: Path) -> set[str]:
+    """All paths under a folder except folders, links among them, relative to it."""
+    names: set[str] = set()
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
+        names |= {Path(parent, name).relative_to(folder).as_posix() for name in [*files, *links]}
+    return names
