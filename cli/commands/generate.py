@@ -200,8 +200,8 @@ def _pair_with_forced_words(prompts: Iterable[str], file: Path | None) -> Iterat
         yield from zip(prompts, repeat([]))
         return
     from tfm.data.lines import open_lines
+    from tfm.pipeline.decoding.constraints.lines import split_phrases
     from tfm.pipeline.errors import DataError
-    from tfm.pipeline.inference.translation import split_phrases
 
     for prompt, line in zip_longest(prompts, open_lines(file)):
         if prompt is None or line is None:

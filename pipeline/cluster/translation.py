@@ -20,9 +20,10 @@ from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, hash_text_colu
 from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.cluster.session import ClusterSession, ComputeChunk, connect_to_cluster
 from tfm.pipeline.config import DecodingConfig, Device
+from tfm.pipeline.decoding.constraints.lines import check_no_unused_lines
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.source_problems import SourceProblems
-from tfm.pipeline.inference.translation import CHUNK_LINES, check_no_unused_lines, translate_lines
+from tfm.pipeline.inference.translation import CHUNK_LINES, translate_lines
 from tfm.pipeline.inference.translation_records import Translation, join_to_one_line
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
 

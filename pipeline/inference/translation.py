@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from tfm.data.errors import DataError, format_count
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.constraints.lines import (
+    check_no_unused_lines,
+    check_phrases_fit,
+    encode_prefixes,
+    split_forced_lines,
+)
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.inference.distinct_texts import find_distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.source_problems import SourceProblems
@@ -17,7 +22,6 @@ from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 if TYPE_CHECKING:
     from tfm.data.images.row_images import RowImages
-    from tfm.pipeline.decoding.constraints.phrases import PhraseConstraints
     from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
@@ -205,10 +209,13 @@ class _TranslationSearch:
         from tfm.pipeline.inference.minimum_bayes_risk.selection import candidate_config, choose_by_utility
 
         loaded, model, count = self.loaded, self.loaded.model, len(sources)
-        targets = None if self.starts is None else _encode_prefixes(loaded, list(islice(self.starts, count)), sources)
-        beside = None if self.words is None else _split_forced_phrases(list(islice(self.words, count)), count)
-        phrases = PhraseConstraints.from_config(loaded.target_tokenizer, self.config, count, forced=beside)
-        _check_phrases_fit(phrases, targets, model.max_length - 1)
+        tokenizer, limit = loaded.target_tokenizer, model.max_length - 1
+        targets = None
+        if self.starts is not None:
+            targets = encode_prefixes(tokenizer, list(islice(self.starts, count)), sources, limit)
+        beside = None if self.words is None else split_forced_lines(list(islice(self.words, count)), count)
+        phrases = PhraseConstraints.from_config(tokenizer, self.config, count, forced=beside)
+        check_phrases_fit(phrases, targets, limit)
         device = next(model.parameters()).device
         drawn = candidate_config(self.config) if self.config.strategy == "mbr" else self.config
 
@@ -220,7 +227,7 @@ class _TranslationSearch:
             tell = self.on_done if config is drawn else None
             found = decode(model, some, config, device=device, prefixes=starts, phrases=wanted, on_done=tell)
             ids = [list(each.ids) for n_best in found for each in n_best]
-            written = loaded.target_tokenizer.decode_batch(ids)
+            written = tokenizer.decode_batch(ids)
             if self.replacer is not None:
                 of_each = [read[row] for row, n_best in zip(rows, found, strict=True) for _ in n_best]
                 for place, text in self.replacer.replace_unknown(of_each, ids).items():
@@ -240,58 +247,6 @@ class _TranslationSearch:
     def check_no_unused_constraints(self) -> None:
         """Raise DataError where there are prefixes or forced words of more sources than there were."""
         check_no_unused_lines(self.starts, self.words)
-
-
-def check_no_unused_lines(prefixes: Iterator[str] | None, forced: Iterator[str] | None) -> None:
-    """Raise DataError where there are prefixes or forced words of more sources than there were."""
-    if _has_line(prefixes):
-        raise DataError("there are more prefixes than lines: give one for each line")
-    if _has_line(forced):
-        raise DataError("there are more lines of forced words than lines: give one for each line")
-
-
-def _has_line(lines: Iterator[str] | None) -> bool:
-    return lines is not None and not isinstance(lines, repeat) and next(lines, None) is not None
-
-
-def _encode_prefixes(
-    loaded: "LoadedModel", prefixes: list[str], sources: "Sequence[Sequence[int]] | RowImages"
-) -> list[list[int]]:
-    """Ids of the prefixes of some sources; none where a source has no pieces, and so nothing is written."""
-    if len(prefixes) < len(sources):
-        raise DataError("there are fewer prefixes than lines: give one for each line, empty for none")
-    from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
-
-    limit = loaded.model.max_length - 1
-    if isinstance(sources, Sequence):
-        prefixes = [prefix if source else "" for prefix, source in zip(prefixes, sources, strict=True)]
-    encoded = encode_without_unknown(loaded.target_tokenizer, prefixes, "a prefix")
-    for prefix, ids in zip(prefixes, encoded, strict=True):
-        if len(ids) > limit:
-            raise DataError(f"a prefix has {len(ids)} pieces and the model reads at most {limit}: {prefix[:40]!r}...")
-    return encoded
-
-
-def _split_forced_phrases(forced: list[str], num_lines: int) -> list[list[str]]:
-    """The words and phrases of some lines."""
-    if len(forced) < num_lines:
-        raise DataError("there are fewer lines of forced words than lines: give one for each line, empty for none")
-    return [split_phrases(each) for each in forced]
-
-
-def split_phrases(line: str) -> list[str]:
-    """The words and phrases of a line of forced ones."""
-    return [phrase for phrase in line.split("\t") if phrase.strip()]
-
-
-def _check_phrases_fit(phrases: "PhraseConstraints", prefixes: Sequence[Sequence[int]] | None, limit: int) -> None:
-    """Raise DataError where the forced words alone are longer than the model reads."""
-    for row, each in enumerate(phrases.forced or ()):
-        wanted = sum(map(len, set(each))) + (len(prefixes[row]) if prefixes is not None else 0)
-        if wanted > limit:
-            raise DataError(
-                f"the forced words of a line have {format_count(wanted, 'piece')} and the model reads at most {limit}"
-            )
 
 
 def translate_texts(
