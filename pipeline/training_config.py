@@ -1,14 +1,12 @@
 """The [training] part of a recipe."""
 
-from itertools import pairwise
 from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from tfm.pipeline.config import STRICT_CONFIG, Device, GuidedAlignmentConfig, as_tuple
+from tfm.pipeline.update_config import BatchGrowthConfig, OptimizerConfig, ScheduleConfig
 
-Optimizer = Literal["adam", "adamw", "sgd", "adagrad", "muon"]
-Schedule = Literal["constant", "noam", "inverse_sqrt", "cosine", "linear", "step", "warmup_stable_decay", "plateau"]
 ValidationScoreName = Literal[
     "bleu", "bleu_paper", "chrf", "chrf++", "ter", "rouge1", "rouge2", "rougeL", "rougeLsum", "meteor", "cider_d",
     "exact_match", "wer", "cer", "per", "macro_f1", "entity_f1",
@@ -23,45 +21,7 @@ ALWAYS_MEASURED_FIGURES = ("loss", "perplexity", "accuracy")
 """Metrics that need no hypotheses."""
 Precision = Literal["auto", "fp32", "bf16"]
 TrackerName = Literal["tensorboard", "mlflow", "wandb"]
-Beta = Annotated[float, Field(ge=0, lt=1)]
 DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
-
-
-class OptimizerConfig(BaseModel):
-    """The optimizer and its constants."""
-
-    model_config = STRICT_CONFIG
-
-    name: Optimizer = Field("adam", description="the rule by which gradients change weights")
-    betas: tuple[Beta, Beta] = Field(
-        (0.9, 0.98), description="adam, adamw, muon: decay of the means of gradients and of their squares"
-    )
-    eps: float = Field(
-        1e-9, gt=0, description="adam, adamw, adagrad, muon: what is added to the root that divides a step"
-    )
-    momentum: float = Field(0.9, ge=0, lt=1, description="sgd, and muon's matrices")
-    weight_decay: float = Field(0.0, ge=0, description="adamw, muon: decoupled; the others: L2, as in torch")
-
-    _tuple = field_validator("betas", mode="before")(as_tuple)
-
-
-class ScheduleConfig(BaseModel):
-    """Learning rate as a function of the step."""
-
-    model_config = STRICT_CONFIG
-
-    name: Schedule = Field("inverse_sqrt", description="the formula of the learning rate")
-    peak: float = Field(5e-4, gt=0, description="largest learning rate (noam: the factor before the paper's formula)")
-    warmup_steps: int = Field(4000, ge=0, description="updates in which the learning rate rises")
-    final: float = Field(0.0, ge=0, description="learning rate at the end (cosine, linear, warmup_stable_decay)")
-    decay_steps: int = Field(
-        1000, ge=1, description="step: interval in steps; warmup_stable_decay: length of the decay"
-    )
-    hold_steps: int = Field(
-        0, ge=0, description="step: updates at the peak, after the warm-up, before decay_steps count"
-    )
-    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: factor of each reduction")
-    patience: int = Field(2, ge=0, description="plateau: validations without improvement before a reduction")
 
 
 class ValidationConfig(BaseModel):
@@ -105,25 +65,6 @@ class KeepConfig(BaseModel):
     average: Literal["none", "last", "best"] = Field(
         "none", description="publish the mean of the last or best kept checkpoints"
     )
-
-
-class BatchGrowthConfig(BaseModel):
-    """An update takes more batches as training goes on (Smith et al. 2018): `factor` times as many after each step."""
-
-    model_config = STRICT_CONFIG
-
-    factor: int = Field(2, ge=2, le=1000, description="how many times as many batches an update takes")
-    steps: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        min_length=1, max_length=20, description="updates after which that happens, ascending"
-    )
-
-    _tuple = field_validator("steps", mode="before")(as_tuple)
-
-    @model_validator(mode="after")
-    def _check_steps_ascend(self) -> "BatchGrowthConfig":
-        if any(this >= following for this, following in pairwise(self.steps)):
-            raise ValueError(f"steps must ascend, not {', '.join(map(str, self.steps))}")
-        return self
 
 
 class LoraConfig(BaseModel):

@@ -52,6 +52,7 @@ FOLDERS = {
             "runtime",
             "sharded_training",
             "training_config",
+            "update_config",
             "config",
             "external_metric",
             "page_frame",

@@ -33,7 +33,7 @@ from tfm.model.config import (
     VisionEncoder,
 )
 from tfm.pipeline.config import CandidateStrategy, Device, EvaluationMetric, LengthNorm, MbrUtility, Strategy
-from tfm.pipeline.training_config import Optimizer, Schedule
+from tfm.pipeline.update_config import Optimizer, Schedule
 from tfm.tokenizer.config import Kind
 from tfm.tokenizer.config import Normalization as Form
 

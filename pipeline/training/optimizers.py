@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tfm.model.layers.linear import Linear
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.fully_sharded import local_shard, shard_like
-from tfm.pipeline.training_config import OptimizerConfig
+from tfm.pipeline.update_config import OptimizerConfig
 
 
 def adam(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:

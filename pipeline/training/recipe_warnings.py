@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from tfm.data.errors import format_count
-from tfm.pipeline.training_config import BatchGrowthConfig, ScheduleConfig
+from tfm.pipeline.update_config import BatchGrowthConfig, ScheduleConfig
 
 MAX_PARAMETERS_PER_TOKEN = 1000
 """More parameters than so many for each token of an epoch, and a model knows its corpus by heart before it learns from

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tfm.pipeline.training_config import ScheduleConfig
+from tfm.pipeline.update_config import ScheduleConfig
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Pro
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.schedules import SCHEDULES, TOTAL_STEPS_SCHEDULES, ScheduleContext
 from tfm.pipeline.training.update import UpdateSums
-from tfm.pipeline.training_config import ScheduleConfig, TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig
+from tfm.pipeline.update_config import ScheduleConfig
 
 SETTINGS = ExecutionSettings(device="cpu", precision="fp32", threads=1, world_size=1, batch_tokens=64)
 schedules = st.builds(

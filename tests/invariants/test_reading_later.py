@@ -19,7 +19,7 @@ from tfm.pipeline.training import loop
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.optimizers import OPTIMIZERS, can_skip_step, make_optimizer
-from tfm.pipeline.training_config import OptimizerConfig
+from tfm.pipeline.update_config import OptimizerConfig
 
 pytestmark = pytest.mark.usefixtures("no_curves")
 INFINITE = float("inf")

@@ -33,7 +33,7 @@ from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
 from tfm.pipeline.training.optimizers import make_optimizer, set_learning_rate
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
-from tfm.pipeline.training_config import Optimizer, Schedule
+from tfm.pipeline.update_config import Optimizer, Schedule
 from tfm.tokenizer.special import EOS_ID
 
 ROOT = Path(__file__).parents[2]

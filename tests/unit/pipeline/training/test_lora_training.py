@@ -23,7 +23,8 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.training import session
 from tfm.pipeline.training.checkpoints.unfinished_model import load_checkpoint
 from tfm.pipeline.training.optimizers import make_optimizer
-from tfm.pipeline.training_config import OptimizerConfig, TrainingConfig
+from tfm.pipeline.training_config import TrainingConfig
+from tfm.pipeline.update_config import OptimizerConfig
 
 SHORT = {"max_steps": 6, "validation": {"every_steps": 3}}
 LORA = {"rank": 2, "alpha": 6.0, "products": ["query_key_value", "outer"]}

@@ -17,7 +17,7 @@ from tfm.pipeline.training.optimizers import (
     set_learning_rate,
     state_tensors,
 )
-from tfm.pipeline.training_config import Optimizer, OptimizerConfig
+from tfm.pipeline.update_config import Optimizer, OptimizerConfig
 
 NAMES: tuple[Optimizer, ...] = get_args(Optimizer)
 MUON = OptimizerConfig(name="muon")

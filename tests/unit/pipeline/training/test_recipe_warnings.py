@@ -13,7 +13,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.training.recipe_warnings import recipe_warnings
 from tfm.pipeline.training.schedules import SCHEDULES, ScheduleContext
-from tfm.pipeline.training_config import ScheduleConfig
+from tfm.pipeline.update_config import ScheduleConfig
 
 ROOT = Path(__file__).parents[4]
 

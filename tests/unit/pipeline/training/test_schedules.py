@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, R
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training.schedules import SCHEDULES, TOTAL_STEPS_SCHEDULES, ScheduleContext
-from tfm.pipeline.training_config import Schedule, ScheduleConfig
+from tfm.pipeline.update_config import Schedule, ScheduleConfig
 
 
 def rates(
