@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tfm.cli.streams import print_data, print_json
 
 if TYPE_CHECKING:
-    from tfm.pipeline.inference.filling import Candidate, FillUnit
+    from tfm.pipeline.inference.filling import FillUnit
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 NUM_CANDIDATES = 5
@@ -32,10 +32,9 @@ def print_mask_fillings(
         if jsonl:
             print_json({"source": line, "masks": [[vars(each) for each in candidates] for candidates in found]})
         else:
-            print_data("".join(_mask_filling_lines(number, found)), end="")
-
-
-def _mask_filling_lines(line_number: int, candidates_by_mask: "list[list[Candidate]]") -> Iterable[str]:
-    for mask, candidates in enumerate(candidates_by_mask, 1):
-        for each in candidates:
-            yield f"{line_number}\t{mask}\t{each.probability:.6f}\t{each.text.replace(' ', '␣')}\n"
+            rows = (
+                f"{number}\t{mask}\t{each.probability:.6f}\t{each.text.replace(' ', '␣')}\n"
+                for mask, candidates in enumerate(found, 1)
+                for each in candidates
+            )
+            print_data("".join(rows), end="")

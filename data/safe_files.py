@@ -112,13 +112,10 @@ def resolve_path_inside(folder: Path, name: object, *, file: Path, roots: Sequen
         place = os.path.realpath(path)
     except ValueError:  # a lone surrogate, which no file system spells
         raise DataError(problem, file=file) from None
-    if place == root or ".." in name.split("/") or not any(_is_inside(place, each) for each in (root, *roots)):
+    is_inside = any(os.path.commonpath([each, place]) == each for each in (root, *roots))
+    if place == root or ".." in name.split("/") or not is_inside:
         raise DataError(problem, file=file)
     return path
-
-
-def _is_inside(path: str, root: str) -> bool:
-    return os.path.commonpath([root, path]) == root
 
 
 def _url_scheme(name: str) -> str:

@@ -265,8 +265,11 @@ def _check_options(options: TranslateOptions) -> None:
 
 
 def _constraint_texts(options: TranslateOptions) -> tuple[Iterable[str] | None, Iterable[str] | None]:
-    """The prefix and the forced words of each line."""
-    return _prefix_texts(options.prefix, options.prefixes), _read_optional_lines(options.forced)
+    """The prefix of each line's translation, and the forced words of each line."""
+    prefixes = _read_optional_lines(options.prefixes)
+    if prefixes is None and options.prefix is not None:
+        prefixes = itertools.repeat(options.prefix)
+    return prefixes, _read_optional_lines(options.forced)
 
 
 def _load_model(options: TranslateOptions) -> "LoadedModel":
@@ -328,12 +331,6 @@ def _fill_masks_to_stdout(options: TranslateOptions, file: Path, config: "Decodi
     count = config.n_best if "n_best" in config.model_fields_set else NUM_CANDIDATES
     lines = open_lines(file) if file != STDIN else stream_lines(sys.stdin.buffer, "stdin")
     print_mask_fillings(partial(_load_model, options), lines, count, options.unit or "piece", options.jsonl)
-
-
-def _prefix_texts(prefix: str | None, prefixes: Path | None) -> Iterable[str] | None:
-    """The prefix of each line's translation."""
-    lines = _read_optional_lines(prefixes)
-    return itertools.repeat(prefix) if lines is None and prefix is not None else lines
 
 
 def _read_optional_lines(file: Path | None) -> Iterable[str] | None:

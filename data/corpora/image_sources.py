@@ -26,7 +26,7 @@ def read_images(
     """The images of a corpus in order, not decoded; `size` and `skip` count them.
 
     Which of them belong to a portion is decided by the bytes of each image alone, so that its captions, and copies of
-    it, are never in two. read_table: `corpora.sources.read_rows`. left_out: is told the files that are no images.
+    it, are never in two. read_table: `corpora.sources.read_rows`. on_skipped: is told the files that are no images.
     """
     if isinstance(corpus, Portion):
         for each in corpus.corpora:
@@ -79,12 +79,6 @@ def _read_imagefolder(
     return iter(found)
 
 
-def _read_idx(
-    corpus: CorpusConfig, read_table: TableReader, online: bool, on_skipped: SkippedCallback
-) -> ImageIterator:
-    return read_idx(Path(str(corpus.path)), Path(corpus.target), corpus.classes)
-
-
 def _read_huggingface(
     corpus: CorpusConfig, read_table: TableReader, online: bool, on_skipped: SkippedCallback
 ) -> ImageIterator:
@@ -104,7 +98,7 @@ def _generate_images(
 
 IMAGE_READERS: Mapping[str, Callable[[CorpusConfig, TableReader, bool, SkippedCallback], ImageIterator]] = {
     "imagefolder": _read_imagefolder,
-    "idx": _read_idx,
+    "idx": lambda corpus, *_: read_idx(Path(str(corpus.path)), Path(corpus.target), corpus.classes),
     "huggingface": _read_huggingface,
     "generated": _generate_images,
 }

@@ -82,7 +82,11 @@ def truncation_message(splits: Splits) -> str | None:
     """A line on validation and test data that are cut from the training data; None if both are given."""
     drawn = {"validation": splits.valid[0], "test": next(iter(splits.tests.values()))}
     cut = {name: corpus.part for name, corpus in drawn.items() if isinstance(corpus, Portion)}
-    cut = {name: part for name, part in cut.items() if not isinstance(_to_text_based_part(part), Fold)}
+    cut = {
+        name: part
+        for name, part in cut.items()
+        if not isinstance(part.by_text if isinstance(part, PositionRange) else part, Fold)
+    }
     if not cut:
         return None
     how = (
@@ -100,10 +104,6 @@ def has_contiguous_parts(splits: Splits) -> bool:
     """Whether a split is of consecutive lines of the training data."""
     found = (corpus for corpora in splits.corpora_by_split().values() for corpus in corpora)
     return any(isinstance(corpus, Portion) and isinstance(corpus.part, PositionRange) for corpus in found)
-
-
-def _to_text_based_part(part: HashRange | Fold | PositionRange) -> HashRange | Fold:
-    return part.by_text if isinstance(part, PositionRange) else part
 
 
 def split_size_shares(sizes: dict[str, int]) -> dict[str, float]:

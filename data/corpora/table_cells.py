@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 
@@ -99,7 +99,7 @@ def _rows_of_table_part(
             columns.append([""] * len(part))
             continue
         of_classes = corpus.classes or classes.get(name)
-        named = partial(_cell_class_name, names=of_classes, column=name, file=path)
+        named = partial(class_name, names=of_classes, column=name, file=path)
         columns.append(_column_values(next(given), first_row, named))
     if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
         return cast(Iterator[Row], zip(*columns, strict=True))
@@ -142,22 +142,15 @@ def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool, has
 
 
 def _column_values(
-    column: pa.ChunkedArray, first_row: int, label_name: Callable[[Any, int], str]
+    column: pa.ChunkedArray, first_row: int, label_name: Callable[..., str]
 ) -> list[str] | list[list[str]]:
-    """The cells of a column as texts. label_name: gives the name of a class by its value and row."""
-    cell = label_name if _is_class_label_type(_value_type(column.type)) else _require_text
+    """The cells of a column as texts. label_name: gives the name of a class by its value and `row`."""
+    has_classes = _is_class_label_type(_value_type(column.type))
+    cell = label_name if has_classes else lambda text, row: join_lines(text or "")
     rows = enumerate(column.to_pylist(), first_row)
     if _is_list_type(column.type):
-        return [[cell(each, row) for each in value or ()] for row, value in rows]
-    return [cell(value, row) for row, value in rows]
-
-
-def _require_text(value: str | None, row: int) -> str:
-    return join_lines(value or "")
-
-
-def _cell_class_name(value: int | None, row: int, *, names: Sequence[str] | None, column: str, file: str) -> str:
-    return class_name(value, names, column=column, file=file, row=row)
+        return [[cell(each, row=row) for each in value or ()] for row, value in rows]
+    return [cell(value, row=row) for row, value in rows]
 
 
 def _value_type(data_type: pa.DataType) -> pa.DataType:

@@ -196,10 +196,6 @@ def _read_tokenizer_json(source: TokenizerSource, config: TokenizerConfig) -> tu
     return document, None
 
 
-def _read_sentencepiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
-    return build_tokenizer_json_with_model_ids(parse_sentencepiece_model(source.data)), None
-
-
 def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     lines = source.lines
     tokenizer_config = {
@@ -291,7 +287,10 @@ TOKENIZER_FORMATS: Mapping[str, TokenizerFormat] = {
     "tokenizer.json": TokenizerFormat(
         "a tokenizer.json", _read_tokenizer_json, companions=(*TOKENIZER_SETTINGS_FILES, ORIGINAL_IDS_FILE)
     ),
-    "sentencepiece": TokenizerFormat("a SentencePiece model", _read_sentencepiece),
+    "sentencepiece": TokenizerFormat(
+        "a SentencePiece model",
+        lambda source, _: (build_tokenizer_json_with_model_ids(parse_sentencepiece_model(source.data)), None),
+    ),
     "vocab.txt": TokenizerFormat(
         "BERT's vocab.txt", _read_wordpiece, companions=(*TOKENIZER_SETTINGS_FILES, "added_tokens.json")
     ),

@@ -40,9 +40,10 @@ def _first_document(events: Any, yaml: Any) -> YamlNode:
             kinds.append((isinstance(event, yaml.MappingStartEvent), event.anchor))
             continue
         if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            nodes = levels.pop()
+            node = nodes = levels.pop()
             is_mapping, anchor = kinds.pop()
-            node = _mapping_from_nodes(nodes) if is_mapping else nodes
+            if is_mapping:
+                node = {key: value for key, value in zip(nodes[::2], nodes[1::2], strict=True) if isinstance(key, str)}
         elif isinstance(event, yaml.ScalarEvent):
             node, anchor = event.value, event.anchor
         elif isinstance(event, yaml.AliasEvent):
@@ -55,7 +56,3 @@ def _first_document(events: Any, yaml: Any) -> YamlNode:
             anchors[anchor] = node
         levels[-1].append(node)
     return levels[0][0] if levels[0] else ""
-
-
-def _mapping_from_nodes(nodes: list[YamlNode]) -> YamlNode:
-    return {key: value for key, value in zip(nodes[::2], nodes[1::2], strict=True) if isinstance(key, str)}

@@ -33,21 +33,17 @@ class CaptionedImage:
     def content_hash(self) -> str:
         """sha256, in hex, of the bytes of the image: the same for copies of it. Raises OSError as reading does."""
         if isinstance(self.content, Path):
-            return _hash_file_cached(self.content)
+            signature = stable_file_signature(self.content.stat())
+            return _hash_file(self.content) if signature is None else _hash_file_cached(self.content, signature)
         if isinstance(self.content, bytes):
             return hashlib.sha256(self.content).hexdigest()
         shape = repr(self.content.shape).encode()
         return hashlib.sha256(shape + np.ascontiguousarray(self.content).tobytes()).hexdigest()
 
 
-def _hash_file_cached(file: Path) -> str:
-    """sha256, in hex, of a file; cached, as several splits and stages ask for it."""
-    stamp = stable_file_signature(file.stat())
-    return _hash_file(file) if stamp is None else _load_cached_hash(file, stamp)
-
-
 @lru_cache(maxsize=1 << 18)
-def _load_cached_hash(file: Path, file_signature: tuple[int, ...]) -> str:
+def _hash_file_cached(file: Path, file_signature: tuple[int, ...]) -> str:
+    """sha256, in hex, of a file; cached, as several splits and stages ask for it."""
     return _hash_file(file)
 
 

@@ -127,18 +127,13 @@ def _image_content(cell: Any, name: str, folder: Path) -> Path | bytes:
     place = str(cell["path"])
     if "://" in place:
         raise DataError(f"its image is not on this machine: {format_names([place])}", file=name)
-    if not folder.exists():  # by name: a download
-        folder = _cache_folder()
+    if not folder.exists():  # by name: a download, kept where Hugging Face's libraries keep them
+        import datasets
+
+        folder = Path(datasets.config.HF_CACHE_HOME)
     if os.path.isabs(place) and "\0" not in place:
         place = os.path.relpath(os.path.realpath(place), os.path.realpath(folder))
     return resolve_path_inside(folder, place, file=Path(name))
-
-
-def _cache_folder() -> Path:
-    """The folder in which Hugging Face's libraries keep downloads."""
-    import datasets
-
-    return Path(datasets.config.HF_CACHE_HOME)
 
 
 def _cell_texts_or_class_names(value: Any, column: str, names: Sequence[str] | None, path: str, row: int) -> list[str]:

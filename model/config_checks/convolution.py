@@ -18,7 +18,8 @@ def convolution_width_problem(config: ModelFields) -> str | None:
 
 def convolution_dilation_problem(config: ModelFields) -> str | None:
     """Layers after the first read rows that are farther apart, and none farther than a text can be long."""
-    dilation, sides = config.convolution.dilation, _sides_with_convolution(config)
+    dilation = config.convolution.dilation
+    sides = [side for side in config.text_stacks if config.stack_mixing(side) == "convolution"]
     if dilation == 1 or not sides:
         return None
     if config.convolution.width == 1:
@@ -34,7 +35,3 @@ def convolution_dilation_problem(config: ModelFields) -> str | None:
                 f"its own, and a text has at most max_length = {config.max_length:,}: fewer layers, or a smaller one"
             )
     return None
-
-
-def _sides_with_convolution(config: ModelFields) -> tuple[str, ...]:
-    return tuple(side for side in config.text_stacks if config.stack_mixing(side) == "convolution")

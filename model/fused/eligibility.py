@@ -48,10 +48,6 @@ def _is_plain_attention(attention: Any) -> bool:
     return has_output and type(attention.query_norm) is type(attention.key_norm) is nn.Identity
 
 
-def _has_no_projection(embedding: Any) -> bool:
-    return type(embedding.widen) is type(embedding.norm) is nn.Identity
-
-
 LAYER_ELIGIBILITY: EligibilityChecks = {
     nn.ModuleList: _is_always_eligible,
     EncoderLayer: _has_feed_forward,
@@ -81,7 +77,7 @@ COMPILED_LOOP_ELIGIBILITY: EligibilityChecks = {
 }
 """The parts of layers that the loops of whole texts know (`greedy_search.py`, `text_generation.py`)."""
 EMBEDDING_ELIGIBILITY: EligibilityChecks = {
-    Embedding: _has_no_projection,
+    Embedding: lambda embedding: type(embedding.widen) is type(embedding.norm) is nn.Identity,  # no projection
     nn.Embedding: _is_always_eligible,
     NoPositionEmbedding: _is_always_eligible,
     SinusoidalPositions: _is_always_eligible,

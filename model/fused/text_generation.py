@@ -90,9 +90,11 @@ class CompiledGenerationBatch:
         Returns:
             The pieces (N, count), and their log-probabilities.
         """
+        from tfm.model.cpu_kernels import text_generation
+
         found, first = np.empty(uniform.shape, np.float32), self.num_read + 1
         limits = self._num_read, self._num_given, shortest, longest
-        _load_kernel().continue_texts(
+        text_generation.continue_texts(
             self._weights.decoder,
             self._weights.output,
             self._keys,
@@ -155,12 +157,6 @@ def make_compiled_generation_batch(
     if given.max() >= len(weights.decoder.table):  # the loop does not look whether a row is there
         raise IndexError(f"piece {given.max()} of a vocabulary of {len(weights.decoder.table)}")
     return CompiledGenerationBatch(weights, given, max_length, pad_bos_eos_ids)
-
-
-def _load_kernel() -> Any:
-    from tfm.model.cpu_kernels import text_generation
-
-    return text_generation
 
 
 def _is_supported(model: DecoderOnly) -> bool:

@@ -112,7 +112,8 @@ def _renumber_document(
 ) -> dict[str, Any]:
     """tokenizer.json with pieces called so, in this order."""
     model, added = dict(document["model"]), {each["id"]: each for each in document.get("added_tokens", [])}
-    in_model = _model_ids(model)
+    vocab = model["vocab"]
+    in_model = {*vocab.values()} if isinstance(vocab, Mapping) else {*range(len(vocab))}
     last = max([len(SPECIAL_TOKENS) - 1, *(new for new, old in enumerate(rows) if old in in_model)])
     of_model = range(last + 1)  # what is added has the ids behind these
     if isinstance(model["vocab"], list):
@@ -139,12 +140,6 @@ def _renumber_document(
         )
     changed = {"model": model, "added_tokens": tokens, "pre_tokenizer": before, "post_processor": None}
     return {**document, **changed, "truncation": None, "padding": None}
-
-
-def _model_ids(model: Mapping[str, Any]) -> set[int]:
-    """The ids of the pieces of the model itself, without added tokens."""
-    vocab = model["vocab"]
-    return set(vocab.values()) if isinstance(vocab, Mapping) else set(range(len(vocab)))
 
 
 def _make_token(token_id: int, name: str, old_token: Mapping[str, Any] | None) -> dict[str, Any]:
