@@ -7,8 +7,8 @@ import numpy as np
 
 from tfm.data.dataset.store import TOKENIZER_FOLDER, write_split
 from tfm.pipeline.artifacts.artifact import Input, Plan, publish
+from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.tokenizer import save_pair
 from tfm.tokenizer.train import train
 
 

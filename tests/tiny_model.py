@@ -12,8 +12,9 @@ from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import build_decoder_only_network, build_network
 from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.model_io.loaded_model import LoadedModel, drop_shared_tensors, save_model
+from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.tokenizer import Tokenizer, save_pair
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
 TEXTS = ("a dog runs through the snow .", "two dogs and a cat sit by the sea , asleep .", "the sea is cold !")

@@ -18,12 +18,13 @@ from tokenizers import models
 from tokenizers.normalizers import Normalizer
 
 from tfm.tokenizer.config import LabelKind
+from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE, load_original_ids
 from tfm.tokenizer.labels import SPACE_WITHIN_WORD, split_words
 from tfm.tokenizer.languages import is_language_list
 from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.sampled import SegmentationSampler
 from tfm.tokenizer.special import SPECIAL_TOKENS, UNK_ID, language_token
-from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer, load_original_ids
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 from tfm.tokenizer.words import FlatIds, TokenIdsByWord, make_backend_keeping_leading_space
 
 NUM_CODE_POINTS = 0x110000
@@ -221,6 +222,22 @@ def load_pair(folder: Path) -> tuple[Tokenizer, Tokenizer]:
         return shared, shared
     source, target = (_attach_original_ids(load_tokenizer(folder / name), folder, name) for name in (SOURCE, TARGET))
     return source, target
+
+
+def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
+    """Write the tokenizers of source and target so that `load_pair` reads them.
+
+    Args:
+        source: the tokenizer of the source.
+        target: the tokenizer of the target, which may be the same.
+        folder: to write into.
+    """
+    files = {SHARED: source} if source is target else {SOURCE: source, TARGET: target}
+    for name, tokenizer in files.items():
+        tokenizer.save(folder / name)
+    original_ids = {name: list(each.original_ids) for name, each in files.items() if each.original_ids}
+    if original_ids:
+        (folder / ORIGINAL_IDS_FILE).write_text(json.dumps(original_ids) + "\n", encoding="utf-8")
 
 
 def _attach_original_ids(tokenizer: Tokenizer, folder: Path, name: str) -> Tokenizer:

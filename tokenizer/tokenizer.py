@@ -32,8 +32,6 @@ from tfm.tokenizer.words import (
 )
 
 SHARED, SOURCE, TARGET = "tokenizer.json", "source.json", "target.json"
-ORIGINAL_IDS_FILE = "original_ids.json"
-"""By the name of a tokenizer's file, of each id the id of the same piece where the tokenizer comes from; null: none."""
 MAX_TOKENIZER_FILE_BYTES = 64 * 2**20
 
 
@@ -298,50 +296,3 @@ def tokenizers_error_message(error: BaseException) -> str:
     if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
         raise error
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def save_pair(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
-    """Write the tokenizers of source and target so that `code_points.load_pair` reads them.
-
-    Args:
-        source: the tokenizer of the source.
-        target: the tokenizer of the target, which may be the same.
-        folder: to write into.
-    """
-    files = {SHARED: source} if source is target else {SOURCE: source, TARGET: target}
-    for name, tokenizer in files.items():
-        tokenizer.save(folder / name)
-    original_ids = {name: list(each.original_ids) for name, each in files.items() if each.original_ids}
-    if original_ids:
-        (folder / ORIGINAL_IDS_FILE).write_text(json.dumps(original_ids) + "\n", encoding="utf-8")
-
-
-def load_original_ids(folder: Path, name: str, size: int) -> tuple[int | None, ...]:
-    """Return the original ids of the pieces of a tokenizer; empty if none are kept.
-
-    Args:
-        folder: the folder of the tokenizer.
-        name: the file name of the tokenizer.
-        size: the number of its pieces.
-
-    Raises:
-        ValueError: the file has no such ids; the error names the file.
-    """
-    file = folder / ORIGINAL_IDS_FILE
-    if not file.exists():
-        return ()
-    if file.stat().st_size > MAX_TOKENIZER_FILE_BYTES:
-        raise ValueError(f"{file}: is larger than any that tfm writes ({file.stat().st_size:,} bytes)")
-    data = file.read_bytes()
-    try:  # two lists at most: others would take far more memory than the file
-        document = json.loads(data) if data.count(b"[") <= 2 and data.count(b"{") <= 1 else None
-        ids = document.get(name, []) if isinstance(document, dict) else None
-    except ValueError:
-        ids = None
-    if (
-        not isinstance(ids, list)
-        or len(ids) > size
-        or any(each is not None and (type(each) is not int or each < 0) for each in ids)
-    ):
-        raise ValueError(f"{file}: has no ids of the pieces of {name}")
-    return tuple(ids)

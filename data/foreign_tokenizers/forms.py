@@ -27,10 +27,11 @@ from tfm.tokenizer.foreign.codes import (
     read_codes,
     read_vocabulary,
 )
+from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
 from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_model_ids, parse_sentencepiece_model
 from tfm.tokenizer.foreign.tiktoken import RANK_LINE, build_tiktoken_json, choose_pattern, read_ranks
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
-from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, ORIGINAL_IDS_FILE, SOURCE, TARGET
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, SOURCE, TARGET
 
 TOKENIZER_SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"

@@ -14,11 +14,12 @@ from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource
 from tfm.tokenizer import code_points
 from tfm.tokenizer.config import CONTROL_TOKEN_FIELDS, FOREIGN_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import add_model_type
+from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE, load_original_ids
 from tfm.tokenizer.foreign.renumbered import MAX_UNUSED_IDS, document_pieces, renumber
 from tfm.tokenizer.foreign.roles import KEYS_BY_ROLE, find_role_ids
 from tfm.tokenizer.foreign.unnumbered import append_pieces_read_as_unk
 from tfm.tokenizer.special import SPECIAL_TOKENS
-from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, ORIGINAL_IDS_FILE, Tokenizer, load_original_ids
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, Tokenizer
 
 LOADING_ERRORS = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
 """Errors that an unexpected value leads to."""

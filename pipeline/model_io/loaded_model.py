@@ -28,7 +28,8 @@ from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.model_folder import read_guided_alignment
 from tfm.pipeline.model_io.weight_files import Shapes, path_for_safetensors, read_shapes
 from tfm.pipeline.runtime.devices import resolve_device
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS_FILE, SHARED, SOURCE, TARGET, Tokenizer
+from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 TOKENIZER_FILES = (SHARED, SOURCE, TARGET, ORIGINAL_IDS_FILE, IMAGES_FILE)
 """The files by which a model reads its input, as a dataset and a model keep them; each has some of them."""

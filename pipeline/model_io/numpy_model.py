@@ -16,7 +16,8 @@ from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.weights import UnsupportedModelError
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.model_io.weight_files import check_safetensors_header, path_for_safetensors
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS_FILE, SHARED, SOURCE, TARGET, Tokenizer
+from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
+from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
 
 WEIGHTS_FILE = "model.safetensors"
 MODEL_FILES = {"config.json", WEIGHTS_FILE, SHARED, SOURCE, TARGET, ORIGINAL_IDS_FILE}

@@ -50,7 +50,8 @@ from tfm.pipeline.reports.dataset_report import (
     report_tables,
 )
 from tfm.pipeline.runtime.progress import Bar, Reporter
-from tfm.tokenizer.tokenizer import Tokenizer, save_pair
+from tfm.tokenizer.code_points import save_pair
+from tfm.tokenizer.tokenizer import Tokenizer
 
 TOKENIZER_STAGES = ("tokenize", "train")
 """A model has a tokenizer too: one that was imported has it from elsewhere."""

@@ -30,10 +30,11 @@ from tfm.pipeline.reports.tokenizer_report import (
     tokenizer_statistics,
 )
 from tfm.pipeline.runtime.progress import Reporter, run_with_elapsed_time
+from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.growth.trainer import GrowthTrainer
 from tfm.tokenizer.special import SPECIAL_TOKENS
-from tfm.tokenizer.tokenizer import Tokenizer, save_pair
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import LabelTrainer, LanguageClustersTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.

@@ -26,8 +26,9 @@ from tfm.pipeline.model_io.huggingface.tokenizer_files import (
 )
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
 from tfm.tokenizer.special import BOS, BOS_ID, EOS_ID, PAD, PAD_ID
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS_FILE, SHARED, Tokenizer
+from tfm.tokenizer.tokenizer import SHARED, Tokenizer
 
 
 def to_huggingface(loaded: LoadedModel, folder: Path, card: ModelCard) -> None:

@@ -29,7 +29,7 @@ from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.model_io.weight_files import path_for_safetensors
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import TASK_SPECS
-from tfm.tokenizer.tokenizer import save_pair
+from tfm.tokenizer.code_points import save_pair
 
 
 def import_model(folder: Path, out: Path, *, command: Sequence[str], reporter: Reporter) -> None:

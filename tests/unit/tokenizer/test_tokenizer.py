@@ -9,10 +9,10 @@ import pytest
 import tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from tfm.tokenizer.code_points import CodePoints, load_pair, load_tokenizer
+from tfm.tokenizer.code_points import CodePoints, load_pair, load_tokenizer, save_pair
 from tfm.tokenizer.config import Kind, Normalization, TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
-from tfm.tokenizer.tokenizer import Tokenizer, save_pair
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
 KINDS = get_args(Kind)

@@ -11,10 +11,11 @@ from tests.foreign_tokenizers import KINDS, document_of, legacy, write
 from tests.ten_scripts import lines_of
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
-from tfm.tokenizer.code_points import load_pair
+from tfm.tokenizer.code_points import load_pair, save_pair
 from tfm.tokenizer.config import TokenizerConfig
+from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
 from tfm.tokenizer.special import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
-from tfm.tokenizer.tokenizer import ORIGINAL_IDS_FILE, Tokenizer, save_pair
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import train
 
 WILD = Path(__file__).parents[4].parent / "shared" / "data" / "wild"

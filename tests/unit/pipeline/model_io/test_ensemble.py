@@ -18,9 +18,9 @@ from tfm.pipeline.model_io.ensemble import Ensemble, load_ensemble
 from tfm.pipeline.model_io.loaded_model import load_model, save_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.translate import plan_file_translation, translate_file
+from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID
-from tfm.tokenizer.tokenizer import save_pair
 from tfm.tokenizer.train import train
 
 LINES = ["a cat sat", "", "the dog", "a dog sat on the cat"]

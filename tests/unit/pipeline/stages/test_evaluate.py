@@ -30,9 +30,9 @@ from tfm.pipeline.scoring.perplexity import perplexity
 from tfm.pipeline.stages.evaluate import evaluate_tests
 from tfm.pipeline.stages.evaluate_files import evaluate_files
 from tfm.pipeline.stages.translate import translate_tests
+from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import UNK_ID
-from tfm.tokenizer.tokenizer import save_pair
 from tfm.tokenizer.train import train
 
 LINES = ["a cat sat", "the dog", "a dog sat on the cat", "the cat", "on it", "it sat"]

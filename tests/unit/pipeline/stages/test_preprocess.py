@@ -10,9 +10,8 @@ from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, publish, stale_reason
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import plan_dataset, preprocess
-from tfm.tokenizer.code_points import load_pair
+from tfm.tokenizer.code_points import load_pair, save_pair
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.tokenizer import save_pair
 from tfm.tokenizer.train import LabelTrainer, train
 
 

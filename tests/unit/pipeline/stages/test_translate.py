@@ -21,8 +21,8 @@ from tfm.pipeline.inference.translation_records import join_to_one_line
 from tfm.pipeline.model_io.loaded_model import load_model, save_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.translate import translate_file, translate_tests
+from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.tokenizer import save_pair
 from tfm.tokenizer.train import train
 
 LINES = ["a cat sat", "", "the dog", "  ", "a dog sat on the cat", "the cat"]

@@ -27,8 +27,9 @@ from tfm.pipeline.inference.translation_records import join_to_one_line
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.model_io.onnx.export import to_onnx
 from tfm.pipeline.runtime.progress import NullReporter
+from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import LabelKind, TokenizerConfig
-from tfm.tokenizer.tokenizer import Tokenizer, save_pair
+from tfm.tokenizer.tokenizer import Tokenizer
 from tfm.tokenizer.train import make_label_tokenizer, train
 
 NEAR = 1e-4
