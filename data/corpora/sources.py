@@ -1,8 +1,6 @@
 """Corpora -> text pairs, streamed: one reader a format. Lines end at "\\n" and nowhere else."""
 
-import glob
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,14 +11,13 @@ from typing import BinaryIO, TypeAlias, cast
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.paths.remote_files import fetch_local_copy, is_url
+from tfm.data.corpora.paths.corpus_files import corpus_files, files_with_display_names, required_path
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
 from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.splits import Splits, resolve_splits
 from tfm.data.corpora.table_cells import column_names, read_tables, top_level_columns
 from tfm.data.corpus_config import CorpusConfig
-from tfm.data.credentials import redact_credentials
 from tfm.data.errors import DataError, format_count
 from tfm.data.formats import huggingface
 from tfm.data.formats.arrow_files import read_arrow
@@ -33,7 +30,7 @@ from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.po import read_po
 from tfm.data.formats.translations.tmx import read_tmx
 from tfm.data.formats.translations.xliff import read_xliff
-from tfm.data.lines import check_is_file, count_lines, open_lines, open_maybe_compressed
+from tfm.data.lines import count_lines, open_lines, open_maybe_compressed
 from tfm.data.synthetic import registry
 from tfm.tokenizer.labels import SPACE_WITHIN_WORD
 
@@ -99,19 +96,19 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
             (
                 describe_corpus(corpus),
                 None,
-                f"{describe_corpus(corpus)} {registry.corpus_version(_required_path(corpus))}",
+                f"{describe_corpus(corpus)} {registry.corpus_version(required_path(corpus))}",
             )
         ]
     if corpus.has_images:
         return image_sources.image_fingerprints(corpus, describe_corpus(corpus), read_rows, online=online)
     if corpus.format == "huggingface":
-        split = huggingface.open_split(_required_path(corpus), corpus.split, online=online)
+        split = huggingface.open_split(required_path(corpus), corpus.split, online=online)
         if isinstance(split, DataFiles):
             contents: list[ContentFingerprint] = [(str(path), path, _sha256(path)) for path in split.files]
-            contents += [(f"separator of {_required_path(corpus)}", None, mark) for mark in split.separator]
+            contents += [(f"separator of {required_path(corpus)}", None, mark) for mark in split.separator]
             named = {column: names for column, names in split.class_names.items() if column in column_names(corpus)}
-            return contents + ([(f"classes of {_required_path(corpus)}", None, repr(named))] if named else [])
-        with huggingface.corruption_as_data_error(_required_path(corpus), "whole dataset"):
+            return contents + ([(f"classes of {required_path(corpus)}", None, repr(named))] if named else [])
+        with huggingface.corruption_as_data_error(required_path(corpus), "whole dataset"):
             return [
                 (
                     describe_corpus(corpus),
@@ -119,7 +116,7 @@ def content_fingerprints(corpus: Corpus, *, online: bool = False) -> list[Conten
                     huggingface.hash_dataset(split, top_level_columns(corpus, split.column_names)),
                 )
             ]
-    return [(label, path, _sha256(path)) for label, path in _files_with_display_names(corpus, online=online)]
+    return [(label, path, _sha256(path)) for label, path in files_with_display_names(corpus, online=online)]
 
 
 def with_word_lists(corpus: Corpus) -> Corpus:
@@ -146,40 +143,6 @@ def describe_corpus(corpus: Corpus) -> str:
         parts.append(f"{corpus.target} alone" if corpus.source is None else f"{corpus.source} to {corpus.target}")
     parts += [f"from {what} {corpus.skip + 1} on"] if corpus.skip else []
     return " ".join(part for part in parts if part is not None)
-
-
-def corpus_files(corpus: CorpusConfig, *, online: bool = False) -> list[Path]:
-    """The files of a corpus, in the order they are read; none for those that are not files.
-
-    Args:
-        corpus: the corpus.
-        online: whether files behind URLs may be downloaded.
-
-    Raises:
-        DataError: there is none, or it is a pipe or device.
-    """
-    return [path for _, path in _files_with_display_names(corpus, online=online)]
-
-
-def _files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tuple[str, Path]]:
-    """The files of a corpus, each with its name in messages: its path, or the URL of which it is a copy."""
-    found: list[tuple[str, Path]] = []
-    for place in corpus_paths_or_urls(corpus):
-        if is_url(place):
-            found.append((redact_credentials(place), fetch_local_copy(place, online=online)))
-            continue
-        paths = [place] if corpus.format == "text" or os.path.exists(place) else sorted(glob.glob(place))
-        if not paths:
-            raise DataError("no such file", file=place)
-        found += [(each, check_is_file(Path(each))) for each in paths]
-    return found
-
-
-def corpus_paths_or_urls(corpus: CorpusConfig) -> list[str]:
-    """The paths, patterns and URLs of the files of a corpus; none for those that are not files."""
-    if corpus.format == "text":
-        return [each for each in column_names(corpus) if each is not None]
-    return [] if corpus.format in ("generated", "huggingface") else [_required_path(corpus)]
 
 
 def line_count_error(counts: Mapping[Path, int]) -> DataError:
@@ -225,7 +188,7 @@ def _read_lines(path: Path, corpus: CorpusConfig) -> RowIterator:
 
 
 def _read_huggingface(corpus: CorpusConfig, online: bool) -> RowIterator:
-    path = _required_path(corpus)
+    path = required_path(corpus)
     split = huggingface.open_split(path, corpus.split, online=online)
     if isinstance(split, DataFiles):
         read = FILE_READERS[split.kind]
@@ -267,11 +230,6 @@ def _generate_pairs(corpus: CorpusConfig, online: bool) -> PairIterator:
 
 def _read_captions(corpus: CorpusConfig, online: bool) -> PairIterator:
     return image_sources.read_captions(corpus, read_rows, online=online)
-
-
-def _required_path(corpus: CorpusConfig) -> str:
-    assert corpus.path is not None  # so says CorpusConfig
-    return corpus.path
 
 
 def _sha256(path: Path) -> str:

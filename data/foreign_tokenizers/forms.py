@@ -1,15 +1,13 @@
-"""The forms in which programs keep tokenizers, told from the content of a file, and how each is read."""
+"""The forms in which programs keep tokenizers, and how each is read."""
 
-import os
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tfm.data.errors import DataError, format_names
-from tfm.data.foreign_tokenizers.received_folder import PretrainedFolder, decode_text
+from tfm.data.errors import DataError
+from tfm.data.foreign_tokenizers.received_folder import decode_text
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.tokenizer.code_points import MODEL_TYPE
@@ -29,26 +27,14 @@ from tfm.tokenizer.foreign.codes import (
 )
 from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
 from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_model_ids, parse_sentencepiece_model
-from tfm.tokenizer.foreign.tiktoken import RANK_LINE, build_tiktoken_json, choose_pattern, read_ranks
+from tfm.tokenizer.foreign.tiktoken import build_tiktoken_json, choose_pattern, read_ranks
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
-from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, SOURCE, TARGET
+from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
 TOKENIZER_SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
-TOKENIZER_FILE_NAMES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    VOCAB_FILE,
-    "vocab.txt",
-)
-"""Files with the tokenizer of a folder, by preference; else the only file with one of `TOKENIZER_FILE_ENDINGS`."""
-TOKENIZER_FILE_ENDINGS = (".tiktoken", ".model", ".spm", ".codes", "codes.txt", "codes", ".bpe")
 WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
-KERAS_TOKENIZER_START = re.compile(rb'\s*"?\s*\{\s*\\*"class_name\\*":\s*\\*"Tokenizer\b')
-"""How a file of `Tokenizer.to_json()` begins: an object, or a JSON text that holds it."""
 MAX_PIECES = 2**20
 """The largest vocabularies that are published have somewhat less."""
 JsonDocument = dict[str, Any]
@@ -82,7 +68,7 @@ class TokenizerSource:
     @property
     def lines(self) -> list[str]:
         """The lines of its text. Raises DataError if it is not UTF-8."""
-        return _decode_lines(self.data, self.file)
+        return decode_lines(self.data, self.file)
 
 
 @dataclass(frozen=True)
@@ -98,91 +84,11 @@ class TokenizerFormat:
     has_ids: Callable[[TokenizerConfig], bool] = lambda config: True
 
 
-def find_tokenizer_source(config: TokenizerConfig) -> TokenizerSource:
-    """The tokenizer that `config.file` names. Raises DataError where there is none, or none that is known."""
-    assert config.file is not None
-    place = Path(config.file)
-    folder, name = _locate_file(place)
-    try:
-        data = (
-            folder.read(name)
-            if place.is_dir()
-            else read_bounded_file(place, max_bytes=MAX_TOKENIZER_FILE_BYTES, follow_symlinks=True)
-        )
-    except FileNotFoundError:
-        raise DataError("no such file", file=place) from None
-    file = folder.folder / name
-    form = _detect_tokenizer_format(data, name, file, folder)
-    tokenizer_config: dict[str, Any] = {}
-    companions: dict[str, Path] = {}
-    for each in TOKENIZER_FORMATS[form].companions:
-        if each != name and folder.has_file(each):
-            companions[each] = folder.locate_file(each)
-            tokenizer_config |= folder.read_document(each) if each in TOKENIZER_SETTINGS_FILES else {}
-    if config.codes_vocabulary is not None:
-        companions["codes_vocabulary"] = Path(config.codes_vocabulary)
-    return TokenizerSource(file, data, form, tokenizer_config, companions)
-
-
-def _locate_file(path: Path) -> tuple[PretrainedFolder, str]:
-    """The folder and the name of the file that a file or folder stands for."""
-    if not path.is_dir():
-        both = path.name == "tokenizer.json" and not path.exists()
-        if both and all((path.parent / name).exists() for name in (SOURCE, TARGET)):
-            problem = f"no such file: the tokenizers there are two, {SOURCE} and {TARGET}, and one is asked for"
-            raise DataError(problem, file=path)
-        return PretrainedFolder(path.parent), path.name
-    folder = PretrainedFolder(path)
-    names = [name for name in TOKENIZER_FILE_NAMES if folder.has_file(name)]
-    if not names:
-        there = sorted(each.name for each in os.scandir(path))
-        names = [name for name in there if name.endswith(TOKENIZER_FILE_ENDINGS)]
-        if len(names) != 1:
-            found = f"several: name one ({format_names(names)})" if names else f"none: {format_names(there) or 'empty'}"
-            raise DataError(f"a tokenizer's file is asked for, and this folder has {found}", file=path)
-    return folder, names[0]
-
-
-def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: PretrainedFolder) -> str:
-    """Which form a file has. Raises DataError where it has none that is known."""
-    if data.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")):
-        raise DataError("is compressed: unpack it, and give the file in it", file=file)
-    if data[:1] == b"\n" and b"\x15" in data[:2000]:
-        return "sentencepiece"
-    if KERAS_TOKENIZER_START.match(data):
-        raise DataError(
-            "is a tokenizer of Keras: counts of words, without pieces or control tokens: train one on the same text "
-            "(`tfm tokenize --kind word`)",
-            file=file,
-        )
-    if data.lstrip()[:1] == b"{" or (name.endswith(".json") and data.strip()):
-        try:
-            return VOCAB_FILE if _is_vocabulary(parse_json(data)) else "tokenizer.json"
-        except ValueError as error:
-            raise DataError(f"is not a tokenizer that tfm can use: it {error}", file=file) from None
-    lines = [line for line in _decode_lines(data, file)[:100] if line.strip()]
-    if not lines:
-        raise DataError("is empty", file=file)
-    if RANK_LINE.fullmatch(lines[0].strip()):
-        return "tiktoken"
-    columns = {len(line.strip("\r ").split(" ")) for line in lines if not line.startswith("#version")}
-    if columns == {1}:
-        return "vocab.txt"
-    if columns <= {2, 3} and columns:
-        is_byte_level = name == MERGES_FILE or (END not in "".join(lines) and folder.has_file(VOCAB_FILE))
-        return MERGES_FILE if is_byte_level else "codes"
-    names = ", ".join(form.name for form in TOKENIZER_FORMATS.values())
-    raise DataError(
-        f"has none of the forms of tokenizers that tfm reads: {names}",
-        file=file,
-    )
-
-
-def _is_vocabulary(document: Mapping[str, Any]) -> bool:
+def is_vocabulary(document: Mapping[str, Any]) -> bool:
     return bool(document) and all(type(each) is int for each in document.values())
 
 
-def _decode_lines(data: bytes, file: Path) -> list[str]:
+def decode_lines(data: bytes, file: Path) -> list[str]:
     if data.count(b"\n") > MAX_PIECES:
         raise DataError(f"has more than {MAX_PIECES:,} lines, which no tokenizer that tfm reads has", file=file)
     lines = decode_text(data, file).split("\n")
@@ -220,8 +126,8 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
         source.companions[other], displayed_path=source.file.parent / other, max_bytes=MAX_TOKENIZER_FILE_BYTES
     )
     vocab = source.document if source.form == VOCAB_FILE else parse_json(data)
-    lines = source.lines if source.form == MERGES_FILE else _decode_lines(data, source.file.parent / other)
-    if not _is_vocabulary(vocab):
+    lines = source.lines if source.form == MERGES_FILE else decode_lines(data, source.file.parent / other)
+    if not is_vocabulary(vocab):
         raise ValueError(f"{VOCAB_FILE} has not a number for each piece")
     tokenizer_config = _read_checked_settings(source, BYTE_LEVEL_CLASSES, len(vocab))
     if odd := {*"".join(line for line in lines if not line.startswith("#version"))} - {*byte_level_alphabet(), " "}:
@@ -269,7 +175,7 @@ def _read_bpe_codes(
     file = Path(config.codes_vocabulary)
     try:
         names = read_vocabulary(
-            _decode_lines(read_bounded_file(file, max_bytes=MAX_TOKENIZER_FILE_BYTES, follow_symlinks=True), file)
+            decode_lines(read_bounded_file(file, max_bytes=MAX_TOKENIZER_FILE_BYTES, follow_symlinks=True), file)
         )
     except FileNotFoundError:
         raise DataError("no such file (tokenizer.codes_vocabulary)", file=file) from None

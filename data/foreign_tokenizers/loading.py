@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.errors import DataError
-from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource, find_tokenizer_source
+from tfm.data.foreign_tokenizers.detection import find_tokenizer_source
+from tfm.data.foreign_tokenizers.forms import TOKENIZER_FORMATS, TokenizerSource
 from tfm.tokenizer import code_points
 from tfm.tokenizer.config import CONTROL_TOKEN_FIELDS, FOREIGN_KEYS, TokenizerConfig
 from tfm.tokenizer.foreign.model_types import add_model_type

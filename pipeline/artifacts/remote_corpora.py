@@ -1,8 +1,8 @@
 """Corpora behind URLs, downloaded before a stage reads them, so that the user sees how far it is."""
 
 from tfm.data.config import DataConfig
+from tfm.data.corpora.paths.corpus_files import corpus_paths_or_urls
 from tfm.data.corpora.paths.remote_files import fetch_local_copy, is_url
-from tfm.data.corpora.sources import corpus_paths_or_urls
 from tfm.data.credentials import redact_credentials
 from tfm.pipeline.runtime.progress import Reporter
 
