@@ -12,18 +12,6 @@ SYMBOLS = "abcdefghijklmnop"
 MIN_LENGTH, MAX_LENGTH = 3, 10  # 16**3 strings of the shortest kind: enough for every split to be full
 
 
-def _sort_symbols(symbols: list[str]) -> list[str]:
-    return sorted(symbols)
-
-
-def _reverse_symbols(symbols: list[str]) -> list[str]:
-    return symbols[::-1]
-
-
-def _copy_symbols(symbols: list[str]) -> list[str]:
-    return symbols
-
-
 def split_of(source: str) -> str:
     """The one split that may hold `source`, by its hash: train 8, valid 1, test 1 of 10."""
     return ("valid", "test", *("train",) * 8)[blake2b(source.encode(), digest_size=8).digest()[0] % 10]
@@ -49,7 +37,7 @@ def _generate_pairs(
 
 # (split, size, seed) -> pairs
 STRING_TASKS: dict[str, Callable[[str, int, int], Iterator[tuple[str, str]]]] = {
-    "copy": partial(_generate_pairs, _copy_symbols),
-    "reverse": partial(_generate_pairs, _reverse_symbols),
-    "sort": partial(_generate_pairs, _sort_symbols),
+    "copy": partial(_generate_pairs, list),
+    "reverse": partial(_generate_pairs, lambda symbols: symbols[::-1]),
+    "sort": partial(_generate_pairs, sorted),
 }

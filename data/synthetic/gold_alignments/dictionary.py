@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TypeVar
 
-from tfm.data.synthetic.language import expressions, lexicon, phrases
+from tfm.data.synthetic.language import determiners, expressions, lexicon, phrases
+from tfm.data.synthetic.language.determiners import Determiner
 from tfm.data.synthetic.language.expressions import BilingualWords, Modal
 from tfm.data.synthetic.language.german import GENITIVE
 from tfm.data.synthetic.language.lexicon import BE, Verb
-from tfm.data.synthetic.language.phrases import Determiner
 from tfm.data.synthetic.language.subordinate import CONJUNCTIONS
 
 T = TypeVar("T")
@@ -65,10 +65,6 @@ def _german_verb_forms(verb: Verb) -> set[str]:
     return {*forms, *joined, verb.participle, f"{verb.prefix}zu{verb.infinitive}"}
 
 
-def _german_modal_forms(modal: Modal) -> set[str]:
-    return {*modal.german, *(modal.german_negated or ())}
-
-
 def _build_dictionary_and_verbs() -> tuple[Dictionary, frozenset[str]]:
     """The dictionary of words with a translation of their own, and which of its words are verbs."""
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -94,7 +90,7 @@ def _build_dictionary_and_verbs() -> tuple[Dictionary, frozenset[str]]:
         found[form].update(("habe", "hat", "haben", *BE.present))
     for modal in _expressions_of_type(Modal):
         for words in (*modal.english, *(("cannot",) if modal is expressions.CAN else ())):
-            found[words.split()[0]] |= _german_modal_forms(modal)
+            found[words.split()[0]].update(modal.german, modal.german_negated or ())
             verbs.add(words.split()[0])
     for name in expressions.NAMES:
         found[name], found[f"{name}'s"] = {name}, {f"{name}s"}
@@ -131,10 +127,10 @@ def _expressions_of_type(kind: type[T]) -> list[T]:
 def _build_determiner_dictionary() -> Dictionary:
     """All forms of the determiners, the numbers apart."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for each in (value for value in vars(phrases).values() if isinstance(value, Determiner) and not value.negative):
+    for each in (value for value in vars(determiners).values() if isinstance(value, Determiner) and not value.negative):
         for word in each.english:
             found[word].update(form for row in each.german for form in row)
-    for each in phrases.POSSESSIVE_PRONOUN_DETERMINERS:
+    for each in determiners.POSSESSIVE_PRONOUN_DETERMINERS:
         found[each.english[0]].update(form for row in each.german for form in row)
     found["an"] = found["a"]
     found["many"].add("viele")  # how many: wie viele

@@ -8,7 +8,7 @@ indefinite objects and what belongs to the verb ("gibt dem Kind heute im Park ei
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfm.data.synthetic.language import expressions, lexicon, phrases
+from tfm.data.synthetic.language import determiners, expressions, lexicon, phrases
 from tfm.data.synthetic.language.complements import COMPLEMENTS, Complement, draw_location
 from tfm.data.synthetic.language.expressions import BilingualWords, Modal
 from tfm.data.synthetic.language.german import FIRST, PLURAL_PERSON, THIRD
@@ -207,7 +207,7 @@ def draw_clause(
     *,
     verbs: Sequence[Verb],
     subject: Phrase | None = None,
-    subjects: phrases.DeterminerChoices = phrases.SUBJECT_DETERMINERS,
+    subjects: determiners.DeterminerChoices = determiners.SUBJECT_DETERMINERS,
     negated: bool = False,
     adverbs: bool = True,
     complement: Complement | None = None,
@@ -229,7 +229,7 @@ def draw_clause(
         subject = (
             phrases.IT
             if "weather" in verb.traits
-            else subject_phrase(draw, verb.subjects, phrases.DEFINITE_DETERMINERS if negated else subjects)
+            else subject_phrase(draw, verb.subjects, determiners.DEFINITE_DETERMINERS if negated else subjects)
         )
     if complement is None:
         complement = COMPLEMENTS[verb.frame](draw, verb, subject, negated)

@@ -1,9 +1,10 @@
 """Complements of a verb, by its frame, in both languages: objects, places, predicates."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from tfm.data.synthetic.language import lexicon, phrases
+from tfm.data.synthetic.language import determiners, lexicon, phrases
 from tfm.data.synthetic.language.expressions import BilingualWords
 from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, contract
 from tfm.data.synthetic.language.lexicon import Noun, Verb
@@ -25,24 +26,24 @@ def _draw_no_complement(draw: SeededRandom, verb: Verb, subject: Phrase, negated
 
 def _draw_object(draw: SeededRandom, verb: Verb, subject: Phrase, negated: bool, case: int = ACCUSATIVE) -> Complement:
     phrase = object_phrase(
-        draw, verb.objects, case, phrases.NEGATED_OBJECT_DETERMINERS if negated else phrases.OBJECT_DETERMINERS, subject
+        draw,
+        verb.objects,
+        case,
+        determiners.NEGATED_OBJECT_DETERMINERS if negated else determiners.OBJECT_DETERMINERS,
+        subject,
     )
     early, late = (phrase.german, "") if phrase.definite else ("", phrase.german)
     return Complement(phrase.english, early, late, phrase.uses, phrase.negative, phrase.quantified)
 
 
-def _draw_dative_object(draw: SeededRandom, verb: Verb, subject: Phrase, negated: bool) -> Complement:
-    return _draw_object(draw, verb, subject, negated, DATIVE)
-
-
 def _draw_recipient_and_theme(draw: SeededRandom, verb: Verb, subject: Phrase, negated: bool) -> Complement:
     """Draw a person and a thing: "gives the child a ball"."""
-    recipient = object_phrase(draw, phrases.OWNER_NOUNS, DATIVE, phrases.DEFINITE_DETERMINERS, subject)
+    recipient = object_phrase(draw, phrases.OWNER_NOUNS, DATIVE, determiners.DEFINITE_DETERMINERS, subject)
     theme = noun_phrase(
         draw,
         draw.choice(verb.objects),
         ACCUSATIVE,
-        phrases.NEGATED_THEME_DETERMINERS if negated else phrases.THEME_DETERMINERS,
+        determiners.NEGATED_THEME_DETERMINERS if negated else determiners.THEME_DETERMINERS,
     )
     early, late = (f"{recipient.german} {theme.german}", "") if theme.definite else (recipient.german, theme.german)
     return Complement(
@@ -58,7 +59,7 @@ def _draw_recipient_and_theme(draw: SeededRandom, verb: Verb, subject: Phrase, n
 def _draw_prepositional_object(draw: SeededRandom, verb: Verb, subject: Phrase, negated: bool) -> Complement:
     assert verb.preposition is not None
     english, german, case = verb.preposition
-    phrase = object_phrase(draw, verb.objects, case, phrases.DEFINITE_DETERMINERS, subject)
+    phrase = object_phrase(draw, verb.objects, case, determiners.DEFINITE_DETERMINERS, subject)
     return Complement(f"{english} {phrase.english}", late=contract(german, phrase.german), uses=phrase.uses)
 
 
@@ -68,13 +69,13 @@ def _draw_destination(draw: SeededRandom, verb: Verb, subject: Phrase, negated: 
     into = "inside" in noun.tags
     if "building" in noun.tags:
         into = "outside" not in verb.traits and draw.chance(0.5)
-    phrase = noun_phrase(draw, noun, ACCUSATIVE if into else DATIVE, phrases.PLACE_DETERMINERS)
+    phrase = noun_phrase(draw, noun, ACCUSATIVE if into else DATIVE, determiners.PLACE_DETERMINERS)
     english, german = ("into", "in") if into else ("to", "zu")
     return Complement(f"{english} {phrase.english}", late=contract(german, phrase.german), uses=phrase.uses)
 
 
 def _draw_origin(draw: SeededRandom, verb: Verb, subject: Phrase, negated: bool) -> Complement:
-    phrase = noun_phrase(draw, draw.choice(verb.objects), DATIVE, phrases.PLACE_DETERMINERS)
+    phrase = noun_phrase(draw, draw.choice(verb.objects), DATIVE, determiners.PLACE_DETERMINERS)
     return Complement(f"from {phrase.english}", late=f"aus {phrase.german}", uses=phrase.uses)
 
 
@@ -93,7 +94,7 @@ def _draw_locative_complement(draw: SeededRandom, thing: Noun | None, case: int)
         noun, (english, german) = draw.choice(_ROOMS[:6]), ("in", "in")
     else:
         noun, (english, german) = draw.choice(_SURFACES), draw.choice((_ON, _ON, _UNDER, _BESIDE))
-    phrase = noun_phrase(draw, noun, case, phrases.PLACE_DETERMINERS)
+    phrase = noun_phrase(draw, noun, case, determiners.PLACE_DETERMINERS)
     return Complement(f"{english} {phrase.english}", late=contract(german, phrase.german), uses=phrase.uses)
 
 
@@ -129,7 +130,7 @@ def _draw_predicate_adjective(draw: SeededRandom, verb: Verb, subject: Phrase, n
 COMPLEMENTS: dict[str, Callable[[SeededRandom, Verb, Phrase, bool], Complement]] = {
     "none": _draw_no_complement,
     "object": _draw_object,
-    "dative": _draw_dative_object,
+    "dative": partial(_draw_object, case=DATIVE),
     "give": _draw_recipient_and_theme,
     "preposition": _draw_prepositional_object,
     "go": _draw_destination,
@@ -155,5 +156,5 @@ def draw_location(draw: SeededRandom) -> tuple[BilingualWords, tuple[str, ...]]:
     else:
         english = "on" if "on-auf" in noun.tags else "at"
         german = "an" if "at-an" in noun.tags else "auf"
-    phrase = noun_phrase(draw, noun, DATIVE, phrases.PLACE_DETERMINERS)
+    phrase = noun_phrase(draw, noun, DATIVE, determiners.PLACE_DETERMINERS)
     return BilingualWords(f"{english} {phrase.english}", contract(german, phrase.german)), phrase.uses

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from tfm.data.synthetic.language import lexicon, phrases
+from tfm.data.synthetic.language import determiners, lexicon, phrases
 from tfm.data.synthetic.language.clauses import VERBS, Clause, Tense, draw_clause
 from tfm.data.synthetic.language.complements import Complement
+from tfm.data.synthetic.language.determiners import Determiner
 from tfm.data.synthetic.language.expressions import CAN, MUST, WANT, WILL, BilingualWords
 from tfm.data.synthetic.language.german import (
     ACCUSATIVE,
@@ -16,7 +17,7 @@ from tfm.data.synthetic.language.german import (
     make_indeclinable_table,
 )
 from tfm.data.synthetic.language.lexicon import Noun, Verb
-from tfm.data.synthetic.language.phrases import Determiner, Phrase, SeededRandom, inflect_noun_phrase, noun_phrase
+from tfm.data.synthetic.language.phrases import Phrase, SeededRandom, inflect_noun_phrase, noun_phrase
 from tfm.data.synthetic.language.sentence import Sentence, make_sentence
 
 _TENSES: tuple[Tense, ...] = (*("present", "past") * 4, "progressive", "perfect", "perfect", CAN, MUST, WANT, WILL)
@@ -55,7 +56,7 @@ def _draw_subject_relative_clause(
 
 def _draw_different_subject(draw: SeededRandom, verb: Verb, head: Phrase) -> Phrase:
     while True:
-        subject = phrases.subject_phrase(draw, verb.subjects, phrases.DEFINITE_DETERMINERS)
+        subject = phrases.subject_phrase(draw, verb.subjects, determiners.DEFINITE_DETERMINERS)
         if not any(lexeme in head.uses for lexeme in subject.uses):
             return subject
 
@@ -137,7 +138,7 @@ def relative_clause_on_subject(draw: SeededRandom) -> Sentence:
     """
     verb = draw.choice(VERBS)
     head = noun_phrase(
-        draw, draw.choice(verb.subjects), NOMINATIVE, phrases.HEAD_DETERMINERS, adjective_probability=0.15
+        draw, draw.choice(verb.subjects), NOMINATIVE, determiners.HEAD_DETERMINERS, adjective_probability=0.15
     )
     inner, uses = draw_relative_clause(draw, head)
     subject = head._replace(english=f"{head.english} {inner.english}", german=f"{head.german}, {inner.german},")
@@ -154,7 +155,7 @@ def relative_clause_on_object(draw: SeededRandom) -> Sentence:
     """
     verb = draw.choice(_TRANSITIVE_VERBS)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
-    head = noun_phrase(draw, draw.choice(verb.objects), case, phrases.HEAD_DETERMINERS, adjective_probability=0.15)
+    head = noun_phrase(draw, draw.choice(verb.objects), case, determiners.HEAD_DETERMINERS, adjective_probability=0.15)
     inner, uses = draw_relative_clause(draw, head)
     complement = Complement(head.english, late=head.german, uses=head.uses)
     main = draw_clause(

@@ -1,6 +1,6 @@
 """Constructions of one clause: statements, negation, modal verbs, questions, being, numbers."""
 
-from tfm.data.synthetic.language import expressions, lexicon, phrases
+from tfm.data.synthetic.language import determiners, expressions, lexicon, phrases
 from tfm.data.synthetic.language.clauses import (
     EVENT_VERBS,
     MODAL_TENSES,
@@ -69,7 +69,7 @@ def fronted_statement(draw: SeededRandom) -> Sentence:
 
 def yes_no_question(draw: SeededRandom) -> Sentence:
     """Draw a question, such as "Does the woman buy a book?" - "Kauft die Frau ein Buch?"."""
-    it = draw_clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
+    it = draw_clause(draw, _ANY_TENSE, verbs=STATEMENT_VERBS, subjects=determiners.POSITIVE_DETERMINERS)
     return make_sentence("?", it.english_question(), it.german_inverted(), (it.uses, "question"))
 
 
@@ -84,8 +84,10 @@ def _interrogative_phrase(draw: SeededRandom, verb: Verb) -> tuple[BilingualWord
     noun = draw.choice(verb.objects)
     case = DATIVE if verb.frame == "dative" else ACCUSATIVE
     if draw.chance(0.5):
-        determiner, plural = draw.choice(((phrases.WHICH, False), (phrases.WHICH, True), (phrases.HOW_MANY, True)))
-        asked = inflect_noun_phrase(noun, phrases.WHICH if case == DATIVE else determiner, case, plural)
+        determiner, plural = draw.choice(
+            ((determiners.WHICH, False), (determiners.WHICH, True), (determiners.HOW_MANY, True))
+        )
+        asked = inflect_noun_phrase(noun, determiners.WHICH if case == DATIVE else determiner, case, plural)
         return BilingualWords(asked.english, asked.german), asked.uses
     if "person" in noun.tags or case == DATIVE:
         return BilingualWords("whom", "wem" if case == DATIVE else "wen"), ()
@@ -100,10 +102,10 @@ def object_question(draw: SeededRandom) -> Sentence:
     verb = draw.choice(_OBJECT_VERBS)
     asked, lexemes = _interrogative_phrase(draw, verb)
     it = draw_clause(
-        draw, _ANY_TENSE, verbs=(verb,), complement=Complement(uses=lexemes), subjects=phrases.POSITIVE_DETERMINERS
+        draw, _ANY_TENSE, verbs=(verb,), complement=Complement(uses=lexemes), subjects=determiners.POSITIVE_DETERMINERS
     )
     while it.subject.quantified or any(lexeme in lexemes for lexeme in it.subject.uses):
-        it.subject = subject_phrase(draw, verb.subjects, phrases.DEFINITE_DETERMINERS)
+        it.subject = subject_phrase(draw, verb.subjects, determiners.DEFINITE_DETERMINERS)
     english, german = f"{asked.english} {it.english_question()}", f"{asked.german} {it.german_inverted()}"
     return make_sentence("?", english, german, (it.uses, "what"))
 
@@ -115,11 +117,11 @@ def place_question(draw: SeededRandom) -> Sentence:
     """
     if draw.chance(0.3):
         it = draw_clause(
-            draw, _ANY_TENSE, verbs=_GO_VERBS, complement=Complement(), subjects=phrases.POSITIVE_DETERMINERS
+            draw, _ANY_TENSE, verbs=_GO_VERBS, complement=Complement(), subjects=determiners.POSITIVE_DETERMINERS
         )
         word = "wohin"
     else:
-        it = draw_clause(draw, _ANY_TENSE, verbs=_PLACE_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
+        it = draw_clause(draw, _ANY_TENSE, verbs=_PLACE_VERBS, subjects=determiners.POSITIVE_DETERMINERS)
         it.place, it.place_uses = NO_WORDS, ()
         word = "wo"
     return make_sentence("?", f"where {it.english_question()}", f"{word} {it.german_inverted()}", (it.uses, "where"))
@@ -127,14 +129,16 @@ def place_question(draw: SeededRandom) -> Sentence:
 
 def time_question(draw: SeededRandom) -> Sentence:
     """Draw a question for the time, such as "When will the train arrive?" - "Wann wird der Zug ankommen?"."""
-    it = draw_clause(draw, _ANY_TENSE, verbs=EVENT_VERBS, subjects=phrases.POSITIVE_DETERMINERS)
+    it = draw_clause(draw, _ANY_TENSE, verbs=EVENT_VERBS, subjects=determiners.POSITIVE_DETERMINERS)
     it.time = it.frequency = NO_WORDS
     return make_sentence("?", f"when {it.english_question()}", f"wann {it.german_inverted()}", (it.uses, "when"))
 
 
 def reason_question(draw: SeededRandom) -> Sentence:
     """Draw a question for the reason, such as "Why is the child not sleeping?" - "Warum schläft das Kind nicht?"."""
-    it = draw_clause(draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=phrases.POSITIVE_DETERMINERS)
+    it = draw_clause(
+        draw, _ANY_TENSE, verbs=VERBS, negated=draw.chance(0.25), subjects=determiners.POSITIVE_DETERMINERS
+    )
     return make_sentence("?", f"why {it.english_question()}", f"warum {it.german_inverted()}", (it.uses, "why"))
 
 
@@ -166,7 +170,7 @@ def comparison(draw: SeededRandom) -> Sentence:
         and noun.tags & kinds
         and any(word.lexeme == adjective.english for word in phrases.ADJECTIVES_BY_NOUN[noun])
     ]
-    other = noun_phrase(draw, draw.choice(alike), NOMINATIVE, phrases.DEFINITE_DETERMINERS, adjective_probability=0)
+    other = noun_phrase(draw, draw.choice(alike), NOMINATIVE, determiners.DEFINITE_DETERMINERS, adjective_probability=0)
     it.complement = Complement(
         f"as {adjective.english} as {other.english}",
         late=f"so {adjective.late} wie {other.german}",
@@ -178,7 +182,7 @@ def comparison(draw: SeededRandom) -> Sentence:
 def existence_statement(draw: SeededRandom) -> Sentence:
     """Draw a statement on existence: "There are three cats in the garden." - "Im Garten sind drei Katzen."."""
     place, place_uses = draw_location(draw)
-    thing = noun_phrase(draw, draw.choice(_EXISTENCE_NOUNS), NOMINATIVE, phrases.EXISTENCE_DETERMINERS)
+    thing = noun_phrase(draw, draw.choice(_EXISTENCE_NOUNS), NOMINATIVE, determiners.EXISTENCE_DETERMINERS)
     past = draw.chance(0.4)
     verb = (("are", "were") if thing.plural else ("is", "was"))[past]
     finite = (BE.past if past else BE.present)[thing.person]
@@ -196,7 +200,7 @@ def existence_statement(draw: SeededRandom) -> Sentence:
 def age_statement(draw: SeededRandom) -> Sentence:
     """Draw a statement on age: "My uncle is forty-two years old." - "Mein Onkel ist zweiundvierzig Jahre alt."."""
     number = draw.choice(expressions.LARGE_NUMBERS)
-    subject = subject_phrase(draw, _ADULTS, phrases.DEFINITE_DETERMINERS)
+    subject = subject_phrase(draw, _ADULTS, determiners.DEFINITE_DETERMINERS)
     years = Complement(f"{number.english} years old", late=f"{number.german} Jahre alt")
     it = draw_clause(draw, ("present", "past"), verbs=(BE,), subject=subject, complement=years)
     return make_sentence(".", it.english(), it.german(), (it.subject.uses, "age"))
@@ -205,7 +209,7 @@ def age_statement(draw: SeededRandom) -> Sentence:
 def price_statement(draw: SeededRandom) -> Sentence:
     """Draw a sentence on a price, such as "This lamp costs thirty euros." - "Diese Lampe kostet dreißig Euro."."""
     number = draw.choice(expressions.LARGE_NUMBERS)
-    thing = noun_phrase(draw, draw.choice(_PRICED_NOUNS), NOMINATIVE, phrases.DEFINITE_DETERMINERS)
+    thing = noun_phrase(draw, draw.choice(_PRICED_NOUNS), NOMINATIVE, determiners.DEFINITE_DETERMINERS)
     costs, kostet = ("cost", "kosten") if thing.plural else ("costs", "kostet")
     return make_sentence(
         ".",

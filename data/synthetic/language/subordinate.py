@@ -19,9 +19,10 @@ from tfm.data.synthetic.language.clauses import (
     Tense,
     draw_clause,
 )
+from tfm.data.synthetic.language.determiners import POSITIVE_DETERMINERS
 from tfm.data.synthetic.language.expressions import WILL
 from tfm.data.synthetic.language.lexicon import TELLING_VERBS, TO_INFINITIVE_VERBS, WEATHER_VERBS, Verb
-from tfm.data.synthetic.language.phrases import OWNER_NOUNS, POSITIVE_DETERMINERS, Phrase, SeededRandom, subject_phrase
+from tfm.data.synthetic.language.phrases import OWNER_NOUNS, Phrase, SeededRandom, subject_phrase
 from tfm.data.synthetic.language.sentence import Sentence, make_sentence
 
 

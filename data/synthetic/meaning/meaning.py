@@ -134,7 +134,9 @@ def draw_meaning(draw: SeededRandom) -> Meaning:
     )
     if form == "that":
         saying = Clause(
-            _draw_subject(draw, _person_nouns()), draw.choice(("present", "past")), draw.choice(_SAYING_VERBS)
+            _draw_subject(draw, tuple(noun for noun in _NOUNS if "person" in noun.tags)),
+            draw.choice(("present", "past")),
+            draw.choice(_SAYING_VERBS),
         )
         return Meaning(form, saying, _draw_clause(draw))
     if form == "because":
@@ -164,10 +166,6 @@ def _draw_clause(draw: SeededRandom) -> Clause:
         else None
     )
     return Clause(subject, draw.choice(TENSES), verb, None, object_, negated, time, place)
-
-
-def _person_nouns() -> tuple[Noun, ...]:
-    return tuple(noun for noun in _NOUNS if "person" in noun.tags)
 
 
 def _draw_subject(draw: SeededRandom, nouns: tuple[Noun, ...]) -> NounPhraseMeaning | Name | Pronoun:

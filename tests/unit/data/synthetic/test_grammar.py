@@ -8,7 +8,7 @@ import pytest
 
 from tfm.data.errors import DataError
 from tfm.data.synthetic import grammar
-from tfm.data.synthetic.language import lexicon, phrases, relative, simple, subordinate
+from tfm.data.synthetic.language import determiners, lexicon, phrases, relative, simple, subordinate
 from tfm.data.synthetic.language.german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, contract
 from tfm.data.synthetic.language.lexicon import Noun
 from tfm.data.synthetic.language.phrases import SeededRandom
@@ -17,7 +17,7 @@ from tfm.data.synthetic.language.sentence import Sentence
 NOUNS = {noun.lexeme: noun for noun in lexicon.NOUNS}
 ADJECTIVES = {adjective.lexeme: adjective for adjective in lexicon.ADJECTIVES}
 VERBS = {verb.lexeme: verb for verb in (lexicon.BE, *lexicon.VERBS)}
-MY = phrases.POSSESSIVE_PRONOUN_DETERMINERS[0]
+MY = determiners.POSSESSIVE_PRONOUN_DETERMINERS[0]
 
 
 @pytest.fixture(scope="module")
@@ -130,55 +130,57 @@ N, A, D, G = NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE
 @pytest.mark.parametrize(
     ("determiner", "adjective", "noun", "plural", "case", "german"),
     [
-        (phrases.THE, "old", "dog", False, N, "der alte Hund"),
-        (phrases.THE, "old", "dog", False, A, "den alten Hund"),
-        (phrases.THE, "old", "dog", False, D, "dem alten Hund"),
-        (phrases.THE, "old", "man", False, G, "des alten Mannes"),
-        (phrases.THE, "old", "cat", False, A, "die alte Katze"),
-        (phrases.THE, "old", "cat", False, D, "der alten Katze"),
-        (phrases.THE, "old", "house", False, A, "das alte Haus"),
-        (phrases.THE, "old", "house", False, D, "dem alten Haus"),
-        (phrases.THE, "old", "house", True, N, "die alten Häuser"),
-        (phrases.THE, "old", "house", True, D, "den alten Häusern"),
-        (phrases.A, "old", "dog", False, N, "ein alter Hund"),
-        (phrases.A, "old", "dog", False, A, "einen alten Hund"),
-        (phrases.A, "old", "dog", False, D, "einem alten Hund"),
-        (phrases.A, "old", "cat", False, A, "eine alte Katze"),
-        (phrases.A, "old", "cat", False, D, "einer alten Katze"),
-        (phrases.A, "old", "house", False, A, "ein altes Haus"),
-        (phrases.NOT_A, "old", "house", False, A, "kein altes Haus"),
-        (phrases.NOT_A, "old", "house", True, A, "keine alten Häuser"),
-        (phrases.EMPTY_DETERMINER, "old", "dog", True, A, "alte Hunde"),
-        (phrases.EMPTY_DETERMINER, "old", "dog", True, D, "alten Hunden"),
-        (phrases.NUMBERS[1], "old", "car", True, D, "drei alten Autos"),
-        (phrases.THE_NUMBERS[1], "old", "car", True, N, "die drei alten Autos"),
-        (phrases.MANY, "old", "dog", True, N, "viele alte Hunde"),
-        (phrases.ALL, "old", "dog", True, N, "alle alten Hunde"),
-        (phrases.EVERY, "old", "house", False, N, "jedes alte Haus"),
-        (phrases.THIS, "expensive", "book", False, N, "dieses teure Buch"),
+        (determiners.THE, "old", "dog", False, N, "der alte Hund"),
+        (determiners.THE, "old", "dog", False, A, "den alten Hund"),
+        (determiners.THE, "old", "dog", False, D, "dem alten Hund"),
+        (determiners.THE, "old", "man", False, G, "des alten Mannes"),
+        (determiners.THE, "old", "cat", False, A, "die alte Katze"),
+        (determiners.THE, "old", "cat", False, D, "der alten Katze"),
+        (determiners.THE, "old", "house", False, A, "das alte Haus"),
+        (determiners.THE, "old", "house", False, D, "dem alten Haus"),
+        (determiners.THE, "old", "house", True, N, "die alten Häuser"),
+        (determiners.THE, "old", "house", True, D, "den alten Häusern"),
+        (determiners.A, "old", "dog", False, N, "ein alter Hund"),
+        (determiners.A, "old", "dog", False, A, "einen alten Hund"),
+        (determiners.A, "old", "dog", False, D, "einem alten Hund"),
+        (determiners.A, "old", "cat", False, A, "eine alte Katze"),
+        (determiners.A, "old", "cat", False, D, "einer alten Katze"),
+        (determiners.A, "old", "house", False, A, "ein altes Haus"),
+        (determiners.NOT_A, "old", "house", False, A, "kein altes Haus"),
+        (determiners.NOT_A, "old", "house", True, A, "keine alten Häuser"),
+        (determiners.EMPTY_DETERMINER, "old", "dog", True, A, "alte Hunde"),
+        (determiners.EMPTY_DETERMINER, "old", "dog", True, D, "alten Hunden"),
+        (determiners.NUMBERS[1], "old", "car", True, D, "drei alten Autos"),
+        (determiners.THE_NUMBERS[1], "old", "car", True, N, "die drei alten Autos"),
+        (determiners.MANY, "old", "dog", True, N, "viele alte Hunde"),
+        (determiners.ALL, "old", "dog", True, N, "alle alten Hunde"),
+        (determiners.EVERY, "old", "house", False, N, "jedes alte Haus"),
+        (determiners.THIS, "expensive", "book", False, N, "dieses teure Buch"),
         (MY, "expensive", "book", False, N, "mein teures Buch"),
         (MY, "tired", "brother", False, D, "meinem müden Bruder"),
-        (phrases.WHICH, None, "boy", False, A, "welchen Jungen"),
-        (phrases.THE, None, "student", False, A, "den Studenten"),
-        (phrases.THE, None, "student", False, N, "der Student"),
-        (phrases.THE, None, "neighbor", False, G, "des Nachbarn"),
-        (phrases.THE, None, "queen", True, D, "den Königinnen"),
+        (determiners.WHICH, None, "boy", False, A, "welchen Jungen"),
+        (determiners.THE, None, "student", False, A, "den Studenten"),
+        (determiners.THE, None, "student", False, N, "der Student"),
+        (determiners.THE, None, "neighbor", False, G, "des Nachbarn"),
+        (determiners.THE, None, "queen", True, D, "den Königinnen"),
     ],
 )
 def test_articles_and_adjectives_agree(
-    determiner: phrases.Determiner, adjective: str | None, noun: str, plural: bool, case: int, german: str
+    determiner: determiners.Determiner, adjective: str | None, noun: str, plural: bool, case: int, german: str
 ) -> None:
     quality = ADJECTIVES[adjective] if adjective else None
     assert phrases.inflect_noun_phrase(NOUNS[noun], determiner, case, plural, quality).german == german
 
 
 def test_english_a_becomes_an_before_a_vowel() -> None:
-    assert phrases.inflect_noun_phrase(NOUNS["apple"], phrases.A, N).english == "an apple"
+    assert phrases.inflect_noun_phrase(NOUNS["apple"], determiners.A, N).english == "an apple"
     assert (
-        phrases.inflect_noun_phrase(NOUNS["apple"], phrases.A, N, adjective=ADJECTIVES["small"]).english
+        phrases.inflect_noun_phrase(NOUNS["apple"], determiners.A, N, adjective=ADJECTIVES["small"]).english
         == "a small apple"
     )
-    assert phrases.inflect_noun_phrase(NOUNS["dog"], phrases.A, N, adjective=ADJECTIVES["old"]).english == "an old dog"
+    assert (
+        phrases.inflect_noun_phrase(NOUNS["dog"], determiners.A, N, adjective=ADJECTIVES["old"]).english == "an old dog"
+    )
 
 
 @pytest.mark.parametrize(
