@@ -146,7 +146,7 @@ def _column_values(
 ) -> list[str] | list[list[str]]:
     """The cells of a column as texts. label_name: gives the name of a class by its value and `row`."""
     has_classes = _is_class_label_type(_value_type(column.type))
-    cell = label_name if has_classes else lambda text, row: join_lines(text or "")
+    cell: Callable[..., str] = label_name if has_classes else lambda text, row: join_lines(text or "")
     rows = enumerate(column.to_pylist(), first_row)
     if _is_list_type(column.type):
         return [[cell(each, row=row) for each in value or ()] for row, value in rows]

@@ -1,4 +1,4 @@
-"""What stands before a noun, in English and German, and how often each comes up."""
+"""Determiners: the words before a noun, in English and German, and how often each comes up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
