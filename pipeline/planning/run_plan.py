@@ -128,18 +128,14 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     epochs = task.epochs(data.train, data.batch_tokens, recipe.seed)
     updates = last_step(recipe.training, epochs.num_batches, num_processes)
     rows = np.concatenate([np.asarray(batch) for batch in epochs(0)])
-    lengths = data.train.source_lengths[rows] + 1, data.train.target_lengths[rows] + 1
     positions = 0
+    columns = data.train.source_lengths, data.train.target_lengths
     for batch in epochs(0):
-        positions += sum(int((column[batch] + 1).max()) * len(batch) for column in _side_lengths(data.train))
-    sources, targets = (int(each.sum()) for each in lengths)
+        positions += sum(int((column[batch] + 1).max()) * len(batch) for column in columns)
+    sources, targets = (int((column[rows] + 1).sum()) for column in columns)
     padding = 1 - (sources + targets) / positions if positions else 0.0
     found = CorpusSize(len(rows), sources, targets, padding, updates, is_exact=True)
     return found, source.vocab_size, target.vocab_size
-
-
-def _side_lengths(split: Any) -> tuple[Any, Any]:
-    return split.source_lengths, split.target_lengths
 
 
 def assume_corpus_and_vocabularies(

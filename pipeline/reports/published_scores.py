@@ -64,7 +64,8 @@ def publish_scores(
             _show_score_tables(evaluations, reporter)
         _warn_of_repeated_test_use(summarize_test_uses(evaluations, evaluated_model), reporter)
     else:
-        metrics = _training_metrics(training)  # before all work: it may be unreadable
+        log = None if training is None else training / "metrics.jsonl"
+        metrics = [] if log is None or not log.exists() else read_metrics(log)  # before all work: it may be unreadable
         with publish(plan, command=command) as draft:
             evaluations = evaluate(draft.folder)
             content = evaluations_as_json(evaluations)
@@ -192,12 +193,6 @@ def _report_page(
         test_uses=test_uses,
         commands=list(external_metric_commands(plan.config)),
     )
-
-
-def _training_metrics(training: Path | None) -> list[dict[str, object]]:
-    """The lines of the metrics.jsonl in the folder of a training, if there is one."""
-    file = None if training is None else training / "metrics.jsonl"
-    return read_metrics(file) if file is not None and file.exists() else []
 
 
 def _show_score_tables(evaluations: Sequence[Evaluation], reporter: Reporter) -> None:

@@ -75,7 +75,9 @@ def curves_svg(metrics: Sequence[Mapping[str, object]]) -> str:
 
     with matplotlib.rc_context(PLOT_STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(10, 6), layout="constrained")
-        panels = [*_PANELS.items(), *_validation_panels(metrics)]
+        # which figures of validation there are differs from task to task
+        drawn = [(title, lines) for title, lines in _OPTIONAL_PANELS.items() if curve_points(metrics, *lines[0][1:])[0]]
+        panels = [*_PANELS.items(), *(drawn or list(_OPTIONAL_PANELS.items()))[:2]]
         for axes, (title, lines) in zip(figure.subplots(2, 2, sharex=True).flat, panels, strict=False):
             _draw_panel(axes, title, lines, metrics)
         for axes in figure.axes[len(panels) :]:
@@ -84,12 +86,6 @@ def curves_svg(metrics: Sequence[Mapping[str, object]]) -> str:
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
-
-
-def _validation_panels(metrics: Sequence[Mapping[str, object]]) -> list[tuple[str, Sequence[tuple[str, str, str]]]]:
-    """The panels of validation: which figures there are differs from task to task."""
-    there_are = [(title, lines) for title, lines in _OPTIONAL_PANELS.items() if curve_points(metrics, *lines[0][1:])[0]]
-    return there_are[:2] or list(_OPTIONAL_PANELS.items())[:2]
 
 
 def _draw_panel(

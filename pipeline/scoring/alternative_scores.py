@@ -154,7 +154,8 @@ def alternatives_as_json(
         scored: its items with their log-probabilities.
         warnings: problems in reading them.
     """
-    rules = _scoring_rules(kind, scored)
+    # a contrast set is judged by the sum alone
+    rules = ["sum"] if kind == "contrast" else ["sum", "mean"] if scored[0].alone is None else list(SCORING_RULES)
     categories = sorted({each.item.category for each in scored if each.item.category is not None})
     by_category = {name: [each for each in scored if each.item.category == name] for name in categories}
     return {
@@ -170,13 +171,6 @@ def alternatives_as_json(
             if tie_split_accuracy(SCORING_RULES["sum"](each), each.item.answer) < 1
         ],
     }
-
-
-def _scoring_rules(kind: AlternativeKind, scored: Sequence[ScoredItem]) -> list[str]:
-    """The rules that apply: a contrast set is judged by the sum alone."""
-    if kind == "contrast":
-        return ["sum"]
-    return ["sum", "mean"] if scored[0].alone is None else list(SCORING_RULES)
 
 
 def _scores_of_items_json(
@@ -212,21 +206,18 @@ def comparable_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failure_json(scored: ScoredItem) -> dict[str, Any]:
-    item, best = scored.item, max(range(len(scored.log_probs)), key=scored.log_probs.__getitem__)
-    likelier = best if best != item.answer else _tied_alternative_index(scored)
+    item, log_probs = scored.item, scored.log_probs
+    likelier = max(range(len(log_probs)), key=log_probs.__getitem__)
+    if likelier == item.answer:  # the other text that is as likely as the right one
+        likelier = next(n for n, each in enumerate(log_probs) if n != item.answer and each == log_probs[item.answer])
     return {
         "line": item.line,
         **{name: item.row[name] for name in ("id", "category") if name in item.row},
         "context": item.context,
         "right": item.alternatives[item.answer],
         "likeliest": item.alternatives[likelier],
-        "log_probs": list(scored.log_probs),
+        "log_probs": list(log_probs),
     }
-
-
-def _tied_alternative_index(item: ScoredItem) -> int:
-    """The other text that is as likely as the right one."""
-    return next(n for n, each in enumerate(item.log_probs) if n != item.item.answer and each == max(item.log_probs))
 
 
 def item_as_json(item: ScoredItem) -> dict[str, Any]:

@@ -163,7 +163,9 @@ def perplexity(
         raise DataError(
             f"no reference has a perplexity: empty are {num_empty}, longer than the model's {limit} pieces {num_long}"
         )
-    _warn_of_skipped_references(_num_without_reference(references), num_long, limit, reporter)
+    # an empty reference beside others is a missing one
+    num_without = sum(not any(map(num_words, segment)) for segment in zip(*references, strict=True))
+    _warn_of_skipped_references(num_without, num_long, limit, reporter)
     counts = LikelihoodCounts(
         num_references=num_references_signature(references),
         num_segments=len(pairs),
@@ -207,11 +209,6 @@ def _log_probs(
             sums = score(loaded.model, sources, targets, device=device)
             yield from zip(chunk, map(float, sums), strict=True)
             bar.advance(len(chunk))
-
-
-def _num_without_reference(references: Sequence[Sequence[str]]) -> int:
-    """The number of segments all of whose references are empty; an empty one beside others is a missing one."""
-    return sum(not any(map(num_words, segment)) for segment in zip(*references, strict=True))
 
 
 def _warn_of_skipped_references(num_empty: int, num_long: int, limit: int, reporter: Reporter) -> None:

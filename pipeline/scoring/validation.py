@@ -46,10 +46,10 @@ class ValidationScorer:
         self.references = references
         evaluation = resolve_tokenizer(evaluation, references).model_copy(update={"metrics": tuple(metrics)})
         for name, reason in too_long_reasons([], references, evaluation).items():
-            remedy = "validation.bleu = false" if name == "bleu" else "other validation.metrics"
-            raise DataError(
-                f"validation target: {reason} for {_metric_display_name(name)}; shorten it, or set {remedy}"
+            shown, remedy = (
+                ("BLEU", "validation.bleu = false") if name == "bleu" else (name, "other validation.metrics")
             )
+            raise DataError(f"validation target: {reason} for {shown}; shorten it, or set {remedy}")
         self.missing = inapplicable_metrics([], references, evaluation)
         self.metrics = tuple(name for name in metrics if name not in self.missing)
         self.evaluation = evaluation.model_copy(update={"metrics": self.metrics})
@@ -271,11 +271,6 @@ class DirectionsValidator:
             **_validation_metrics(means),
             "directions": found,
         }
-
-
-def _metric_display_name(metric: str) -> str:
-    """A metric as messages call it."""
-    return "BLEU" if metric == "bleu" else metric
 
 
 def _validation_metrics(scores: Mapping[str, Score]) -> dict[str, Any]:

@@ -59,7 +59,8 @@ def evaluate_texts(
     for name in sorted(config.model_fields_set - used):
         if getattr(config, name) != EvaluationConfig.model_fields[name].default:
             raise RecipeError(f"evaluation.{name} has no effect on the scores of a {task} model. Remove it")
-    names = {_system_name(file, texts): file for file in texts}
+    file_names = [file.name for file in texts]
+    names = {file.name if file_names.count(file.name) == 1 else str(file): file for file in texts}
     lines = {name: list(open_lines(file)) for name, file in names.items()}
     for name, file in names.items():
         if not lines[name]:
@@ -86,8 +87,3 @@ def evaluate_texts(
     resolved["texts"] = list(names)  # in their order, as the first is the main one
     plan = Plan(stage="evaluate", folder=out, config=resolved, inputs=inputs, seed=seed)
     return publish_scores(plan, score_texts_of_files, None, command, reporter, looker)
-
-
-def _system_name(file: Path, others: Sequence[Path]) -> str:
-    """The name of a text: its file's, with the folder where another's is the same."""
-    return file.name if [each.name for each in others].count(file.name) == 1 else str(file)

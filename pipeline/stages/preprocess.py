@@ -29,7 +29,6 @@ from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split
 from tfm.data.dataset.unseen_labels import count_unseen_labels, unseen_labels_message
 from tfm.data.dataset.unwritable import UnwritableCharacterCounts
 from tfm.data.errors import DataError, format_count
-from tfm.data.image_config import ImagesConfig
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import ImageWriter, load_images
@@ -157,7 +156,9 @@ def preprocess(
             batch_tokens=data.batch_tokens,
             train_corpora=[each.as_json() for each in counts["train"].corpora],
             directions=_count_directions(counts),
-            augmentation=_make_augmentation(data.images),
+            augmentation=(
+                None if data.images is None else Augmentation(data.images.shift, data.images.flip, data.images.crop)
+            ),
             shard_rows=None if data.shard_rows == DEFAULT_SHARD_ROWS else data.shard_rows,
         )
         if data.images is not None:
@@ -252,10 +253,6 @@ def _encode_split(
             why = ", ".join(f"{reason}: {pairs:,}" for reason, pairs in count.dropped.items() if pairs)
             raise DataError(f"no pair is left in the {name} split; dropped: {why or 'none'}; see data.limits")
     return count
-
-
-def _make_augmentation(config: ImagesConfig | None) -> Augmentation | None:
-    return None if config is None else Augmentation(config.shift, config.flip, config.crop)
 
 
 def _encode_chunks(

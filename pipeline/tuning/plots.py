@@ -40,7 +40,9 @@ def optimization_history_plot(results: SearchResults) -> str:
 
     def draw(figure: "Figure") -> None:
         over_trials, over_seconds = figure.subplots(1, 2, sharey=True)
-        done = [(each.number, spent, each.value) for each, spent in _trial_seconds(results) if each.value is not None]
+        ends = accumulate(each.seconds for each in results.trials)
+        trials = zip(results.trials, ends, strict=True)
+        done = [(each.number, end, each.value) for each, end in trials if each.value is not None]
         numbers, seconds, values = ([row[column] for row in done] for column in range(3))
         bests = list(accumulate(values, better))
         for axes, places, under in ((over_trials, numbers, "trials"), (over_seconds, seconds, "seconds of work")):
@@ -52,11 +54,6 @@ def optimization_history_plot(results: SearchResults) -> str:
         over_trials.legend(frameon=False)
 
     return _render_svg(draw, 10, 3.2)
-
-
-def _trial_seconds(results: SearchResults) -> list[tuple[TrialResult, float]]:
-    """Return each trial with the seconds of work up to its end."""
-    return list(zip(results.trials, accumulate(each.seconds for each in results.trials), strict=True))
 
 
 def _axis_coordinate(parameter: Parameter, value: ParameterValue) -> float:

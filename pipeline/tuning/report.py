@@ -46,7 +46,8 @@ def methods_paragraph(config: SearchConfig, parameters: Sequence[Parameter], res
     if config.method == "grid" and not any(each.ended == "waiting" for each in results.trials):
         method += " over every configuration"
     seeds = f"{config.repeats} seeds each, of which the mean counts" if config.repeats > 1 else "one seed each"
-    work = _describe_compute_time(sum(each.seconds for each in results.trials))
+    seconds = sum(each.seconds for each in results.trials)
+    work = f"{seconds:.3g} seconds" if seconds < 600 else f"{seconds / 3600:.2f} hours"
     updates = sum(each.updates for each in results.trials)
     text = (
         f"Hyperparameters were chosen by {method}, by the {_describe_evaluation(config)} (seed {config.seed})"
@@ -92,10 +93,6 @@ def _trial_counts_sentence(results: SearchResults, seeds: str) -> str:
         return f"{format_count(rest, 'trial') if rest else 'No trial'} {were}"
     others = ", ".join(f"{number} {reason}" for reason, number in untrained.items())
     return f"Of {format_count(len(results.trials), 'trial')}, {others}; {rest or 'none'} {were}"
-
-
-def _describe_compute_time(seconds: float) -> str:
-    return f"{seconds:.3g} seconds" if seconds < 600 else f"{seconds / 3600:.2f} hours"
 
 
 def _describe_value(value: ParameterValue) -> str:

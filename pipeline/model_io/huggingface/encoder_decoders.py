@@ -180,8 +180,9 @@ def finish_pegasus_export(config: ModelConfig, state_dict: StateDict) -> StateDi
 def finish_marian_export(config: ModelConfig, state_dict: StateDict) -> StateDict:
     """Convert the weights that the table gives to Marian, with the piece that a target begins with."""
     state_dict = add_position_weights(config, state_dict)
-    begin = state_dict[_target_embedding_name(state_dict)][BOS_ID]
-    state_dict["model.decoder.embed_positions.weight"][0] += begin * _embedding_scale(config)
+    target_table = next(name for name in ("model.decoder.embed_tokens.weight", SHARED_EMBEDDING) if name in state_dict)
+    scale = config.encoder.dim**0.5 if config.scale_embedding else 1.0
+    state_dict["model.decoder.embed_positions.weight"][0] += state_dict[target_table][BOS_ID] * scale
     for name in {*EMBEDDING_WEIGHTS} & {*state_dict}:
         state_dict[name] = torch.cat([state_dict[name], torch.zeros(1, config.encoder.dim)])
     bias = state_dict.get(FINAL_LOGITS_BIAS, torch.zeros(1, len(state_dict[SHARED_EMBEDDING]) - 1))
@@ -199,15 +200,6 @@ def add_never_predicted_piece(settings: JsonObject, state_dict: StateDict) -> tu
     bias = torch.nn.functional.pad(state_dict[FINAL_LOGITS_BIAS], (0, 1), value=NEVER_PREDICTED_LOGIT)
     sizes = {key: settings[key] + 1 for key in ("vocab_size", "decoder_vocab_size")}
     return settings | sizes, state_dict | padded | {FINAL_LOGITS_BIAS: bias}
-
-
-def _target_embedding_name(state_dict: StateDict) -> str:
-    """The name of the table of target pieces."""
-    return next(name for name in ("model.decoder.embed_tokens.weight", SHARED_EMBEDDING) if name in state_dict)
-
-
-def _embedding_scale(config: ModelConfig) -> float:
-    return config.encoder.dim**0.5 if config.scale_embedding else 1.0
 
 
 def read_config(settings: JsonObject, state_dict: StateDict, norm_placement: str) -> JsonObject:

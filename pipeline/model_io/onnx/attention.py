@@ -192,7 +192,8 @@ def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[fl
     """Pairs x_2i, x_2i+1 of (B, H, T, K) turned by the angle pos f_i."""
     width = 2 * len(frequencies)
     place = graph.add_node("Unsqueeze", graph.add_node("Cast", positions, to=1), graph.add_int_vector(1, 3, 4))
-    angles = graph.add_node("Mul", place, _add_column_constant(graph, frequencies))
+    column = graph.add_node("Reshape", graph.add_float_constant(*frequencies), graph.add_int_vector(-1, 1))
+    angles = graph.add_node("Mul", place, column)
     cos, sin = graph.add_node("Cos", angles), graph.add_node("Sin", angles)
     pairs = graph.add_node("Reshape", heads, graph.add_int_vector(0, 0, 0, width // 2, 2))
     even, odd = graph.add_multi_output_node("Split", 2, pairs, axis=-1)
@@ -201,9 +202,3 @@ def _apply_rotary(graph: Graph, heads: str, positions: str, frequencies: list[fl
     return graph.add_node(
         "Reshape", graph.add_node("Concat", first, second, axis=-1), graph.add_int_vector(0, 0, 0, width)
     )
-
-
-def _add_column_constant(graph: Graph, values: list[float]) -> str:
-    """(n, 1)."""
-    row = graph.add_float_constant(*values)
-    return graph.add_node("Reshape", row, graph.add_int_vector(-1, 1))

@@ -69,12 +69,8 @@ def _batch_norm(graph: Graph, module: Any, rows: str) -> str:
     )
 
 
-def _identity_norm(graph: Graph, module: nn.Module, rows: str) -> str:
-    return rows
-
-
 NORM_BUILDERS: dict[type[nn.Module], Callable[[Graph, nn.Module, str], str]] = {
-    nn.Identity: _identity_norm,
+    nn.Identity: lambda graph, module, rows: rows,
     LayerNorm: _layer_norm,
     nn.RMSNorm: _rms_norm,
     BatchNorm: _batch_norm,

@@ -140,7 +140,12 @@ def add_encoder_only(graph: Graph, model: EncoderOnly, config: ModelConfig) -> N
         rows = graph.add_node(
             "Slice", rows, graph.add_int_vector(1), graph.add_int_vector(SLICE_END), graph.add_int_vector(1)
         )
-    logits = add_linear(graph, model.output, _output_layer_input(graph, head.narrow, config, rows))
+    if isinstance(head.narrow, PredictionHeadTransform):
+        inner = ACTIVATIONS[config.activation](graph, add_linear(graph, head.narrow.dense, rows))
+        rows = add_norm(graph, head.narrow.norm, inner)
+    else:
+        rows = add_linear(graph, head.narrow, rows)
+    logits = add_linear(graph, model.output, rows)
     graph.add_output(LOGITS, logits, "batch", "source", _num_output_classes(model))
 
 
@@ -186,14 +191,6 @@ def _prepend_column(graph: Graph, value: int, matrix: str) -> str:
     """A number before each row of (B, S): (B, 1 + S). Padding may come between: positions are counted by the mask."""
     column = graph.add_node("Concat", graph.add_node("Shape", matrix, start=0, end=1), graph.add_int_vector(1), axis=0)
     return graph.add_node("Concat", graph.add_node("Expand", graph.add_int_vector(value), column), matrix, axis=1)
-
-
-def _output_layer_input(graph: Graph, module: nn.Module, config: ModelConfig, rows: str) -> str:
-    """The input of the output layer: rows, or the result of a layer before it."""
-    if isinstance(module, PredictionHeadTransform):
-        inner = ACTIVATIONS[config.activation](graph, add_linear(graph, module.dense, rows))
-        return add_norm(graph, module.norm, inner)
-    return add_linear(graph, module, rows)
 
 
 def _self_attention(

@@ -72,10 +72,10 @@ class Evaluation:
         """
 
         def extend_metric_signatures(scores: Mapping[str, Score]) -> dict[str, Score]:
-            changed = _extend_signatures(
-                {name: each for name, each in scores.items() if name not in excluded_metrics}, addition
-            )
-            return {**scores, **changed}
+            return {
+                name: each if name in excluded_metrics else replace(each, signature=f"{each.signature}|{addition}")
+                for name, each in scores.items()
+            }
 
         lengths = [replace(group, scores=extend_metric_signatures(group.scores)) for group in self.lengths]
         return replace(self, scores=extend_metric_signatures(self.scores), lengths=lengths)
@@ -110,7 +110,3 @@ def mean_scores_by_group(evaluations: Sequence[Evaluation]) -> dict[str, dict[st
             if metric not in LIKELIHOOD_METRICS
         }
     return found
-
-
-def _extend_signatures(scores: Mapping[str, Score], addition: str) -> dict[str, Score]:
-    return {name: replace(score, signature=f"{score.signature}|{addition}") for name, score in scores.items()}

@@ -138,13 +138,9 @@ def unit_splitter(name: str, references: Sequence[Sequence[str]], config: Evalua
     return (lambda text: split(text.lower())) if config.lowercase else split
 
 
-def _split_as_one_unit(text: str) -> Units:
-    return [" ".join(text.split())] if text.strip() else []
-
-
 UNIT_SPLITTERS: Mapping[str, UnitSplitter] = {
     "word": str.split,
-    "line": _split_as_one_unit,
+    "line": lambda text: [" ".join(text.split())] if text.strip() else [],
     "between-spaces": str.split,
     "code-point": lambda text: list(text.strip()),
 }

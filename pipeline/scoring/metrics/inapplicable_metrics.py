@@ -99,7 +99,13 @@ def too_long_reasons(
         config: settings of the metrics.
         lines: the numbers of the texts in reasons; None: 1, 2, ...
     """
-    long = _find_long_lines(min(MAX_SEGMENT_LENGTH.values()), (hypotheses, *references), lines)
+    limit = min(MAX_SEGMENT_LENGTH.values())
+    long = [
+        (lines[place] if lines else place + 1, text)
+        for column in (hypotheses, *references)
+        for place, text in enumerate(column)
+        if len(text) > limit
+    ]
     reasons: dict[str, str] = {}
     for name in config.metrics:
         if name not in MAX_SEGMENT_LENGTH or not long:
@@ -112,14 +118,6 @@ def too_long_reasons(
                 reasons[name] = f"line {line} has {length:,} {unit}; compared are at most {MAX_SEGMENT_LENGTH[name]:,}"
                 break
     return reasons
-
-
-def _find_long_lines(
-    limit: int, columns: Sequence[Sequence[str]], lines: Sequence[int] | None
-) -> list[tuple[int, str]]:
-    """The texts that have more characters, each with its line."""
-    long = [(place, text) for column in columns for place, text in enumerate(column) if len(text) > limit]
-    return [(lines[place] if lines else place + 1, text) for place, text in long]
 
 
 def _coverage_problem(name: str, references: Sequence[Sequence[str]], config: EvaluationConfig) -> str | None:

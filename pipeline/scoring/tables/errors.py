@@ -11,17 +11,13 @@ def error_tables(errors: Mapping[str, EditCounts]) -> list[Table]:
     if not errors:
         return []
     rows = [
-        [name, each.unit, *(f"{number:,}" for number in (each.units, *_edit_counts(each)))]
+        [name, each.unit, f"{each.units:,}", f"{each.insertions:,}", f"{each.deletions:,}", f"{each.substitutions:,}"]
         for name, each in errors.items()
     ]
     tables: list[Table] = [
         ("errors", ("error rate", "unit", "units", "insertions", "deletions", "substitutions"), rows)
     ]
     return tables + [_confusion_table(name, each) for name, each in errors.items() if each.confusions]
-
-
-def _edit_counts(errors: EditCounts) -> tuple[int, int, int]:
-    return errors.insertions, errors.deletions, errors.substitutions
 
 
 def _confusion_table(name: str, errors: EditCounts) -> Table:

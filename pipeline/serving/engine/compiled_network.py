@@ -8,7 +8,6 @@ glossaries take torch, which is loaded beside the others' answers when the first
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -122,7 +121,8 @@ def load_compiled_network(
     Raises:
         DataError: there is no such model.
     """
-    if not _has_small_weights(version.folder):
+    weights = version.folder / WEIGHTS_FILE
+    if not weights.exists() or weights.stat().st_size > MAX_COMPILED_BYTES:
         return None
     model = load_small_model(version.folder, DecodingConfig(beam=5))
     return make_compiled_network(version, model, load_torch) if isinstance(model, NumpyModel) else None
@@ -143,8 +143,3 @@ def make_compiled_network(
         return None
     searching = replace(model, search=lambda _, source, config: search_to_end(compiled, source, config))
     return CompiledNetwork(version, searching, compiled, load_torch)
-
-
-def _has_small_weights(folder: Path) -> bool:
-    file = folder / WEIGHTS_FILE
-    return file.exists() and file.stat().st_size <= MAX_COMPILED_BYTES

@@ -25,7 +25,11 @@ def operation_routes(backend: Backend) -> list[Route]:
     """The routes that every server has."""
 
     async def health(request: Request) -> Response:
-        waiting = [name for name in backend.catalog.models if not _is_ready(backend, name)]
+        waiting = [
+            name
+            for name, model in backend.catalog.models.items()
+            if not backend.dispatcher.is_loaded(model.version.key)
+        ]
         if waiting:
             return JSONResponse({"status": "starting", "models": waiting}, 503, {"Retry-After": "1"})
         return JSONResponse({"status": "ok"})
@@ -56,10 +60,6 @@ def operation_routes(backend: Backend) -> list[Route]:
         "/static/{name}": static,
     }
     return [Route(path, make_endpoint(backend, path, handle)) for path, handle in handlers.items()]
-
-
-def _is_ready(backend: Backend, name: str) -> bool:
-    return backend.dispatcher.is_loaded(backend.catalog.models[name].version.key)
 
 
 def _page_file(name: str) -> Response:

@@ -34,6 +34,7 @@ class WandbTracker:
         import wandb
 
         folder = Path(os.environ.get("WANDB_DIR") or run.runs_folder)
+        mode: Any = os.environ.get("WANDB_MODE") or ("online" if wandb.login(prompt=False) else "offline")
         self._run: Any = wandb.init(
             project=tracker_project_from_env("WANDB_PROJECT"),
             name=run.name,
@@ -41,7 +42,7 @@ class WandbTracker:
             resume=None if run_id is None else "allow",
             config={**run.config, **run.tags},
             dir=folder,
-            mode=_wandb_mode(),
+            mode=mode,
             settings=wandb.Settings(console="off", silent=True, save_code=False, disable_git=True),
         )
         self._run.define_metric("step", hidden=True)
@@ -62,10 +63,3 @@ class WandbTracker:
     def finish(self, *, is_finished: bool) -> None:
         """Close the run; `is_finished` where the training reached its end."""
         self._run.finish(exit_code=0 if is_finished else 1)
-
-
-def _wandb_mode() -> Any:
-    """The mode that WANDB_MODE names; else "online" where someone is logged in, "offline" where nobody is."""
-    import wandb
-
-    return os.environ.get("WANDB_MODE") or ("online" if wandb.login(prompt=False) else "offline")
