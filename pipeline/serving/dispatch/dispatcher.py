@@ -7,8 +7,6 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from tfm.pipeline.serving.dispatch.messages import (
@@ -23,12 +21,16 @@ from tfm.pipeline.serving.dispatch.messages import (
     UnloadModel,
 )
 from tfm.pipeline.serving.dispatch.worker_process import StartWorker, Worker
+from tfm.pipeline.serving.dispatch.worker_slots import (
+    MAX_SECONDS_TO_RESTART,
+    MIN_SECONDS_TO_RESTART,
+    PendingQuery,
+    WorkerSlot,
+    least_busy_slot,
+)
 
-MAX_QUERIES_PER_WORKER = 64
-"""The most queries that a process has at a time; the others wait where they can still be cancelled, and be fair."""
 MAX_ATTEMPTS = 3
 """A query that its process dies of so often is not asked again: it may be what kills it."""
-MIN_SECONDS_TO_RESTART, MAX_SECONDS_TO_RESTART = 0.05, 5.0
 
 
 class QueueFullError(Exception):
@@ -43,28 +45,6 @@ class WorkerFailure(Exception):
     """The server cannot answer: a process has failed or died."""
 
 
-@dataclass(eq=False)
-class _PendingQuery:
-    """A query that is waited for. parts: those of its text as they come, where they are asked for."""
-
-    number: int
-    query: Query
-    done: asyncio.Future[Any]
-    parts: asyncio.Queue[str] | None = None
-    attempts: int = 0
-    worker: "_WorkerSlot | None" = None
-
-
-@dataclass(eq=False)
-class _WorkerSlot:
-    """A place for a process: the process, what it has loaded, what it was asked."""
-
-    process: Worker | None = None
-    loaded: dict[str, str | None] = field(default_factory=dict)
-    asked: dict[int, _PendingQuery] = field(default_factory=dict)
-    seconds_to_restart: float = MIN_SECONDS_TO_RESTART
-
-
 class Dispatcher:
     """The queue of a server and its decoding processes.
 
@@ -76,11 +56,11 @@ class Dispatcher:
 
     def __init__(self, start: StartWorker, num_workers: int, max_waiting: int) -> None:
         self._start, self._max_waiting = start, max_waiting
-        self._slots = [_WorkerSlot() for _ in range(num_workers)]
+        self._slots = [WorkerSlot() for _ in range(num_workers)]
         self._versions: dict[str, ModelVersion] = {}
-        self._groups: deque[deque[_PendingQuery]] = deque()
+        self._groups: deque[deque[PendingQuery]] = deque()
         self._numbers = itertools.count(1)
-        self._pending: dict[int, _PendingQuery] = {}
+        self._pending: dict[int, PendingQuery] = {}
         self._retired: set[str] = set()
         self._changed = asyncio.Event()
         self._restarts: set[asyncio.TimerHandle] = set()
@@ -112,13 +92,13 @@ class Dispatcher:
                 slot.process.close()
                 slot.process = None
         for pending in list(self._pending.values()):
-            self._fail_query(pending, WorkerFailure("the server is shutting down: ask another, or again"))
+            pending.fail(WorkerFailure("the server is shutting down: ask another, or again"))
 
     def load(self, version: ModelVersion) -> None:
         """Load a version of a model in every process."""
         self._versions[version.key] = version
         for slot in self._slots:
-            self._send(slot, LoadModel(version))
+            slot.send(LoadModel(version))
 
     def is_loaded(self, key: str) -> bool:
         """Return whether a process has loaded a version."""
@@ -146,7 +126,7 @@ class Dispatcher:
             del self._versions[key]
             for slot in self._slots:
                 slot.loaded.pop(key, None)
-                self._send(slot, UnloadModel(key))
+                slot.send(UnloadModel(key))
         self._retired &= busy
 
     async def ask(self, queries: Sequence[Query], seconds: float) -> list[Any]:
@@ -192,13 +172,13 @@ class Dispatcher:
         finally:
             self._cancel_queries(pending_queries)
 
-    def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[_PendingQuery]:
+    def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[PendingQuery]:
         if self._is_closed:
             raise WorkerFailure("the server is shutting down: ask another, or again")
         if len(self._pending) + len(queries) > self._max_waiting:
             raise QueueFullError
         loop = asyncio.get_running_loop()
-        pending_queries = [_PendingQuery(next(self._numbers), query, loop.create_future(), parts) for query in queries]
+        pending_queries = [PendingQuery(next(self._numbers), query, loop.create_future(), parts) for query in queries]
         self._pending.update((pending.number, pending) for pending in pending_queries)
         self._groups.append(deque(pending_queries))
         self._send_waiting_queries()
@@ -206,15 +186,15 @@ class Dispatcher:
 
     def _send_waiting_queries(self) -> None:
         """Send what waits to processes with room: of each request one in turn, each to the process with least to do."""
-        batches: dict[int, list[_PendingQuery]] = {}
-        held: list[deque[_PendingQuery]] = []
+        batches: dict[int, list[PendingQuery]] = {}
+        held: list[deque[PendingQuery]] = []
         while self._groups:
             group = self._groups.popleft()
             while group and group[0].done.done():
                 group.popleft()
             if not group:
                 continue
-            slot = self._least_busy_slot(group[0].query.model)
+            slot = least_busy_slot(self._slots, group[0].query.model)
             if slot is None:
                 held.append(group)
                 continue
@@ -224,22 +204,15 @@ class Dispatcher:
             self._groups.append(group)
         self._groups.extend(held)
         for place, pending_queries in batches.items():
-            self._send(self._slots[place], QueryBatch(tuple((each.number, each.query) for each in pending_queries)))
+            self._slots[place].send(QueryBatch(tuple((each.number, each.query) for each in pending_queries)))
 
-    def _least_busy_slot(self, key: str) -> _WorkerSlot | None:
-        """The process that has a model and the least to do; None where all are full, or none has it yet."""
-        told = [slot for slot in self._slots if key in slot.loaded]
-        able = [slot for slot in told if slot.loaded[key] is None] or told
-        ready = [slot for slot in able if len(slot.asked) < MAX_QUERIES_PER_WORKER]
-        return min(ready, key=lambda slot: len(slot.asked), default=None)
-
-    def _cancel_queries(self, pending_queries: Sequence[_PendingQuery]) -> None:
+    def _cancel_queries(self, pending_queries: Sequence[PendingQuery]) -> None:
         """Forget pending_queries, and free the slots of those that are not done."""
         for pending in pending_queries:
             self._pending.pop(pending.number, None)
             slot = pending.worker
             if slot is not None and slot.asked.pop(pending.number, None) is not None:
-                self._send(slot, CancelQuery(pending.number))
+                slot.send(CancelQuery(pending.number))
             if not pending.done.done():
                 pending.done.cancel()
             elif not pending.done.cancelled():
@@ -249,11 +222,7 @@ class Dispatcher:
         if self._groups:
             self._send_waiting_queries()
 
-    def _fail_query(self, pending: _PendingQuery, error: Exception) -> None:
-        if not pending.done.done():
-            pending.done.set_exception(error)
-
-    def _handle_replies(self, slot: _WorkerSlot, replies: Sequence[Any]) -> None:
+    def _handle_replies(self, slot: WorkerSlot, replies: Sequence[Any]) -> None:
         for reply in replies:
             if isinstance(reply, LoadResult):
                 self._record_load_result(slot, reply)
@@ -266,23 +235,23 @@ class Dispatcher:
         if self._groups:
             self._send_waiting_queries()
 
-    def _record_load_result(self, slot: _WorkerSlot, reply: LoadResult) -> None:
+    def _record_load_result(self, slot: WorkerSlot, reply: LoadResult) -> None:
         slot.seconds_to_restart = MIN_SECONDS_TO_RESTART
         if reply.key in self._versions:
             slot.loaded[reply.key] = reply.problem
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _deliver_answer(self, slot: _WorkerSlot, reply: Answer) -> None:
+    def _deliver_answer(self, slot: WorkerSlot, reply: Answer) -> None:
         pending = slot.asked.pop(reply.number, None)
         if pending is None or pending.done.done():
             return
         if reply.problem is None:
             pending.done.set_result(reply.value)
         else:
-            self._fail_query(pending, (WorkerFailure if reply.is_fault else QueryProblem)(reply.problem))
+            pending.fail((WorkerFailure if reply.is_fault else QueryProblem)(reply.problem))
 
-    def _start_process(self, slot: _WorkerSlot) -> None:
+    def _start_process(self, slot: WorkerSlot) -> None:
         if self._is_closed:
             return
         slot.loaded = {}
@@ -290,16 +259,16 @@ class Dispatcher:
             lambda replies: self._handle_replies(slot, replies), lambda: self._replace_lost_worker(slot)
         )
         for version in self._versions.values():
-            self._send(slot, LoadModel(version))
+            slot.send(LoadModel(version))
 
-    def _replace_lost_worker(self, slot: _WorkerSlot) -> None:
+    def _replace_lost_worker(self, slot: WorkerSlot) -> None:
         """A process has ended: ask what it had again, and start another."""
         slot.process, slot.loaded = None, {}
         lost, slot.asked = list(slot.asked.values()), {}
         for pending in lost:
             pending.worker, pending.attempts = None, pending.attempts + 1
             if pending.attempts >= MAX_ATTEMPTS or pending.parts is not None:
-                self._fail_query(pending, WorkerFailure("a decoding process has died at this; ask again"))
+                pending.fail(WorkerFailure("a decoding process has died at this; ask again"))
         self._groups.extendleft(deque([pending]) for pending in lost if not pending.done.done())
         self.num_restarts += 1
         loop = asyncio.get_running_loop()
@@ -307,8 +276,3 @@ class Dispatcher:
         self._restarts.add(loop.call_later(slot.seconds_to_restart, self._start_process, slot))
         slot.seconds_to_restart = min(2 * slot.seconds_to_restart, MAX_SECONDS_TO_RESTART)
         self._send_waiting_queries()
-
-    def _send(self, slot: _WorkerSlot, message: Any) -> None:
-        if slot.process is not None:
-            with suppress(OSError):  # its end is noticed by its reader, which asks again
-                slot.process.send(message)

@@ -9,8 +9,9 @@ import pytest
 from tests.serving import Bench, answer_of, make_bench
 from tfm.pipeline.serving.dispatch import dispatcher as dispatcher_module
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
-from tfm.pipeline.serving.dispatch.dispatcher import MAX_QUERIES_PER_WORKER, QueueFullError, WorkerFailure
+from tfm.pipeline.serving.dispatch.dispatcher import QueueFullError, WorkerFailure
 from tfm.pipeline.serving.dispatch.messages import Query
+from tfm.pipeline.serving.dispatch.worker_slots import MAX_QUERIES_PER_WORKER
 from tfm.pipeline.serving.limits import Limits
 
 

@@ -1,0 +1,59 @@
+"""Places for decoding processes: what each has loaded, what it was asked, and which has the least to do."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfm.pipeline.serving.dispatch.messages import (
+    Query,
+)
+from tfm.pipeline.serving.dispatch.worker_process import Worker
+
+MAX_QUERIES_PER_WORKER = 64
+"""The most queries that a process has at a time; the others wait where they can still be cancelled, and be fair."""
+
+
+MIN_SECONDS_TO_RESTART, MAX_SECONDS_TO_RESTART = 0.05, 5.0
+
+
+@dataclass(eq=False)
+class PendingQuery:
+    """A query that is waited for. parts: those of its text as they come, where they are asked for."""
+
+    number: int
+    query: Query
+    done: asyncio.Future[Any]
+    parts: asyncio.Queue[str] | None = None
+    attempts: int = 0
+    worker: "WorkerSlot | None" = None
+
+    def fail(self, error: Exception) -> None:
+        """Give an error in place of an answer, unless there is one already."""
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+@dataclass(eq=False)
+class WorkerSlot:
+    """A place for a process: the process, what it has loaded, what it was asked."""
+
+    process: Worker | None = None
+    loaded: dict[str, str | None] = field(default_factory=dict)
+    asked: dict[int, PendingQuery] = field(default_factory=dict)
+    seconds_to_restart: float = MIN_SECONDS_TO_RESTART
+
+    def send(self, message: Any) -> None:
+        """Send a message to the process, where one runs."""
+        if self.process is not None:
+            with suppress(OSError):  # its end is noticed by its reader, which asks again
+                self.process.send(message)
+
+
+def least_busy_slot(slots: Sequence[WorkerSlot], key: str) -> WorkerSlot | None:
+    """The process that has a model and the least to do; None where all are full, or none has it yet."""
+    told = [slot for slot in slots if key in slot.loaded]
+    able = [slot for slot in told if slot.loaded[key] is None] or told
+    ready = [slot for slot in able if len(slot.asked) < MAX_QUERIES_PER_WORKER]
+    return min(ready, key=lambda slot: len(slot.asked), default=None)
