@@ -96,7 +96,7 @@ def caption_images_to_folder(
         device: name of the device.
     """
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.stages.translate import translate_image_files
+    from tfm.pipeline.stages.translate_images import translate_image_files
 
     prefixes, forced = prefix_and_forced
     about = {"command": command_line(), "reporter": make_reporter(), "device": device, "ensemble": models[1:]}

@@ -33,7 +33,7 @@ FOLDERS = {
             "cleaning",
             "hub",
         ),
-        *("cluster",),
+        *("cluster", "tokenizer_training"),
         *("comparison", "training", "reports"),
         *("significance",),
         *(

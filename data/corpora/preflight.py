@@ -64,12 +64,3 @@ def _count_all_rows(corpus: CorpusConfig, online: bool) -> int | None:
     if len(set(lines.values())) > 1:
         raise sources.line_count_error(lines)
     return next(iter(lines.values()))
-
-
-def over_budget_error(corpus: Corpus, row: int, length: int, budget: int) -> DataError:
-    """The error for a training pair that fits into no batch."""
-    return DataError(
-        f"pair {row} has {length} tokens including its end token, but a batch holds {budget}: "
-        "raise data.batch_tokens, or lower data.limits.max_length to drop it",
-        file=sources.describe_corpus(corpus),
-    )

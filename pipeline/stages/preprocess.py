@@ -7,16 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 
-import numpy as np
-
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.config import DEFAULT_SHARD_ROWS, DataConfig
 from tfm.data.corpora.image_sources import read_images
 from tfm.data.corpora.language_codes import language_codes, select_source_tokenizer
 from tfm.data.corpora.portions import Corpus, Portion, flatten_portions
-from tfm.data.corpora.preflight import check_and_count_splits, over_budget_error
+from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits, with_word_lists
+from tfm.data.corpora.sources import read_rows, resolve_splits, with_word_lists
 from tfm.data.corpora.splits import has_contiguous_parts, truncation_message, unused_settings_message
 from tfm.data.dataset.directions import Direction, Directions, temperature_sampling_weights
 from tfm.data.dataset.duplicate_keys import DuplicateKeyFile
@@ -24,11 +22,12 @@ from tfm.data.dataset.empty_texts import EmptyTextCounter
 from tfm.data.dataset.examples import ExampleChunk, PairFilter, encode_rows
 from tfm.data.dataset.image_examples import encode_images
 from tfm.data.dataset.metadata import write_metadata
+from tfm.data.dataset.pair_checks import check_each_word_has_tag, check_token_budget
 from tfm.data.dataset.split_files import write_split_files
 from tfm.data.dataset.store import IMAGES_FOLDER, TOKENIZER_FOLDER, load_split
 from tfm.data.dataset.unseen_labels import count_unseen_labels, unseen_labels_message
 from tfm.data.dataset.unwritable import UnwritableCharacterCounts
-from tfm.data.errors import DataError, format_count
+from tfm.data.errors import DataError
 from tfm.data.images.augmentation import Augmentation
 from tfm.data.images.preparation import ImageTransform
 from tfm.data.images.store import ImageWriter, load_images
@@ -40,14 +39,8 @@ from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs,
 from tfm.pipeline.cluster.encoding import ClusterEncoder
 from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.reports.dataset_report import (
-    MAX_CHARACTERS_SHOWN,
-    CorpusCount,
-    SplitCount,
-    describe_batches,
-    make_dataset_report,
-    report_tables,
-)
+from tfm.pipeline.reports.dataset_report import CorpusCount, SplitCount, make_dataset_report
+from tfm.pipeline.reports.dataset_tables import MAX_CHARACTERS_SHOWN, describe_batches, report_tables
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -239,8 +232,8 @@ def _encode_split(
                     chunk = replace(chunk, source=chunk.source.truncate(data.limits.max_length))
                 if sieve:
                     chunk = sieve(chunk, has_source=corpus.has_source and not corpus.has_images)
-                    _check_budget(chunk, corpus, data.batch_tokens)
-                _check_tags(chunk, corpus)
+                    check_token_budget(chunk, corpus, data.batch_tokens)
+                check_each_word_has_tag(chunk, corpus)
                 count.add(chunk)
                 if empty_text_counter is not None:
                     empty_text_counter.add(chunk, corpus)
@@ -293,31 +286,8 @@ def _count_directions(counts: Mapping[str, SplitCount]) -> Directions:
     return found if any(found.values()) else {}
 
 
-def _check_tags(chunk: ExampleChunk, corpus: Corpus) -> None:
-    """Raise DataError where words are counted and a source has not as many as tags."""
-    if chunk.source.words is None:
-        return
-    words, tags = chunk.source.words[1], chunk.target.lengths
-    wrong = np.flatnonzero(words != tags)
-    if len(wrong):
-        row = wrong[0]
-        sizes = f"{format_count(words[row], 'word')} and {format_count(tags[row], 'tag')}"
-        raise DataError(
-            f"pair {chunk.rows[row] + 1} has {sizes}: each word needs one tag",
-            file=describe_corpus(corpus),
-        )
-
-
 def _unseen_labels(folder: Path, splits: Sequence[str], target: Tokenizer) -> list[str]:
     """Return warnings of names in other splits that training does not have, where targets are names."""
     others = [name for name in splits if name != "train"] if target.label_kind is not None else []
     found = {name: count_unseen_labels(load_split(folder / name, texts=True), target) for name in others}
     return [unseen_labels_message(names, f"the {name} split") for name, names in found.items() if names]
-
-
-def _check_budget(chunk: ExampleChunk, corpus: Corpus, budget: int) -> None:
-    """Raise DataError if one pair alone exceeds the token budget of a batch."""
-    lengths = np.maximum(chunk.source.lengths, chunk.target.lengths) + 1
-    over = np.flatnonzero(lengths > budget)
-    if len(over):
-        raise over_budget_error(corpus, int(chunk.rows[over[0]]) + 1, int(lengths[over[0]]), budget)

@@ -10,9 +10,8 @@ from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_word_lists
-from tfm.data.errors import DataError, format_count
+from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
-from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON
 from tfm.pipeline.artifacts.corpus_inputs import text_changing_settings
@@ -20,7 +19,6 @@ from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.corpora import check_clean_unchanged, cleaned_inputs, cleaned_splits
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.tokenizer_report import (
-    TEXTS_PER_BATCH,
     AnyTokenizerTrainer,
     CorpusTexts,
     SideStatistics,
@@ -29,13 +27,11 @@ from tfm.pipeline.reports.tokenizer_report import (
     show_trainer_figures,
     tokenizer_statistics,
 )
-from tfm.pipeline.runtime.progress import Reporter, run_with_elapsed_time
+from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.tokenizer_training import make_trainers, reserve_control_tokens, train_tokenizers, trained_sides
 from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
-from tfm.tokenizer.growth.trainer import GrowthTrainer
-from tfm.tokenizer.special import SPECIAL_TOKENS
 from tfm.tokenizer.tokenizer import Tokenizer
-from tfm.tokenizer.train import LabelTrainer, LanguageClustersTrainer, TokenizerTrainer
 
 # Of text files, one line in so many is not trained on, so that the unknown rate means something.
 HELD_OUT_INTERVAL = 100
@@ -117,12 +113,12 @@ def tokenize(
         tokenizers = _read_tokenizers(config, reporter)
         trainers: dict[str, AnyTokenizerTrainer] = {}
         if "shared" not in tokenizers:
-            trainers = _make_trainers(
-                _reserve_control_tokens(config, len(data.target_languages) + len(data.tags)),
-                _trained_sides(config, data),
+            trainers = make_trainers(
+                reserve_control_tokens(config, len(data.target_languages) + len(data.tags)),
+                trained_sides(config, data),
                 data.languages,
             )
-            tokenizers = _train_tokenizers(
+            tokenizers = train_tokenizers(
                 trainers, tokenizers, _corpus_texts(splits.train, data, config.shared), config.min_frequency, reporter
             )
         side = next(iter(tokenizers))
@@ -169,9 +165,9 @@ def tokenize_files(
         taken = _read_tokenizers(config, reporter)
         unread, trainers = (
             _texts_of_files(files, held_out=False),
-            {} if taken else _make_trainers(config, _trained_sides(config)),
+            {} if taken else make_trainers(config, trained_sides(config)),
         )
-        tokenizers = taken or _train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
+        tokenizers = taken or train_tokenizers(trainers, {}, unread, config.min_frequency, reporter)
         draft.figures.update(show_trainer_figures(trainers, reporter))
         where = f"every {HELD_OUT_INTERVAL}th line"
         measures = measure_tokenizers(tokenizers, _texts_of_files(files, held_out=None if taken else True), reporter)
@@ -182,13 +178,6 @@ def tokenize_files(
             measures = measure_tokenizers(tokenizers, _texts_of_files(files, held_out=False), reporter)
         _write_tokenizers(draft, tokenizers, measures, where, reporter)
     reporter.line(f"tokenizer: {out}")
-
-
-def _trained_sides(config: TokenizerConfig, data: DataConfig | None = None) -> tuple[str, ...]:
-    """The sides that have a vocabulary of their own: an image has none."""
-    if data is not None and data.images is not None:
-        return ("target",)
-    return ("shared",) if config.shared else ("source", "target")
 
 
 def _add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
@@ -209,46 +198,6 @@ def _corpus_texts(corpora: Iterable[Corpus], data: DataConfig, shared: bool) -> 
         yield (((text,) for _, text in found) if is_alone else found), corpus.languages or (None, None)
 
 
-def _train_tokenizers(
-    trainers: Mapping[str, AnyTokenizerTrainer],
-    ready_tokenizers: Mapping[str, Tokenizer],
-    corpora: Iterable[CorpusTexts],
-    min_frequency: int,
-    reporter: Reporter,
-) -> dict[str, Tokenizer]:
-    """Learn one tokenizer a side; the only one learns from every text of a row. A given one learns nothing."""
-    of_columns = list(trainers.values())
-    with reporter.bar("reading text", None, "lines") as bar:
-        for rows, languages in corpora:
-            for batch in chunk_rows(rows, TEXTS_PER_BATCH):
-                for row in batch:
-                    for number, text in enumerate(row):
-                        of_columns[number % len(of_columns)].add(text, languages[number])
-                bar.advance(len(batch))
-    tokenizers = {}
-    for side, trainer in trainers.items():
-        if side in ready_tokenizers:
-            tokenizers[side] = ready_tokenizers[side]
-            continue
-        with reporter.bar("learning pieces", None, "different words", done=trainer.num_words) as bar:
-            tokenizers[side] = run_with_elapsed_time(trainer.learn, bar)
-        new, least = (
-            ("new ", trainer.old.vocab_size) if isinstance(trainer, GrowthTrainer) else ("", len(SPECIAL_TOKENS))
-        )
-        if tokenizers[side].vocab_size == least:
-            raise DataError(
-                f"there is nothing to learn a tokenizer from: no text, or no {new}piece of it occurs "
-                f"tokenizer.min_frequency = {format_count(min_frequency, 'time')} ({side} side)"
-            )
-    return tokenizers
-
-
-def _reserve_control_tokens(config: TokenizerConfig, count: int) -> TokenizerConfig:
-    """The config for the pieces alone, where the tokens of languages, and tags, count among them."""
-    least = len(SPECIAL_TOKENS) + 4 + config.sentinels
-    return config.model_copy(update={"vocab_size": max(config.vocab_size - count, least)})
-
-
 def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, Tokenizer]:
     """The tokenizers that are there already, by side; says what they are."""
     if config.grow is not None:
@@ -259,36 +208,6 @@ def _read_tokenizers(config: TokenizerConfig, reporter: Reporter) -> dict[str, T
         reporter.line(f"tokenizer: {config.file} is {taken.form}{roles}")
         return {"shared" if config.shared else "source": taken.tokenizer}
     return {} if config.source_from is None else {"source": load_tokenizer_pair(Path(config.source_from))[0]}
-
-
-def _make_trainers(
-    config: TokenizerConfig, sides: Sequence[str], languages: Sequence[str] = ()
-) -> dict[str, AnyTokenizerTrainer]:
-    """Return the trainer of each side's tokenizer. Raises RecipeError where the languages cannot be clustered as
-    said.
-    """
-    if (problem := config.languages_problem(languages)) is not None:
-        raise RecipeError(problem)
-    if config.clusters is not None:
-        return {side: LanguageClustersTrainer(config, languages) for side in sides}
-    return {side: _make_trainer(config, side, is_first=side == sides[0]) for side in sides}
-
-
-def _make_trainer(
-    config: TokenizerConfig, side: str, *, is_first: bool
-) -> TokenizerTrainer | LabelTrainer | GrowthTrainer:
-    """Return the trainer of a side's tokenizer; the first one has more pieces than that of a file where it is to
-    grow.
-    """
-    if is_first and config.file is not None and config.grow is not None:
-        place = Path(config.file)
-        try:
-            return GrowthTrainer(load_foreign_tokenizer(config).tokenizer, config.grow, config.min_frequency)
-        except ValueError as error:
-            raise DataError(str(error), file=place) from error
-    if side == "target" and config.label_kind is not None:
-        return LabelTrainer(config.label_kind)
-    return TokenizerTrainer({"source": config.source_config, "target": config.target_config}.get(side, config))
 
 
 def _write_tokenizers(

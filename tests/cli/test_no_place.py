@@ -18,7 +18,7 @@ from tfm.pipeline.training.loop import Trainer
 
 pytestmark = pytest.mark.promise("place")
 WORK = (
-    (tokenize, "_train_tokenizers"),
+    (tokenize, "train_tokenizers"),
     (preprocess, "load_tokenizer_pair"),
     (Trainer, "run"),
     (loaded_model, "load_model"),

@@ -4,7 +4,7 @@ import pytest
 
 from tfm.data.dataset.examples import EncodedSide
 from tfm.data.dataset.unwritable import UnwritableCharacterCounts
-from tfm.pipeline.reports.dataset_report import _unwritable_table
+from tfm.pipeline.reports.dataset_tables import _unwritable_table
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
 
