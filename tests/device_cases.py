@@ -18,7 +18,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.validation import Validator
 from tfm.pipeline.tasks.registry import TASKS
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, Progress, TrainState
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema
 from tfm.pipeline.training.loop import Trainer

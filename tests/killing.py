@@ -26,7 +26,7 @@ from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
 from tfm.pipeline.training.checkpoints import checkpoint
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
 from tfm.pipeline.training_config import TrainingConfig

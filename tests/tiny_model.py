@@ -11,7 +11,8 @@ from tfm.model.numpy_inference.decoder_only import DecoderOnly
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import build_decoder_only_network, build_network
 from tfm.pipeline.artifacts.artifact import Plan, publish
-from tfm.pipeline.model_io.loaded_model import LoadedModel, drop_shared_tensors, save_model
+from tfm.pipeline.model_io.loaded_model import LoadedModel, save_model
+from tfm.pipeline.model_io.model_weights import drop_shared_tensors
 from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.tokenizer import Tokenizer

@@ -69,7 +69,7 @@ def _score_final_tests(options: EvaluateOptions) -> ScoresJson:
     if not runs and options.recipe is None:
         raise typer.BadParameter("give the folders of runs, or --recipe", param_hint="--final")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.recipes.final_evaluation import run_validation, score_tests_once
+    from tfm.pipeline.recipes.final_evaluation.final_scores import run_validation, score_tests_once
 
     reporter, named = make_reporter(tables_on_stdout=not options.as_json), None
     if options.recipe is not None:
@@ -132,7 +132,7 @@ def _evaluate_tests(options: EvaluateOptions) -> ScoresJson:
     )
     assert options.recipe is not None
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.recipes.chain import get_run_paths
+    from tfm.pipeline.recipes.run_paths import get_run_paths
 
     flags = {**options.evaluation_flags, "seed": options.seed, "training.device": options.device}
     reporter = make_reporter(tables_on_stdout=not options.as_json)

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.directions import Direction
@@ -26,7 +25,13 @@ from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.pipeline.model_io.adapter import merge_adapter
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.model_folder import read_guided_alignment
-from tfm.pipeline.model_io.weight_files import Shapes, path_for_safetensors, read_shapes
+from tfm.pipeline.model_io.model_weights import (
+    check_shapes_match,
+    drop_shared_tensors,
+    load_weights,
+    model_weight_shapes,
+)
+from tfm.pipeline.model_io.weight_files import path_for_safetensors, read_shapes
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
 from tfm.tokenizer.tokenizer import SHARED, SOURCE, TARGET, Tokenizer
@@ -224,83 +229,3 @@ def _read_model_parts(
     except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise DataError(f"not a model: {reason}. Give a folder that `tfm train` published.", file=shown) from error
-
-
-def drop_shared_tensors(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights with each shared tensor once, under its first name; safetensors stores no sharing."""
-    seen: set[int] = set()
-    kept = {}
-    for name, tensor in weights.items():
-        if tensor.data_ptr() not in seen:
-            kept[name] = tensor.detach().contiguous()
-            seen.add(tensor.data_ptr())
-    return kept
-
-
-class _SkipWeightInit(TorchFunctionMode):
-    """Skip the drawing of weights while the body runs; on the meta device it would load a second of modules."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return kwargs["tensor"] if func is torch.nn.init.normal_ else func(*args, **(kwargs or {}))
-
-
-def model_weight_shapes(
-    config: ModelConfig, *, source_vocab: int, target_vocab: int, image: ImageShape | None = None
-) -> Shapes:
-    """Find the shapes of a model's weights, without memory for any of them.
-
-    Args:
-        config: of the model.
-        source_vocab: the number of pieces of the source.
-        target_vocab: the number of pieces of the target.
-        image: the shape of an image; None: the model reads text.
-
-    Raises:
-        ValueError: a size is beyond that of a tensor.
-    """
-    try:
-        with torch.device("meta"), _SkipWeightInit():
-            model = build(config, source_vocab=source_vocab, target_vocab=target_vocab, image=image)
-    except RuntimeError as error:  # numbers beyond what a tensor's size may be
-        raise ValueError(str(error)) from error
-    weights = model.state_dict(keep_vars=True)  # parameters, and what else a model is saved with
-    first = {id(weight): name for name, weight in reversed(weights.items())}
-    return {name: tuple(weight.shape) for name, weight in weights.items() if first[id(weight)] == name}
-
-
-def check_shapes_match(model_shapes: Shapes, file_shapes: Shapes, path: Path) -> None:
-    """Check that the weights found are just those of the model, in names and shapes.
-
-    Args:
-        model_shapes: shapes of the model's weights.
-        file_shapes: shapes of the weights in the file.
-        path: for the message.
-
-    Raises:
-        DataError: the weights do not fit.
-    """
-    if missing := sorted(model_shapes.keys() ^ file_shapes.keys()):
-        raise DataError(f"its weights do not match the model: {missing[0]:.80} is missing or unexpected", file=path)
-    for name, wanted in model_shapes.items():
-        if wanted != file_shapes[name]:
-            problem = f"its weights do not match the model: {name} is {file_shapes[name]}, not {wanted}"
-            raise DataError(problem, file=path)
-
-
-def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], path: Path) -> None:
-    """Copy weights into the model's own tensors; names and shapes must fit exactly.
-
-    Args:
-        model: the network.
-        weights: by name.
-        path: for the message.
-
-    Raises:
-        DataError: the weights do not fit.
-    """
-    own = drop_shared_tensors(model.state_dict())
-    shapes, found = ({name: tuple(each.shape) for name, each in group.items()} for group in (own, weights))
-    check_shapes_match(shapes, found, path)
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(weights[name])

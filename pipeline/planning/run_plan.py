@@ -15,12 +15,12 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.artifacts.artifact import read_artifact
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.loaded_model import model_weight_shapes
+from tfm.pipeline.model_io.model_weights import model_weight_shapes
 from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_parameters
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DeviceSpec
 from tfm.pipeline.planning.measurement import ShortTrainingMeasurement
-from tfm.pipeline.recipes.chain import get_run_paths
 from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.recipes.run_paths import get_run_paths
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext

@@ -5,57 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.config import EvalSplit
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.external_metric import missing_command_warnings
-from tfm.pipeline.recipes.recipe import Recipe, run_folder
+from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.recipes.run_paths import RunPaths, cleaned_data_folder, get_run_paths
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import run_with_shared_outcome
 from tfm.pipeline.scoring.metrics.wordnet import check_wordnet_folder, wordnet_folder
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training.trackers.tracker import TrackedRun
-
-
-@dataclass(frozen=True)
-class RunPaths:
-    """The paths of the artifacts of a run. scored: the split that its translations and scores are of; the test sets'
-    alone are in translations/ and scores/.
-    """
-
-    folder: Path
-    scored: EvalSplit = "tests"
-
-    @property
-    def clean(self) -> Path:
-        return self.folder / "clean"
-
-    @property
-    def tokenizer(self) -> Path:
-        return self.folder / "tokenizer"
-
-    @property
-    def dataset(self) -> Path:
-        return self.folder / "dataset"
-
-    @property
-    def training(self) -> Path:
-        return self.folder / "training"
-
-    @property
-    def model(self) -> Path:
-        return self.folder / "model"
-
-    @property
-    def translations(self) -> Path:
-        return self.folder / ("translations" if self.scored == "tests" else f"translations-{self.scored}")
-
-    @property
-    def scores(self) -> Path:
-        return self.folder / ("scores" if self.scored == "tests" else f"scores-{self.scored}")
-
-    @property
-    def synthetic(self) -> Path:
-        return self.folder / "synthetic"
 
 
 @dataclass(frozen=True)
@@ -71,11 +29,6 @@ class StageJob:
     command: Sequence[str]
     reporter: Reporter
     cluster: str | None = None
-
-
-def cleaned_data_folder(recipe: Recipe, run: RunPaths) -> Path | None:
-    """The folder of clean training data, of a recipe that has [clean]."""
-    return None if recipe.clean is None else run.clean
 
 
 def _run_clean(job: StageJob) -> None:
@@ -266,11 +219,6 @@ def run_recipe_stages(
 
         run_with_shared_outcome(run_one_stage, on_all_ranks=stage == "train")
     return get_run_paths(recipe, root)
-
-
-def get_run_paths(recipe: Recipe, root: Path = Path("runs")) -> RunPaths:
-    """Return the paths that the stages of a recipe read and write."""
-    return RunPaths(run_folder(recipe, root), "valid" if recipe.evaluation.tests == "final" else "tests")
 
 
 def run_stage(

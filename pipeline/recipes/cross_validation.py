@@ -12,8 +12,9 @@ from tfm.data.corpora.portions import fold_number_of
 from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.recipes.recipe import Recipe, run_folder
+from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.recipe_batch import RUNS_FOLDER, load_recipes
+from tfm.pipeline.recipes.run_paths import run_folder
 from tfm.pipeline.reports.model_figures import extra_validation_scores
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 

@@ -3,18 +3,13 @@
 Precedence: defaults < the recipe it extends < the recipe < `--set a.b=c` < a command's own flag.
 """
 
-import copy
-import json
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import NoneType, SimpleNamespace
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import SimpleNamespace
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.fields import FieldInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
@@ -24,25 +19,19 @@ from tfm.pipeline.config import DecodingConfig, EvaluationConfig, stride_problem
 from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.guided_alignment import guided_alignment_problem
 from tfm.pipeline.recipes.characters import check_character_settings
-from tfm.pipeline.recipes.credentials import credential_problem
 from tfm.pipeline.recipes.error_messages import (
-    Key,
     Origin,
     Origins,
     config_of_annotation,
-    describe_origin,
-    field_at,
-    format_value,
     recipe_error,
 )
 from tfm.pipeline.recipes.images import check_images
-from tfm.pipeline.recipes.label_defaults import check_label_tokenizer, no_score_reason, set_label_tokenizer
-from tfm.pipeline.recipes.overrides import CommandLineSetting, apply_setting, parse_settings
+from tfm.pipeline.recipes.label_defaults import check_label_tokenizer, no_score_reason
+from tfm.pipeline.recipes.overrides import parse_settings
 from tfm.pipeline.recipes.recipe_files import read_recipe_file
+from tfm.pipeline.recipes.section_validation import COMMAND_LINE_PRIORITY, Section, validate_section
 from tfm.pipeline.recipes.texts_alone import (
     check_corpora_have_sources,
-    copy_text_to_missing_side,
-    default_to_running_text,
 )
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
 from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
@@ -50,9 +39,6 @@ from tfm.pipeline.synthesis.config import SynthesisConfig
 from tfm.pipeline.tasks.abilities import TASK_SPECS, select_tasks
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
-
-COMMAND_LINE_PRIORITY = 1  # the layer of what is said there; a recipe is 0, one that it extends less
-_Section = TypeVar("_Section", bound=BaseModel)
 
 
 def _folder_name(name: str) -> str:
@@ -145,11 +131,6 @@ class Recipe(BaseModel):
             raise ValueError(reason)
 
 
-def run_folder(recipe: Recipe, root: Path = Path("runs")) -> Path:
-    """The folder of the recipe's run."""
-    return root / recipe.name
-
-
 def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, object | None] | None = None) -> Recipe:
     """Return the recipe in a TOML file, with all it extends and all defaults.
 
@@ -166,20 +147,20 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), flags: Mapping[str, o
     origins: Origins = {}
     raw = read_recipe_file(path, origins)
     raw.setdefault("name", path.stem)
-    recipe = _validate_section(
-        Recipe, raw, parse_settings(overrides, flags or {}), escape_unprintable(str(path)), origins
+    recipe = validate_section(
+        Recipe, Recipe, raw, parse_settings(overrides, flags or {}), escape_unprintable(str(path)), origins
     )
     check_unused_keys(recipe, origins)
     return recipe
 
 
 def section_from_flags(
-    section: type[_Section],
+    section: type[Section],
     values: Mapping[str, object | None],
     overrides: Sequence[str] = (),
     *,
     other_sections: Sequence[str] = (),
-) -> _Section:
+) -> Section:
     """Return one part of a recipe (TokenizerConfig, ...) for a command that was given no recipe.
 
     Args:
@@ -203,7 +184,7 @@ def section_from_flags(
             takes = ", ".join(sorted([part, *other_sections]))
             raise RecipeError(f"--set {first}...: without a recipe this command takes {takes}")
     origins: Origins = {}
-    found = _validate_section(section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
+    found = validate_section(Recipe, section, {}, [each for each in settings if each.key[0] == part], "", origins, part)
     check_unused_keys(SimpleNamespace(**{part: found}), origins)
     return found
 
@@ -228,112 +209,3 @@ def _replace_null_in_schema(node: Any) -> Any:
             return {"const": "none"}
         return {key: _replace_null_in_schema(each) for key, each in node.items() if (key, each) != ("default", None)}
     return [_replace_null_in_schema(each) for each in node] if isinstance(node, list) else node
-
-
-def _validate_section(
-    section: type[_Section],
-    values: Mapping[str, Any],
-    settings: Sequence[CommandLineSetting],
-    file: str,
-    origins: Origins,
-    part: str | None = None,
-) -> _Section:
-    """Return the config of a file's values, with settings over them; of one part of a recipe alone, where that is
-    named.
-    """
-    prefix = () if part is None else (part,)
-
-    def content_with_settings(applied_settings: Sequence[CommandLineSetting]) -> Any:
-        raw = copy.deepcopy(dict(values))
-        for setting in applied_settings:
-            apply_setting(raw, setting, Recipe)
-        if part is None:
-            set_label_tokenizer(raw)
-            default_to_running_text(raw)
-            copy_text_to_missing_side(raw)
-        return raw if part is None else raw.get(part, {})
-
-    def origin_of_error(error: Any) -> str:
-        for setting in settings:  # the one without which there is no such error
-            with suppress(RecipeError):
-                if not _has_same_error(
-                    section, content_with_settings([each for each in settings if each is not setting]), error
-                ):
-                    return setting.label
-        return file
-
-    content = content_with_settings(settings)
-    origins.update({setting.key: Origin(setting.label, COMMAND_LINE_PRIORITY) for setting in settings})
-    try:
-        found = section.model_validate_json(_section_json(section, content), strict=True)
-    except ValidationError as error:
-        raise recipe_error(error.errors(include_url=False), section, prefix, origins, origin_of_error) from None
-    except ValueError as error:  # a number that is not finite, or what no file says
-        found, reason = None, str(error)
-    for key, number in _unusable_numbers(content, prefix):
-        place, name = describe_origin(key, origins) or file, ".".join(key)
-        raise RecipeError(f"{place}: {_number_problem(name, number, field_at(Recipe, key))}")
-    if found is None:
-        raise RecipeError(f"{file}: {reason}")
-    if (problem := credential_problem(found, prefix)) is not None:
-        key, reason = problem
-        raise RecipeError(f"{describe_origin(key, origins) or file}: {'.'.join(key)} {reason}")
-    return found
-
-
-def _has_same_error(section: type[BaseModel], content: Any, error: Any) -> bool:
-    """Return whether such an error comes up in this content."""
-    try:
-        section.model_validate_json(_section_json(section, content), strict=True)
-    except ValidationError as found:
-        return _error_kind(error) in map(_error_kind, found.errors())
-    except ValueError:
-        return True
-    return False
-
-
-def _error_kind(error: Any) -> tuple[object, ...]:
-    return error["type"], error["loc"], re.sub(r'\d+|"[^"]*"', "", error["msg"])
-
-
-def _section_json(section: type[BaseModel], content: Any) -> str:
-    """Return the values as JSON, for validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError
-    for a number that is not finite.
-    """
-    return json.dumps(_replace_none_texts(section, content), default=str, allow_nan=False)
-
-
-def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]]:
-    """Yield the numbers that are infinite, undefined or of more than 64 bits, with their keys."""
-    if (isinstance(raw, float) and not math.isfinite(raw)) or (isinstance(raw, int) and abs(raw) >= 2**63):
-        yield key, raw
-    items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, (list, tuple)) else ()
-    for name, each in items:
-        yield from _unusable_numbers(each, (*key, str(name)))
-
-
-def _number_problem(name: str, value: int | float, field: FieldInfo | None) -> str:
-    """The problem with a number that no key takes; TOML reads the language codes nan and inf as numbers."""
-    if isinstance(value, int):
-        return f"{name} must be a number below 2^63, and is {format_value(value)}"
-    if field is not None and str in (field.annotation, *get_args(field.annotation)):
-        return (
-            f"{name} = {value} is a number in TOML; a text stands in quotation marks: "
-            f'{name} = "{value}" in a recipe, --set \'{name}="{value}"\' on the command line'
-        )
-    return f"{name} must be a finite number"
-
-
-def _replace_none_texts(annotation: Any, value: Any) -> Any:
-    """The value with None for the text "none" wherever its type has a None."""
-    if value == "none" and NoneType in get_args(annotation):
-        return None
-    if isinstance(value, (list, tuple)):
-        return [_replace_none_texts(config_of_annotation(annotation), each) for each in value]
-    if not isinstance(value, Mapping):
-        return value
-    model = config_of_annotation(annotation)
-    if model is None or get_origin(annotation) is dict:
-        return {name: _replace_none_texts(model, each) for name, each in value.items()}
-    types = {name: field.annotation for name, field in model.model_fields.items()}
-    return {name: _replace_none_texts(types.get(name), each) for name, each in value.items()}

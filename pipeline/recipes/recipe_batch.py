@@ -12,8 +12,8 @@ from tfm.pipeline.cluster.processes import choose_resources, run_jobs
 from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.errors import DataError, RecipeError, StoppedError, TfmError
 from tfm.pipeline.recipes import chain
-from tfm.pipeline.recipes.chain import RunPaths
-from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
+from tfm.pipeline.recipes.run_paths import RunPaths, cleaned_data_folder, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 
 RUNS_FOLDER = Path("runs")
@@ -211,7 +211,7 @@ def plan_stage(recipe: Recipe, stage: str, paths: RunPaths) -> Plan | None:
         stage: name of the stage.
         paths: the paths of the run.
     """
-    clean_data = chain.cleaned_data_folder(recipe, paths)
+    clean_data = cleaned_data_folder(recipe, paths)
     if stage == "clean" and recipe.clean is not None:
         from tfm.pipeline.stages import clean
 

@@ -12,7 +12,8 @@ from tfm.data.errors import DataError, format_share
 from tfm.model.config import ModelConfig
 from tfm.model.layers.lora import split_adapters
 from tfm.model.word_vectors import embedding_table
-from tfm.pipeline.model_io.loaded_model import LoadedModel, check_shapes_match, drop_shared_tensors, load_model
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.model_io.model_weights import check_shapes_match, drop_shared_tensors
 from tfm.pipeline.model_io.pretrained_vectors import read_wanted_vectors, vector_paths
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.task import Task, TaskContext

@@ -11,7 +11,7 @@ from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Bar, Reporter
 from tfm.pipeline.runtime.stop_signal import StopRequest
 from tfm.pipeline.tasks.task import Rows
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, recovery_hint
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints, recovery_hint
 from tfm.pipeline.training.checkpoints.train_state import RunningSums, TrainState
 from tfm.pipeline.training.early_stopping import Validation, ValidationCallback, Validator, sort_best_first
 from tfm.pipeline.training.metrics_log import MetricsLog

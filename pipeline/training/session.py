@@ -40,7 +40,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 from tfm.pipeline.training.assembly.assemble import assemble_trainer
 from tfm.pipeline.training.assembly.parts import TrainingSession, training_folder
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import find_resume_step
 from tfm.pipeline.training.checkpoints.train_state import published_weights
 from tfm.pipeline.training.checkpoints.weight_averaging import mean_weights

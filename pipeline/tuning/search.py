@@ -17,15 +17,16 @@ from tfm.pipeline.artifacts.no_symlinks import check_tree_has_no_symlinks, remov
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError
 from tfm.pipeline.recipes import chain
 from tfm.pipeline.recipes.cross_validation import bleu_tokenizers_problem, empty_fold_problem
-from tfm.pipeline.recipes.final_evaluation import (
+from tfm.pipeline.recipes.final_evaluation.candidates import read_candidate
+from tfm.pipeline.recipes.final_evaluation.final_scores import (
     check_tests_unused,
     is_already_evaluated,
-    read_candidate,
     score_tests_once,
 )
+from tfm.pipeline.recipes.final_evaluation.seed_scores import joint_fingerprint
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.recipes.recipe_batch import plan_stage
-from tfm.pipeline.recipes.seed_scores import joint_fingerprint
+from tfm.pipeline.recipes.run_paths import RunPaths
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages import train
 from tfm.pipeline.tuning.checks.inputs import check_inputs_unchanged
@@ -163,7 +164,7 @@ def _is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
 
 
-def _is_run_of_other_recipe(recipe: Recipe, run: chain.RunPaths) -> bool:
+def _is_run_of_other_recipe(recipe: Recipe, run: RunPaths) -> bool:
     """Return whether a run is there, whole, and of other settings than a recipe."""
     try:
         made = open_artifact(run.model, "train")
@@ -240,7 +241,7 @@ def _check_tests_before_training(
 
     Datasets, whose tests the ledger knows, are made for that; models, which may take hours, are not.
     """
-    runs = [chain.RunPaths(root / each.name) for each in recipes]
+    runs = [RunPaths(root / each.name) for each in recipes]
     has_other_model = any(map(_is_run_of_other_recipe, recipes, runs))
     for run in runs if has_other_model else ():  # before a model whose scores were looked at makes room
         if run.model.exists():
@@ -255,7 +256,7 @@ def _check_tests_before_training(
     check_tests_unused(runs[0], again=False, fingerprint=own)
 
 
-def _are_tests_scored(runs: Sequence[chain.RunPaths]) -> bool:
+def _are_tests_scored(runs: Sequence[RunPaths]) -> bool:
     """Return whether all runs have the scores of their tests, by their models of now."""
     try:
         return all(is_already_evaluated(read_candidate(run.folder), run) for run in runs)

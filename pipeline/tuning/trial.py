@@ -18,10 +18,11 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.files import convert_os_errors
 from tfm.pipeline.artifacts.no_symlinks import make_folder_below, remove_path_below
 from tfm.pipeline.errors import ComputationFailed, DataError, RecipeError
-from tfm.pipeline.recipes.chain import SHARED_STAGES, RunPaths, run_stage, stages_of_recipe
+from tfm.pipeline.recipes.chain import SHARED_STAGES, run_stage, stages_of_recipe
 from tfm.pipeline.recipes.cross_validation import leave_fold_out, no_mean_reason
-from tfm.pipeline.recipes.recipe import Recipe, load_recipe, run_folder
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.recipes.recipe_batch import copy_same_artifact_of_other_run, plan_stage
+from tfm.pipeline.recipes.run_paths import RunPaths, run_folder
 from tfm.pipeline.runtime.devices import resolve_device
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.stages.train import train

@@ -12,7 +12,7 @@ from tests.damage import DAMAGES, damaged, files_of, listing
 from tfm.pipeline.artifacts.artifact import Plan, open_artifact, stale_reason
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 
 pytestmark = pytest.mark.promise("damaged")
 READERS = {

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cli.user import RECIPE, Result, tfm, write_lines
-from tfm.pipeline.recipes import final_evaluation
+from tfm.pipeline.recipes.final_evaluation import final_scores
+from tfm.pipeline.recipes.final_evaluation.candidates import CandidateRun
 from tfm.pipeline.scoring.ledger import read_ledger
 
 FINAL = '\n[evaluation]\ntests = "final"\nmetrics = ["bleu", "chrf", "perplexity"]\n'
@@ -194,15 +195,15 @@ def test_seeds_of_a_recipe_are_scored_together_as_one_look(here: Path, monkeypat
     sets = ("--set", "training.max_steps=40", "--set", "training.schedule.warmup_steps=5", "--set", "name=base")
     assert tfm("run", "tiny.toml", "--seeds", "1,2", *sets).code == 0
     words = ("evaluate", "--final", "runs/short", "runs/base-1", "runs/base-2", "--by", "perplexity", "--json")
-    scored = final_evaluation._score_tests
+    scored = final_scores._score_tests
 
-    def dies(candidate: final_evaluation.CandidateRun, **about: Any) -> dict[str, Any]:
+    def dies(candidate: CandidateRun, **about: Any) -> dict[str, Any]:
         if candidate.seed == 2:
             raise OSError("killed between two seeds")
         return scored(candidate, **about)
 
     with monkeypatch.context() as patch:
-        patch.setattr(final_evaluation, "_score_tests", dies)
+        patch.setattr(final_scores, "_score_tests", dies)
         assert tfm(*words).code == 74
     done = tfm(*words)
     assert done.code == 0, done.err

@@ -11,7 +11,8 @@ import pytest
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.damage import listing
 from tests.tiny_artifact import rewritten, signed
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _document_sha256
+from tfm.pipeline.training.checkpoints.checkpoint import document_sha256
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 
 pytestmark = pytest.mark.promise("mixed")
 READERS = {
@@ -116,7 +117,7 @@ def test_a_checkpoint_of_another_format_is_refused(base: Path) -> None:
         file = checkpoints.checkpoint_folder(step) / "state.json"
         document = json.loads(file.read_text("utf-8")) | {"format": 2}
         document.pop("sha256")
-        file.write_text(json.dumps(document | {"sha256": _document_sha256(document)}), "utf-8")
+        file.write_text(json.dumps(document | {"sha256": document_sha256(document)}), "utf-8")
     shutil.rmtree(run / "model")
     before = listing(run / "training")
     result = tfm("train", "--recipe", "tiny.toml")

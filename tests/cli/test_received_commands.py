@@ -12,7 +12,7 @@ import pytest
 from tests.cli.user import RECIPE, Result, tfm, write_corpora
 from tests.tiny_artifact import rewritten
 from tfm.data.errors import escape_unprintable
-from tfm.pipeline.training.checkpoints.checkpoint import _document_sha256
+from tfm.pipeline.training.checkpoints.checkpoint import document_sha256
 
 QUICK = ("--set", "training.validation.every_steps=5", "--set", "training.validation.bleu=false")
 FINAL = '\n[evaluation]\ntests = "final"\nmetrics = ["bleu"]\n'
@@ -175,7 +175,7 @@ def test_no_command_runs_one_that_is_stored(here: Path, sentinel: Path) -> None:
         document = json.loads(file.read_text("utf-8"))
         document.pop("sha256")
         document["state"]["plan"]["config"]["evaluation"] = {"external": [metric]}
-        document["sha256"] = _document_sha256(document)
+        document["sha256"] = document_sha256(document)
         file.write_text(json.dumps(document, indent=1), "utf-8")
     codes = {words: tfm(*words).code for words in every_command()}
     assert not sentinel.exists(), codes

@@ -11,7 +11,7 @@ from tests.damage import listing
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.folder_lock import lock_folder
 from tfm.pipeline.model_io.loaded_model import load_model
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.checkpoints.unfinished_model import load_checkpoint
 
 SEARCH = ("--beam", "1", "--device", "cpu")

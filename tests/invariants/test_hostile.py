@@ -20,7 +20,8 @@ from tests.peak_memory import peak_of
 from tests.quick import NUM_THIRDS, third, thirds
 from tests.tiny_artifact import rewritten, signed
 from tfm.data.safe_files import MAX_FILE_BYTES
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _document_sha256
+from tfm.pipeline.training.checkpoints.checkpoint import document_sha256
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 
 pytestmark = pytest.mark.promise("hostile")
 SECONDS = 20.0
@@ -196,7 +197,7 @@ def resealed(folder: Path, **changes: object) -> None:
         document["files"] = {
             name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in contents.items()
         }
-    (folder / "state.json").write_text(json.dumps(document | {"sha256": _document_sha256(document)}), "utf-8")
+    (folder / "state.json").write_text(json.dumps(document | {"sha256": document_sha256(document)}), "utf-8")
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from tests.quick import NUM_THIRDS, third, thirds
 from tests.sharded_ranks import train_by_ranks
 from tests.tiny_training import MODEL, training
 from tfm.pipeline.runtime.fully_sharded import shard_of_rank
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints, _document_sha256, part_file_name
+from tfm.pipeline.training.checkpoints.checkpoint import document_sha256, part_file_name
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 
 pytestmark = pytest.mark.promise("hostile")
 SIZE = 2
@@ -81,7 +82,7 @@ def write(folder: Path, files: dict[str, bytes], changes: Mapping[str, Any] = {}
             name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             for name, content in files.items()
         }
-    (folder / "state.json").write_text(json.dumps(document | {"sha256": _document_sha256(document)}), "utf-8")
+    (folder / "state.json").write_text(json.dumps(document | {"sha256": document_sha256(document)}), "utf-8")
 
 
 def contents(folder: Path) -> dict[str, bytes]:

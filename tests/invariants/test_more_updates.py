@@ -120,7 +120,7 @@ def as_before(out: Path) -> None:
     for file in out.glob("training/checkpoints/*/state.json"):
         document = json.loads(file.read_text())
         del document["sha256"], document["state"]["total_steps"], document["state"]["changes"]
-        document["sha256"] = checkpoint._document_sha256(document)
+        document["sha256"] = checkpoint.document_sha256(document)
         file.write_text(json.dumps(document))
 
 

@@ -23,7 +23,7 @@ from tfm.model.config import (
 from tfm.model.layout import Layout
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
-from tfm.pipeline.model_io.loaded_model import drop_shared_tensors, model_weight_shapes
+from tfm.pipeline.model_io.model_weights import drop_shared_tensors, model_weight_shapes
 
 V = 30
 RELATIVE = ("rotary", "alibi", "shaw", "transformer_xl")

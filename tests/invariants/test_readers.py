@@ -38,7 +38,7 @@ from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.vector_files import read_vectors
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.reports.training_curves import read_metrics
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 
 NASTY = (
     b"\r\n", b"\r", b"\n", b"\0", b"\x0c", b"\x1c", b"\xc2\x85", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b"\xff", b"\t", b",",

@@ -16,7 +16,7 @@ from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import loop
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.optimizers import OPTIMIZERS, can_skip_step, make_optimizer
 from tfm.pipeline.update_config import OptimizerConfig

@@ -20,7 +20,7 @@ from tfm.pipeline.tasks import task
 from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training.assembly import starting_point as first_state
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 
 pytestmark = pytest.mark.usefixtures("no_curves")

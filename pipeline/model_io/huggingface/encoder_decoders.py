@@ -3,9 +3,7 @@
 Both keep their positions in a table. Sines and cosines are interleaved in ours; there all sines come before all
 cosines, so that the columns of the whole stack are reordered, and with them all that reads or writes its rows.
 
-Pegasus begins a target with its padding token: there our begin token is both. Marian begins with a vector of zeros (so
-CTranslate2 reads it): a piece more, the last, has that vector and is never predicted, and the vector of our begin token
-is added to the position where only it can stand, the first one of the decoder.
+Pegasus begins a target with its padding token: there our begin token is both. marian.py has what only Marian has.
 """
 
 from collections.abc import Iterator
@@ -36,12 +34,8 @@ from tfm.pipeline.model_io.huggingface.weights import (
     norm_weights,
 )
 from tfm.pipeline.tasks.abilities import select_tasks
-from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
+from tfm.tokenizer.special import BOS_ID, EOS_ID
 
-NEVER_PREDICTED_LOGIT = -1e4
-"""A logit whose probability is 0 in every precision."""
-BEGIN_PIECE_KEY = "begin_in_position"
-"""The key in config.json for the piece whose vector is part of the decoder's first position."""
 MAX_POSITION_TABLE_ELEMENTS = 2**25
 """The most numbers of a table of positions that is compared with sines and cosines."""
 SHARED_EMBEDDING = "model.shared.weight"
@@ -177,31 +171,6 @@ def finish_pegasus_export(config: ModelConfig, state_dict: StateDict) -> StateDi
     return {FINAL_LOGITS_BIAS: torch.zeros(1, len(state_dict[SHARED_EMBEDDING])), **state_dict}
 
 
-def finish_marian_export(config: ModelConfig, state_dict: StateDict) -> StateDict:
-    """Convert the weights that the table gives to Marian, with the piece that a target begins with."""
-    state_dict = add_position_weights(config, state_dict)
-    target_table = next(name for name in ("model.decoder.embed_tokens.weight", SHARED_EMBEDDING) if name in state_dict)
-    scale = config.encoder.dim**0.5 if config.scale_embedding else 1.0
-    state_dict["model.decoder.embed_positions.weight"][0] += state_dict[target_table][BOS_ID] * scale
-    for name in {*EMBEDDING_WEIGHTS} & {*state_dict}:
-        state_dict[name] = torch.cat([state_dict[name], torch.zeros(1, config.encoder.dim)])
-    bias = state_dict.get(FINAL_LOGITS_BIAS, torch.zeros(1, len(state_dict[SHARED_EMBEDDING]) - 1))
-    return state_dict | {FINAL_LOGITS_BIAS: torch.cat([bias, torch.full((1, 1), NEVER_PREDICTED_LOGIT)], dim=1)}
-
-
-def add_never_predicted_piece(settings: JsonObject, state_dict: StateDict) -> tuple[JsonObject, StateDict]:
-    """config.json and the weights with one more piece, which is never predicted, behind all that a tokenizer names:
-    CTranslate2's converter takes the last row of a Marian away, as no piece of its vocabulary is that one."""
-    padded = {
-        name: torch.nn.functional.pad(state_dict[name], (0, 0, 0, 1))
-        for name in EMBEDDING_WEIGHTS
-        if name in state_dict
-    }
-    bias = torch.nn.functional.pad(state_dict[FINAL_LOGITS_BIAS], (0, 1), value=NEVER_PREDICTED_LOGIT)
-    sizes = {key: settings[key] + 1 for key in ("vocab_size", "decoder_vocab_size")}
-    return settings | sizes, state_dict | padded | {FINAL_LOGITS_BIAS: bias}
-
-
 def read_config(settings: JsonObject, state_dict: StateDict, norm_placement: str) -> JsonObject:
     """Return [model] of a recipe from config.json and the weights.
 
@@ -294,26 +263,6 @@ def standardize_tied_weights(settings: JsonObject, state_dict: StateDict) -> Sta
     return untie_embeddings(state_dict)
 
 
-def strip_begin_piece(settings: JsonObject, state_dict: StateDict) -> StateDict:
-    """The same of a Marian. One that tfm wrote begins with a piece that has a vector of zeros and no name: it is taken
-    away, and the begin token's vector from the first position."""
-    state_dict = untie_embeddings(state_dict)
-    begin = settings.get("tfm", {}).get(BEGIN_PIECE_KEY)
-    if begin is None:
-        return state_dict
-    name = "model.decoder.embed_positions.weight"
-    scale = settings["d_model"] ** 0.5 if settings["scale_embedding"] else 1.0
-    state_dict[name] = state_dict[name].clone()
-    state_dict[name][0] -= state_dict["model.decoder.embed_tokens.weight"][begin] * scale
-    named = len(state_dict[EMBEDDING_WEIGHTS[-1]]) - 1  # the begin piece is behind them, and with it at most one more
-    named = min(named, max(named - 1, settings["decoder_start_token_id"]))
-    return (
-        state_dict
-        | {each: state_dict[each][:named] for each in EMBEDDING_WEIGHTS}
-        | {FINAL_LOGITS_BIAS: state_dict[FINAL_LOGITS_BIAS][:, :named]}
-    )
-
-
 PEGASUS = HuggingFaceClass(
     name="PegasusForConditionalGeneration",
     model_type="pegasus",
@@ -326,28 +275,6 @@ PEGASUS = HuggingFaceClass(
     finalize_export=finish_pegasus_export,
     read=partial(read_config, norm_placement="pre"),
     standardize_state_dict=standardize_tied_weights,
-    tables=EMBEDDING_WEIGHTS,
-    bias=FINAL_LOGITS_BIAS,
-)
-MARIAN = HuggingFaceClass(
-    name="MarianMTModel",
-    model_type="marian",
-    pipeline="translation",
-    supports=supported_encoder_decoder("post"),
-    settings=lambda config, size: (
-        export_settings(config, size + 1)
-        | {
-            "decoder_vocab_size": size + 1,
-            "share_encoder_decoder_embeddings": True,
-            "pad_token_id": PAD_ID,
-            "decoder_start_token_id": size,
-            "tfm": {**tfm_import_settings(config)["tfm"], BEGIN_PIECE_KEY: BOS_ID},
-        }
-    ),
-    weights=list_weights,
-    finalize_export=finish_marian_export,
-    read=partial(read_config, norm_placement="post"),
-    standardize_state_dict=strip_begin_piece,
     tables=EMBEDDING_WEIGHTS,
     bias=FINAL_LOGITS_BIAS,
 )

@@ -16,8 +16,8 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.huggingface.card import ModelCard, card_text
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, JsonObject
-from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, add_never_predicted_piece
 from tfm.pipeline.model_io.huggingface.gpt2 import max_positions
+from tfm.pipeline.model_io.huggingface.marian import MARIAN, add_never_predicted_piece
 from tfm.pipeline.model_io.huggingface.registry import find_export_class, unsupported_reason
 from tfm.pipeline.model_io.huggingface.tokenizer_files import (
     are_marian_tokenizers,

@@ -24,8 +24,9 @@ from tfm.pipeline.model_io.huggingface.received.settings_checks import check_con
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, Snapshot
 from tfm.pipeline.model_io.huggingface.registry import IMPORT_CLASSES
 from tfm.pipeline.model_io.huggingface.tokenizer_import import ImportedTokenizers, read_tokenizers
-from tfm.pipeline.model_io.loaded_model import check_shapes_match, model_weight_shapes, save_config_and_weights
+from tfm.pipeline.model_io.loaded_model import save_config_and_weights
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
+from tfm.pipeline.model_io.model_weights import check_shapes_match, model_weight_shapes
 from tfm.pipeline.model_io.weight_files import path_for_safetensors
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.tasks.abilities import TASK_SPECS

@@ -2,10 +2,11 @@
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass
-from tfm.pipeline.model_io.huggingface.encoder_decoders import MARIAN, PEGASUS
+from tfm.pipeline.model_io.huggingface.encoder_decoders import PEGASUS
 from tfm.pipeline.model_io.huggingface.encoders.classes import ENCODER_CLASSES, IMPORT_ONLY_CLASSES
 from tfm.pipeline.model_io.huggingface.gpt2 import GPT2
 from tfm.pipeline.model_io.huggingface.llama import LLAMA
+from tfm.pipeline.model_io.huggingface.marian import MARIAN
 from tfm.pipeline.model_io.huggingface.multilingual import MULTILINGUAL_CLASSES
 
 EXPORT_CLASSES: tuple[HuggingFaceClass, ...] = (PEGASUS, MARIAN, GPT2, LLAMA, *ENCODER_CLASSES)

@@ -6,82 +6,28 @@ scores of their validation split alone, in scores-valid/; they choose, and the l
 before.
 """
 
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from tfm.data.json_documents import read_json
-from tfm.pipeline.artifacts.artifact import Manifest, open_artifact, read_artifact, stale_reason
-from tfm.pipeline.artifacts.compatibility import check_same_inputs, trained_task
-from tfm.pipeline.comparison.seeds import group_by_seed
-from tfm.pipeline.comparison.signatures import comparable_parts
-from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
+from tfm.pipeline.artifacts.artifact import stale_reason
+from tfm.pipeline.config import Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.chain import RunPaths, run_stage, stages_of_recipe
-from tfm.pipeline.recipes.recipe import Recipe, run_folder
-from tfm.pipeline.recipes.seed_scores import (
+from tfm.pipeline.recipes.chain import run_stage, stages_of_recipe
+from tfm.pipeline.recipes.final_evaluation.candidates import CandidateRun, choose_run, read_candidates
+from tfm.pipeline.recipes.final_evaluation.seed_scores import (
     joint_fingerprint,
     record_joint_test_use,
     show_seed_scores,
     test_fingerprints,
 )
-from tfm.pipeline.reports.evaluation_report import metric_label
-from tfm.pipeline.reports.run_summary import VALIDATION_TEST_NAME, read_run
+from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.recipes.run_paths import RunPaths, run_folder
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger
 from tfm.pipeline.scoring.evaluation.allowlist import check_commands_allowed
-from tfm.pipeline.scoring.evaluation.evaluation import LIKELIHOOD_METRICS, Evaluation
-from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
-from tfm.pipeline.scoring.metrics.score import Score, lower_is_better, mean_of_directions
 from tfm.pipeline.stages import evaluate, translate
-from tfm.pipeline.tasks.abilities import TASK_SPECS
-
-GET_SCORES_ADVICE = 'run `tfm run` with evaluation.tests = "final"'
-
-
-@dataclass(frozen=True)
-class CandidateRun:
-    """A run that may be chosen: its settings, and the scores of its model on its validation split.
-
-    recipe: the name of the group of runs that differ in their seed alone; empty where there are none.
-    """
-
-    folder: Path
-    task: str
-    decoding: DecodingConfig | None  # None: of a model that has nothing to translate
-    evaluation: EvaluationConfig
-    seed: int
-    validation: Evaluation
-    scores: Manifest  # of the validation split: the settings of the evaluation are its own
-    recipe: str = ""
-
-
-@dataclass(frozen=True)
-class ValidationSelection:
-    """The choice of validation: a run, or all seeds of a recipe; the figure, its (mean) value, and of how many such."""
-
-    runs: tuple[CandidateRun, ...]
-    figure: str
-    score: Score
-    count: int
-
-    @property
-    def run(self) -> CandidateRun:
-        return self.runs[0]
-
-    @property
-    def name(self) -> str:
-        return self.run.recipe or str(self.run.folder)
-
-    @property
-    def description(self) -> str:
-        seeds = f", the mean of {len(self.runs)} seeds" if len(self.runs) > 1 else ""
-        of = f", the best of {self.count} {'recipes' if seeds else 'runs'}" if self.count > 1 else ""
-        return f"{metric_label(self.figure, self.score.signature)} {self.score.score:.4g} of validation{seeds}{of}"
 
 
 def score_tests_once(
@@ -169,96 +115,6 @@ def run_validation(recipe: Recipe, *, command: Sequence[str], reporter: Reporter
     return run_folder(recipe)
 
 
-def read_candidate(folder: Path) -> CandidateRun:
-    """The run in a folder. Raises DataError where its model has no scores of its validation split."""
-    run = RunPaths(folder, "valid")
-    if not folder.is_dir():
-        raise DataError("there is no such folder", file=folder)
-    if not run.scores.exists():
-        raise DataError(f"there are no scores of the validation split here: {GET_SCORES_ADVICE}", file=run.scores)
-    model, scores = open_artifact(run.model, "train"), open_artifact(run.scores, "evaluate")
-    check_same_inputs(scores, model=model)
-    task = trained_task(model)
-    decoding = None
-    if TASK_SPECS[task].gives_hypotheses:
-        made = open_artifact(run.translations, "translate")
-        check_same_inputs(made, model=model)
-        check_same_inputs(scores, **{evaluate.translations_input_name("valid"): made})
-        decoding = decoding_without_defaults(made.config["decoding"])
-    evaluation = EvaluationConfig.model_validate_json(json.dumps(scores.config["evaluation"]))
-    validation = read_artifact(run.scores, _validation_scores, must_match=scores.as_input())
-    return CandidateRun(folder, task, decoding, evaluation, scores.seed or 0, validation, scores)
-
-
-def decoding_without_defaults(settings: object) -> DecodingConfig:
-    """The [decoding] of a manifest, in which defaults are written out, with those alone set that are none: a model that
-    labels takes no others.
-    """
-    found = DecodingConfig.model_validate_json(json.dumps(settings))
-    return DecodingConfig.model_validate(found.model_dump(exclude_defaults=True))
-
-
-def read_candidates(folders: Sequence[Path]) -> list[CandidateRun]:
-    """The runs in some folders; those of them that differ in their seed alone have their recipe's name.
-
-    Raises DataError where a model has no scores of its validation split.
-    """
-    candidates = [read_candidate(folder) for folder in folders]
-    by_name = {str(each.folder): each for each in candidates}
-    for row in group_by_seed([read_run(each.folder, name, VALIDATION_TEST_NAME) for name, each in by_name.items()]):
-        if len(row.runs) > 1:
-            by_name |= {run.name: replace(by_name[run.name], recipe=row.name) for run in row.runs}
-    return list(by_name.values())
-
-
-def choose_run(candidates: Sequence[CandidateRun], figure: str | None = None) -> ValidationSelection:
-    """The candidate with the best figure of validation, the first of those that are equal; of candidates of one recipe
-    the mean counts, and all are chosen.
-
-    figure: what chooses; else the first of the task's that compares over all candidates. Raises RecipeError where
-    none does.
-    """
-    tasks = {each.task for each in candidates}
-    if len(tasks) > 1:
-        raise RecipeError(f"validation cannot choose between {' and '.join(sorted(tasks))}: give runs of one task")
-    problems = []
-    for name in [figure] if figure is not None else TASK_SPECS[candidates[0].task].figures:
-        if problem := comparability_problem(name, candidates):
-            problems.append(problem)
-            continue
-        signature = candidates[0].validation.scores[name].signature
-        groups = group_seeds(candidates)
-        means = [fmean(each.validation.scores[name].score for each in group) for group in groups]
-        best = (min if lower_is_better(name, signature) else max)(means)
-        chosen = groups[means.index(best)]
-        signature = chosen[0].validation.scores[name].signature
-        return ValidationSelection(chosen, name, Score(best, signature), len(groups))
-    raise RecipeError(f"validation cannot choose: {problems[0]}")
-
-
-def group_seeds(candidates: Sequence[CandidateRun]) -> list[tuple[CandidateRun, ...]]:
-    """The candidates of each recipe, in the order of the first of them."""
-    found: dict[str, tuple[CandidateRun, ...]] = {}
-    for each in candidates:
-        name = each.recipe or str(each.folder)
-        found[name] = (*found.get(name, ()), each)
-    return list(found.values())
-
-
-def comparability_problem(figure: str, candidates: Sequence[CandidateRun]) -> str | None:
-    """Why a figure of validation does not compare over all candidates; None where it does."""
-    first = candidates[0]
-    for each in candidates:
-        if figure not in each.validation.scores:
-            return f"{each.folder} has no {figure} of its validation split; it has {', '.join(each.validation.scores)}"
-        mine, theirs = (comparable_parts(figure, one.validation.scores[figure].signature) for one in (each, first))
-        if not ledger.are_same_texts(each.validation.texts, first.validation.texts):
-            return f"{first.folder} and {each.folder} have other validation texts"
-        if mine != theirs:
-            return f"{figure} of {first.folder} is {'|'.join(theirs)}, that of {each.folder} is {'|'.join(mine)}"
-    return None
-
-
 def is_already_evaluated(chosen: CandidateRun, run: RunPaths) -> bool:
     """Return whether the scores of the tests are there, made from just this model with these settings."""
     try:
@@ -296,29 +152,3 @@ def check_tests_unused(run: RunPaths, *, again: bool, fingerprint: str | None = 
                 f"{name} was already scored {times} with --final (last: run {before[-1].run}, {before[-1].when[:10]}). "
                 "A test set should be used only once;\nadd --again to score it anyway"
             )
-
-
-def _validation_scores(manifest: Manifest) -> Evaluation:
-    shown = manifest.path / "scores.json"
-    with raise_scores_file_errors(shown, again="score again"):
-        return average_directions(
-            evaluations_from_json(read_json(manifest.folder / "scores.json", displayed_path=shown))
-        )
-
-
-def average_directions(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation of a validation split; of several directions its scores are the means over them, where each
-    direction has one, beside those that have no mean."""
-    whole, *parts = evaluations
-    if not parts:
-        return whole
-    named = {"-".join(each.direction): each for each in parts if each.direction is not None}
-    shared = [metric for metric in whole.scores if all(metric in each.scores for each in parts)]
-    means = {
-        metric: mean_of_directions({name: each.scores[metric] for name, each in named.items()})
-        for metric in shared
-        if metric not in LIKELIHOOD_METRICS
-    }
-    return replace(
-        whole, scores={name: each for name, each in whole.scores.items() if name in LIKELIHOOD_METRICS} | means
-    )

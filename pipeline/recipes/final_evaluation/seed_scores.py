@@ -11,7 +11,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.artifacts.artifact import open_artifact, read_artifact
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.comparison.signatures import comparable_parts
-from tfm.pipeline.recipes.chain import RunPaths
+from tfm.pipeline.recipes.run_paths import RunPaths
 from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring import ledger

@@ -31,7 +31,8 @@ from tfm.pipeline.training.assembly.word2vec import (
     trains_like_word2vec,
     uses_online_updates,
 )
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.checkpoints.resume import (
     KEYS_CHANGEABLE_ON_RESUME,
     plan_document,

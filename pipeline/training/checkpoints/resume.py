@@ -15,7 +15,8 @@ from tfm.pipeline.runtime.devices import PRECISIONS, resolve_precision
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.threads import choose_num_threads as choose_threads
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import (
     NUM_PROCESSES_KEY,
     ExecutionSettings,

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 
 from tfm.data.errors import DataError, validation_problem
-from tfm.pipeline.model_io.loaded_model import check_shapes_match, load_weights
+from tfm.pipeline.model_io.model_weights import check_shapes_match, load_weights
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.fully_sharded import full_tensor
 from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint

@@ -12,15 +12,10 @@ from tfm.model.layers.lora import merge_adapters, split_adapters
 from tfm.pipeline.artifacts.files import walk_tree
 from tfm.pipeline.artifacts.manifest import Input, read_artifact
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.loaded_model import (
-    LoadedModel,
-    build_loaded_model,
-    check_shapes_match,
-    image_shape,
-    load_image_transform,
-    model_weight_shapes,
-)
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints
+from tfm.pipeline.model_io.loaded_model import LoadedModel, build_loaded_model, image_shape, load_image_transform
+from tfm.pipeline.model_io.model_weights import check_shapes_match, model_weight_shapes
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import Progress, published_weights, read_progress
 from tfm.pipeline.training_config import LoraConfig
 from tfm.tokenizer.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tfm.pipeline.model_io.loaded_model import drop_shared_tensors
+from tfm.pipeline.model_io.model_weights import drop_shared_tensors
 from tfm.pipeline.runtime.fully_sharded import is_sharded, named_weights
 
 

@@ -10,7 +10,7 @@ import torch
 from tests.combinations import NAMES, Choice, configured, covering, every_pair, pairs, refusal
 from tfm.model.build import build
 from tfm.model.layout import Layout
-from tfm.pipeline.model_io.loaded_model import model_weight_shapes
+from tfm.pipeline.model_io.model_weights import model_weight_shapes
 
 COVERING = covering()
 

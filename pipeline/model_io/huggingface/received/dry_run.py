@@ -16,7 +16,7 @@ from tfm.model.config import ModelConfig
 from tfm.pipeline.model_io.huggingface.classes import HuggingFaceClass, JsonObject, StateDict
 from tfm.pipeline.model_io.huggingface.received.settings_checks import check_token_ids
 from tfm.pipeline.model_io.huggingface.received.snapshot import CONFIG_FILE, GENERATION_CONFIG_FILE, Snapshot
-from tfm.pipeline.model_io.loaded_model import check_shapes_match, model_weight_shapes
+from tfm.pipeline.model_io.model_weights import check_shapes_match, model_weight_shapes
 from tfm.pipeline.model_io.weight_files import read_tensor_specs
 
 IGNORED_WEIGHTS = (

@@ -23,7 +23,8 @@ from tfm.model.layout import Layout
 from tfm.pipeline.decoding.teacher_forcing import stepped_log_probs, target_log_probs
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.export import ctranslate2_unsupported_part
-from tfm.pipeline.model_io.loaded_model import drop_shared_tensors, load_model, load_weights, model_weight_shapes
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.model_io.model_weights import drop_shared_tensors, load_weights, model_weight_shapes
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.losses import linear_cross_entropy, output_loss

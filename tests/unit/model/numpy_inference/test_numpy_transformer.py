@@ -11,7 +11,7 @@ from tests.tiny_model import STACK, numpy_of, tiny_model
 from tfm.model.config import ModelConfig, StackConfig
 from tfm.model.numpy_inference.transformer import select_cache_rows
 from tfm.model.numpy_inference.weights import SUPPORTED_KEYS, UnsupportedModelError, build_network, is_supported
-from tfm.pipeline.model_io.loaded_model import drop_shared_tensors
+from tfm.pipeline.model_io.model_weights import drop_shared_tensors
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 SHARED_KEYS = StackConfig(layers=2, dim=16, heads=4, key_value_heads=2, key_dim=6, value_dim=3, feed_forward_dim=24)

@@ -32,7 +32,7 @@ from tfm.model.recurrent.steps import TimeMajorPacking
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.model_io.loaded_model import drop_shared_tensors, load_weights
+from tfm.pipeline.model_io.model_weights import drop_shared_tensors, load_weights
 from tfm.pipeline.tasks.criteria import CrossEntropy
 from tfm.pipeline.tasks.translation import Translation
 

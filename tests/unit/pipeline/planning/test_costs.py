@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.loaded_model import model_weight_shapes
+from tfm.pipeline.model_io.model_weights import model_weight_shapes
 from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_parameters
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DEVICES, parse_devices
 from tfm.pipeline.planning.run_plan import RunPlan, assume_corpus_and_vocabularies, make_plan

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.recipes import chain
-from tfm.pipeline.recipes.chain import STAGES_BY_NAME, RunPaths, run_recipe_stages, run_stage
+from tfm.pipeline.recipes.chain import STAGES_BY_NAME, run_recipe_stages, run_stage
 from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.recipes.run_paths import RunPaths
 from tfm.pipeline.runtime.progress import NullReporter
 
 RECIPE = Recipe.model_validate(
@@ -98,4 +98,4 @@ def test_the_chain_is_closed() -> None:
             assert STAGES_BY_NAME[maker].makes == folder
             assert stages.index(maker) < stages.index(name)
             assert hasattr(RunPaths, folder)
-    assert chain.RunPaths(Path("x")).training == Path("x/training")
+    assert RunPaths(Path("x")).training == Path("x/training")

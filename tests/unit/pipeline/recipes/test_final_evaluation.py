@@ -8,13 +8,13 @@ import pytest
 from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.recipes.final_evaluation import (
+from tfm.pipeline.recipes.final_evaluation.candidates import (
     CandidateRun,
     choose_run,
     decoding_without_defaults,
-    distinct_runs,
     read_candidate,
 )
+from tfm.pipeline.recipes.final_evaluation.final_scores import distinct_runs
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.metrics.score import LOWER_IS_BETTER_SIGNATURE, Score
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
-from tfm.pipeline.model_io.loaded_model import model_weight_shapes
-from tfm.pipeline.recipes.recipe import Recipe, load_recipe, recipe_schema, run_folder, section_from_flags
+from tfm.pipeline.model_io.model_weights import model_weight_shapes
+from tfm.pipeline.recipes.recipe import Recipe, load_recipe, recipe_schema, section_from_flags
+from tfm.pipeline.recipes.run_paths import run_folder
 from tfm.pipeline.training_config import TrainingConfig
 from tfm.tokenizer.config import TokenizerConfig
 

@@ -24,6 +24,7 @@ MAY_NAME_TASKS = {
     "pipeline/tasks/abilities.py": "the table",
     "pipeline/tasks/registry.py": "the class of each task",
     "pipeline/model_io/huggingface/encoder_decoders.py": "translation, the Hub's name of a task",
+    "pipeline/model_io/huggingface/marian.py": "translation, the Hub's name of a task",
     "pipeline/training/init_from.py": "word_vectors and span_corruption, keys of [model]",
     "pipeline/stages/train.py": "span_corruption, a key of [model]",
     "pipeline/serving/routes/labels.py": "translation, a field of a request",

@@ -14,7 +14,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import batch_size_search
 from tfm.pipeline.training.batch_size_search import search_maximum
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.checkpoints.train_state import ExecutionSettings, read_progress
 
 

@@ -10,7 +10,8 @@ import torch
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.runtime.fully_sharded import shard_of_rank
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, Checkpoints, part_file_name
+from tfm.pipeline.training.checkpoints.checkpoint import Checkpoint, part_file_name
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.checkpoints.weight_averaging import Ema, mean_weights
 
 TENSORS = {"model": {"w": torch.arange(6.0).view(2, 3)}, "optimizer": {"w/step": torch.tensor(3.0)}}

@@ -15,7 +15,8 @@ from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model, load_weights
+from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.model_io.model_weights import load_weights
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.tokenize import tokenize

@@ -31,7 +31,8 @@ from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
 from tfm.pipeline.errors import CannotWrite, DataError, RecipeError, StoppedError
 from tfm.pipeline.inference.translation import translate_lines
-from tfm.pipeline.model_io.loaded_model import load_model, load_weights
+from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.model_io.model_weights import load_weights
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.out_of_memory import is_out_of_memory
 from tfm.pipeline.runtime.progress import NullReporter

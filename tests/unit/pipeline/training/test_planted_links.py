@@ -15,7 +15,7 @@ from tests.tiny_training import run, training, write_dataset
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.reports.training_curves import draw_curves, read_metrics
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.training.checkpoints.checkpoint import Checkpoints
+from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.metrics_log import MetricsLog
 
 LINE = {"event": "train", "step": 1}

@@ -9,7 +9,7 @@ from tfm.model.config import ModelConfig, StackConfig
 from tfm.pipeline.model_io.huggingface.llama import rotary_permutation
 from tfm.pipeline.model_io.huggingface.registry import find_export_class
 from tfm.pipeline.model_io.huggingface.weights import WeightMapping, deinterleaving_permutation
-from tfm.pipeline.model_io.loaded_model import drop_shared_tensors
+from tfm.pipeline.model_io.model_weights import drop_shared_tensors
 
 
 def test_importing_undoes_exporting() -> None:

@@ -1,0 +1,156 @@
+"""The values of a recipe or of one part of it, with those of the command line over them, checked against its class."""
+
+import copy
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from tfm.pipeline.errors import RecipeError
+from tfm.pipeline.recipes.credentials import credential_problem
+from tfm.pipeline.recipes.error_messages import (
+    Key,
+    Origin,
+    Origins,
+    config_of_annotation,
+    describe_origin,
+    field_at,
+    format_value,
+    recipe_error,
+)
+from tfm.pipeline.recipes.label_defaults import set_label_tokenizer
+from tfm.pipeline.recipes.overrides import CommandLineSetting, apply_setting
+from tfm.pipeline.recipes.texts_alone import (
+    copy_text_to_missing_side,
+    default_to_running_text,
+)
+
+COMMAND_LINE_PRIORITY = 1  # the layer of what is said there; a recipe is 0, one that it extends less
+Section = TypeVar("Section", bound=BaseModel)
+
+
+def validate_section(
+    schema: type[BaseModel],
+    section: type[Section],
+    values: Mapping[str, Any],
+    settings: Sequence[CommandLineSetting],
+    file: str,
+    origins: Origins,
+    part: str | None = None,
+) -> Section:
+    """Return the config of a file's values, with settings over them.
+
+    Args:
+        schema: the class of a whole recipe.
+        section: the class of what is validated: the recipe, or one part of it.
+        values: those of the file.
+        settings: those of the command line, in their order.
+        file: for messages.
+        origins: where each key was said; those of the settings are added.
+        part: the name of the part; None for a whole recipe.
+
+    Raises:
+        RecipeError: a value is not valid.
+    """
+    prefix = () if part is None else (part,)
+
+    def content_with_settings(applied_settings: Sequence[CommandLineSetting]) -> Any:
+        raw = copy.deepcopy(dict(values))
+        for setting in applied_settings:
+            apply_setting(raw, setting, schema)
+        if part is None:
+            set_label_tokenizer(raw)
+            default_to_running_text(raw)
+            copy_text_to_missing_side(raw)
+        return raw if part is None else raw.get(part, {})
+
+    def origin_of_error(error: Any) -> str:
+        for setting in settings:  # the one without which there is no such error
+            with suppress(RecipeError):
+                if not _has_same_error(
+                    section, content_with_settings([each for each in settings if each is not setting]), error
+                ):
+                    return setting.label
+        return file
+
+    content = content_with_settings(settings)
+    origins.update({setting.key: Origin(setting.label, COMMAND_LINE_PRIORITY) for setting in settings})
+    try:
+        found = section.model_validate_json(_section_json(section, content), strict=True)
+    except ValidationError as error:
+        raise recipe_error(error.errors(include_url=False), section, prefix, origins, origin_of_error) from None
+    except ValueError as error:  # a number that is not finite, or what no file says
+        found, reason = None, str(error)
+    for key, number in _unusable_numbers(content, prefix):
+        place, name = describe_origin(key, origins) or file, ".".join(key)
+        raise RecipeError(f"{place}: {_number_problem(name, number, field_at(schema, key))}")
+    if found is None:
+        raise RecipeError(f"{file}: {reason}")
+    if (problem := credential_problem(found, prefix)) is not None:
+        key, reason = problem
+        raise RecipeError(f"{describe_origin(key, origins) or file}: {'.'.join(key)} {reason}")
+    return found
+
+
+def _has_same_error(section: type[BaseModel], content: Any, error: Any) -> bool:
+    """Return whether such an error comes up in this content."""
+    try:
+        section.model_validate_json(_section_json(section, content), strict=True)
+    except ValidationError as found:
+        return _error_kind(error) in map(_error_kind, found.errors())
+    except ValueError:
+        return True
+    return False
+
+
+def _error_kind(error: Any) -> tuple[object, ...]:
+    return error["type"], error["loc"], re.sub(r'\d+|"[^"]*"', "", error["msg"])
+
+
+def _section_json(section: type[BaseModel], content: Any) -> str:
+    """Return the values as JSON, for validation by strict rules: 8000 is no text, "8000" no number. Raises ValueError
+    for a number that is not finite.
+    """
+    return json.dumps(_replace_none_texts(section, content), default=str, allow_nan=False)
+
+
+def _unusable_numbers(raw: object, key: Key) -> Iterator[tuple[Key, int | float]]:
+    """Yield the numbers that are infinite, undefined or of more than 64 bits, with their keys."""
+    if (isinstance(raw, float) and not math.isfinite(raw)) or (isinstance(raw, int) and abs(raw) >= 2**63):
+        yield key, raw
+    items = raw.items() if isinstance(raw, Mapping) else enumerate(raw) if isinstance(raw, (list, tuple)) else ()
+    for name, each in items:
+        yield from _unusable_numbers(each, (*key, str(name)))
+
+
+def _number_problem(name: str, value: int | float, field: FieldInfo | None) -> str:
+    """The problem with a number that no key takes; TOML reads the language codes nan and inf as numbers."""
+    if isinstance(value, int):
+        return f"{name} must be a number below 2^63, and is {format_value(value)}"
+    if field is not None and str in (field.annotation, *get_args(field.annotation)):
+        return (
+            f"{name} = {value} is a number in TOML; a text stands in quotation marks: "
+            f'{name} = "{value}" in a recipe, --set \'{name}="{value}"\' on the command line'
+        )
+    return f"{name} must be a finite number"
+
+
+def _replace_none_texts(annotation: Any, value: Any) -> Any:
+    """The value with None for the text "none" wherever its type has a None."""
+    if value == "none" and NoneType in get_args(annotation):
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_replace_none_texts(config_of_annotation(annotation), each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    model = config_of_annotation(annotation)
+    if model is None or get_origin(annotation) is dict:
+        return {name: _replace_none_texts(model, each) for name, each in value.items()}
+    types = {name: field.annotation for name, field in model.model_fields.items()}
+    return {name: _replace_none_texts(types.get(name), each) for name, each in value.items()}
