@@ -1,4 +1,4 @@
-"""Long work on a cluster, each piece in a process of its own: runs of recipes, workers of a search."""
+"""Long work on a cluster, each job in a process of its own: runs of recipes, workers of a search."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +14,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
 
 JobFunction = Callable[..., object]
-"""work(reporter=...): a piece of work, which travels by pickle; what the reporter is told, the process hears that was
+"""work(reporter=...): a job, which travels by pickle; what the reporter is told, the process hears that was
 started."""
 
 
@@ -85,21 +85,21 @@ def run_jobs(
     keep_going: bool = False,
     on_poll: Callable[[list[str]], None] = lambda running: None,
 ) -> dict[str, Exception]:
-    """Run pieces of work side by side, as many as there is room for. One that loses its process or node begins again.
+    """Run jobs side by side, as many as there is room for. One that loses its process or node begins again.
 
     Args:
         cluster: the cluster.
         jobs: by name.
         process_resources: what each takes.
-        reporter: receives the lines of all, which begin with the name of the piece.
+        reporter: receives the lines of all, which begin with the name of the job.
         keep_going: whether the others go on after an error; else they are asked to stop.
-        on_poll: called with the names of the pieces that are not done, now and then.
+        on_poll: called with the names of the jobs that are not done, now and then.
 
     Returns:
-        The errors, by the name of the piece that had them.
+        The errors, by the name of the job that had them.
 
     Raises:
-        Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all pieces have stopped.
+        Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all jobs have stopped.
     """
     task = cluster.ray.remote(
         num_cpus=process_resources.num_cpus, num_gpus=process_resources.num_gpus, max_retries=MAX_RETRIES, max_calls=1
@@ -127,6 +127,6 @@ def run_jobs(
 
 
 def _run_job(mailbox: Any, name: str, folder: str, work: JobFunction) -> None:
-    """Run a piece of work, on a node, in the folder of the process that was started."""
+    """Run a job, on a node, in the folder of the process that was started."""
     with chdir(folder), forward_events(mailbox, name) as reporter:
         work(reporter=reporter)

@@ -55,6 +55,6 @@ def test_the_five_stages_of_the_paper_run(tmp_path: Path) -> None:
         size = sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
     assert size / 1e6 == pytest.approx(65, rel=0.03)
     trained = json.loads((run / "model" / "manifest.json").read_bytes())
-    assert trained["figures"]["steps"] == UPDATES, trained["figures"]
+    assert trained["figures"]["updates"] == UPDATES, trained["figures"]
     scores = json.loads((run / "scores" / "scores.json").read_bytes())["metrics"]
     assert {"bleu", "bleu_paper", "chrf", "perplexity"} <= scores.keys()
