@@ -25,7 +25,7 @@ from tfm.pipeline.model_io.loaded_model import save_model
 from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
-from tfm.pipeline.training.checkpoints import checkpoint
+from tfm.pipeline.training.checkpoints import checkpoint_folder
 from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
@@ -70,10 +70,13 @@ MOMENTS = {
         Checkpoints, "_write_file", 6, begin=lambda _, file, contents: file.write_bytes(contents[: len(contents) // 2])
     ),
     "when a checkpoint has its name": Moment(
-        checkpoint, "sync_folder", 2, when=lambda folder: folder.name == "checkpoints"
+        checkpoint_folder, "sync_folder", 2, when=lambda folder: folder.name == "checkpoints"
     ),
     "while removing a checkpoint": Moment(
-        checkpoint, "remove_path_below", 1, when=lambda _, path: path.name.startswith(".dropped") and path.exists()
+        checkpoint_folder,
+        "remove_path_below",
+        1,
+        when=lambda _, path: path.name.startswith(".dropped") and path.exists(),
     ),
     "while validating": Moment(Translation, "evaluate", 3),
     "when validation is done": Moment(MetricsLog, "append", 2, when=lambda log, line: line["event"] == "valid"),
