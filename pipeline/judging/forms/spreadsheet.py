@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from tfm.data.errors import format_count
@@ -10,6 +11,8 @@ from tfm.pipeline.judging.answers import MAX_SPANS, Answer, parse_answer, quote_
 from tfm.pipeline.judging.campaign import MAX_CAMPAIGN_BYTES, Campaign, CampaignItem, CampaignKind, Judge
 
 MISSING_TEXT_MARK = "[missing]"
+CHECK_MARKS = ("x", "×", "✓", "✔", "√", "1")
+"""In compatibility form (NFKC), in which full-width letters and digits are the usual ones."""
 FORMULA_START_PATTERN = re.compile(r"[\s\x00-\x1f\ufeff'\"]*[=+\-@＝＋－＠]|[\t\r\n]")
 INNER_FORMULA_PATTERN = re.compile(r"(?<=[;\t\r\n])(?=['\"]*[=+\-@＝＋－＠])")
 """Places at which a spreadsheet whose separator is not the comma would begin a cell, inside of quotation marks too."""
@@ -149,15 +152,17 @@ def _answer_content(
 
 
 def _parse_checkbox(label: str, cell: str) -> bool:
-    if cell.lower() not in ("", "x", "×", "✓", "1"):
-        raise ValueError(f"{label}: {quote_value(cell)} is no x")
+    if cell and unicodedata.normalize("NFKC", cell).lower() not in CHECK_MARKS:
+        raise ValueError(
+            f"{label}: {quote_value(cell)} is not a mark; write x where you chose, or leave the cell empty"
+        )
     return bool(cell)
 
 
 def _parse_numbers(label: str, row: Mapping[str, str], names: Sequence[str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name in names:
-        cell = row[name]
+        cell = unicodedata.normalize("NFKC", row[name])
         if not cell:
             raise ValueError(f"{label}: {name} is missing")
         if not DECIMAL_NUMBER_PATTERN.fullmatch(cell):

@@ -120,6 +120,26 @@ def test_what_is_crossed_is_preferred(tmp_path: Path, kind: CampaignKind, crosse
     assert {answer.best for answer in answers} == {frozenset(crossed)}
 
 
+@pytest.mark.parametrize("mark", ["x", "Ｘ", "ｘ", "×", "✓", "✔", "√", "1", "１"])
+def test_a_mark_of_any_keyboard_is_one(tmp_path: Path, mark: str) -> None:
+    of = campaign("pairwise", systems(3, 40))
+
+    def fill(row: dict[str, str], number: int) -> None:
+        row[column(row, "preferred")] = mark if row["label"] == "A" else ""
+
+    assert {answer.best for answer in read_answers(of, [filled(of, tmp_path / "t", fill)])} == {frozenset("A")}
+
+
+def test_full_width_digits_are_numbers(tmp_path: Path) -> None:
+    of = campaign("esa", systems(3, 40))
+
+    def fill(row: dict[str, str], number: int) -> None:
+        row[column(row, "score")] = "６２．５"
+
+    answers = read_answers(of, [filled(of, tmp_path / "t", fill)])
+    assert {answer.ratings["A"].scores["score"] for answer in answers} == {62.5}
+
+
 def test_rows_that_are_not_filled_in_are_left_out(tmp_path: Path) -> None:
     of = campaign("likert", systems(3, 40))
 
@@ -143,7 +163,7 @@ def test_rows_that_are_not_filled_in_are_left_out(tmp_path: Path) -> None:
         ("likert", "adequacy", "good", "A: adequacy: 'good' is no number"),
         ("esa", "minor errors", "nowhere", "'nowhere' does not stand in the translation"),
         ("esa", "score", "101", "score: 101 is no number from 0 to 100"),
-        ("pairwise", "preferred", "yes", "A: 'yes' is no x"),
+        ("pairwise", "preferred", "yes", "A: 'yes' is not a mark; write x where"),
         ("pairwise", "label", "A", "has label A twice"),
         ("likert", "campaign", "0", "line 2: is of another campaign"),
         ("likert", "judge", "me", "'me' is not one of the campaign's 2 judges"),
