@@ -155,7 +155,7 @@ def free_port() -> int:
                 return port
 
 
-def ends(processes: list[BaseProcess], patience: float = 60) -> list[End]:
+def ends(processes: list[BaseProcess], patience: float = 600) -> list[End]:
     """How each of them ended, in this much time after the call."""
     began, found = time.monotonic(), []
     try:

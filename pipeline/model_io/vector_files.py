@@ -6,6 +6,7 @@ each word its bytes, a space, and its numbers as little-endian fp32, with or wit
 reads it: radimrehurek.com/gensim/models/keyedvectors.html).
 """
 
+import codecs
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -63,8 +64,13 @@ def _is_binary(file: Path) -> bool:
     match = HEADER_PATTERN.match(head)
     if match is None:
         return False
-    line = head[match.end() :].partition(b"\n")[0]
-    return any(byte < 0x20 and byte not in b"\t\r" for byte in line) or "\ufffd" in line[:-4].decode("utf-8", "replace")
+    body = head[match.end() :]
+    first = body[: body.find(b" ") + 1 + 4 * int(match[2])]  # a word and its fp32, in which a line may seem to end
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(first)  # its last character may be cut
+    except UnicodeDecodeError:
+        return True
+    return any(char < " " and char not in "\t\r\n" for char in text)
 
 
 def _read_binary(file: Path, width: int, wanted: Collection[str]) -> dict[str, Matrix]:
