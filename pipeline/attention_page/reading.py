@@ -16,6 +16,7 @@ from tfm.pipeline.attention_page.recorder import attention_modules, record_atten
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
 from tfm.pipeline.decoding.decode import decode
+from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import TASK_SPECS
@@ -143,5 +144,6 @@ def order_by_kind_and_layer(
         kind = kind_of(name)
         layer = 1 + sum(each.kind == kind for each in found)
         found.append(LayerAttention(name, kind, layer, weights[0].float().cpu().numpy()))
+        check_not_nan(found[-1].weights)
     found.sort(key=lambda each: list(ATTENTION_KIND_TITLES).index(each.kind))
     return tuple(found)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tfm.model.layers.log_probs import log_softmax
 from tfm.model.layout import Layout
+from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.tasks.masked_language_model import MASKED_TOKEN_ID
 from tfm.tokenizer.special import EOS_ID
 
@@ -41,6 +42,7 @@ def pseudo_log_likelihoods(
         for begin in range(0, len(hidden), MASKED_TEXTS_PER_BATCH):
             some = hidden[begin : begin + MASKED_TEXTS_PER_BATCH]
             np.add.at(found, [number for number, _ in some], _masked_log_probs(model, texts, some))
+    check_not_nan(found)
     return found
 
 

@@ -15,6 +15,7 @@ from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.search.greedy import log_prob_sum_dtype
+from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
@@ -62,7 +63,7 @@ def target_log_probs(
         (n,).
 
     Raises:
-        DataError: a target is longer than the model reads.
+        DataError: a target is longer than the model reads, or the model gives no numbers.
     """
     limit = model.max_length - 1
     for number, target in enumerate(targets, 1):
@@ -81,6 +82,7 @@ def target_log_probs(
     with torch.inference_mode():
         for rows in length_sorted_batches(source_lengths, target_lengths, budget=MAX_BATCH_TOKENS):
             sums[rows] = _target_log_prob_sums(model, pairs(rows).to(device)).cpu().numpy()
+    check_not_nan(sums)
     return sums
 
 
@@ -142,7 +144,9 @@ def forced_log_probs_by_steps(
         state = stepper.start(batch.source, stepper.source_layout(batch.source, batch.source_lengths))
     begins = torch.full((len(targets),), BOS_ID, device=device)
     found = stepped_log_probs(stepper, state, begins, [[*target, EOS_ID] for target in targets])
-    return np.array([math.fsum(each) for each in found])
+    sums = np.array([math.fsum(each) for each in found])
+    check_not_nan(sums)
+    return sums
 
 
 def forced_text_log_probs(
@@ -178,6 +182,7 @@ def forced_text_log_probs(
             places = np.arange(len(tokens)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
             tokens[places < firsts[rows][texts_of]] = 0
             sums[rows] = np.bincount(texts_of, tokens, len(rows))
+    check_not_nan(sums)
     return sums
 
 
@@ -200,7 +205,9 @@ def forced_text_log_probs_by_steps(
         state = stepper.empty_state(len(texts), device)
     begins = torch.full((len(texts),), BOS_ID, device=device)
     found = stepped_log_probs(stepper, state, begins, texts)
-    return np.array([math.fsum(each[start:]) for each, start in zip(found, starts, strict=True)])
+    sums = np.array([math.fsum(each[start:]) for each, start in zip(found, starts, strict=True)])
+    check_not_nan(sums)
+    return sums
 
 
 def _target_log_prob_sums(model: Seq2SeqModel, batch: PairBatch) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor
 from tfm.data.errors import DataError
 from tfm.model.layers.log_probs import log_softmax
 from tfm.model.layout import Layout
+from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.inference.masked_text import MaskedText, encode_masked
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import TASK_SPECS
@@ -122,7 +123,9 @@ def _log_probs_at_positions(
     rows = torch.tensor(
         [row * length + place for row in range(len(filled_texts)) for place in positions], device=device
     )
-    return log_softmax(model.output(hidden.index_select(0, rows)).double())
+    log_probs = log_softmax(model.output(hidden.index_select(0, rows)).double())
+    check_not_nan(log_probs.cpu().numpy())
+    return log_probs
 
 
 @lru_cache(maxsize=4)

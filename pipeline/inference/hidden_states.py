@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from tfm.data.errors import DataError
 from tfm.model.layout import Layout
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
+from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import TASK_SPECS
@@ -167,6 +168,7 @@ def _pool_rows(
 
 def _to_array(rows: Tensor) -> NDArray[np.float32]:
     found: NDArray[np.float32] = rows.float().cpu().numpy()
+    check_not_nan(found)
     return found
 
 

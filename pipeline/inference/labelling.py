@@ -10,6 +10,7 @@ from tfm.data.batching.batches import PairBatch, pair_batch_from_ids, pair_batch
 from tfm.data.batching.buckets import length_sorted_batches
 from tfm.data.dataset.unseen_labels import count_unseen_labels_in_texts, unseen_labels_message
 from tfm.data.images.row_images import RowImages
+from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.label_sources import LabelSource, encode_sources, is_tagging_task
 from tfm.pipeline.inference.source_problems import SourceProblems
@@ -95,6 +96,7 @@ def label_texts(
             tell(len(rows))
     if len(filled) < len(sources):
         tell(len(sources) - len(filled))
+    check_not_nan(np.array([labels.log_prob for each in found for labels in each]))
     texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
     for each in found:
         yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]
@@ -125,6 +127,7 @@ def label_images(
         batch = pair_batch_from_images(pixels, [[]] * len(pixels), images.preparation)
         with torch.inference_mode():
             found = task.predict(loaded.model, batch.to(device), n_best)
+        check_not_nan(np.array([labels.log_prob for each in found for labels in each]))
         texts = iter(loaded.target_tokenizer.decode_batch([labels.ids for each in found for labels in each]))
         for each in found:
             yield [(next(texts), labels.log_prob, len(labels.ids)) for labels in each]

@@ -7,6 +7,7 @@ import numpy as np
 
 from tfm.model.numpy_inference.encoder_only import EncoderOnly
 from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.inference.label_sources import LabelSource, encode_sources
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import labels_to_translations
@@ -55,6 +56,7 @@ class NumpyLabeller:
         limit = self.network.max_length - 1
         for source in encode_sources(self.source_tokenizer, lines, limit, source_problems, by_word=self.tags):
             found = self._predict(source, config.n_best) if source.ids else [([], 0.0)]
+            check_not_nan(np.array([log_prob for _, log_prob in found]))
             texts = self.target_tokenizer.decode_batch([ids for ids, _ in found])
             yield labels_to_translations(
                 [(text, log_prob, len(ids)) for text, (ids, log_prob) in zip(texts, found, strict=True)]

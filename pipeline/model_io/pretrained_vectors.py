@@ -58,7 +58,8 @@ def word_ids(tokenizer: Tokenizer) -> dict[str, int]:
 def model_word_vectors(loaded: "LoadedModel", side: str) -> tuple[dict[str, int], Matrix]:
     """Return the words of a side of a model, with the id of each, and the vectors of all ids (V, E).
 
-    A model that reads one side has the vectors of that side, whichever is asked for.
+    A model that reads one side has the vectors of that side, whichever is asked for. Raises DataError where they are no
+    numbers.
     """
     import torch
 
@@ -72,7 +73,11 @@ def model_word_vectors(loaded: "LoadedModel", side: str) -> tuple[dict[str, int]
     device = next(loaded.model.parameters()).device
     with torch.no_grad():
         table = embedding_table(loaded.model, read)(torch.arange(tokenizer.vocab_size, device=device))
-    return word_ids(tokenizer), table.float().cpu().numpy()
+    vectors: Matrix = table.float().cpu().numpy()
+    if not np.isfinite(vectors).all():
+        problem = "a word vector has a number that is not finite: its weights are broken (did training diverge?)"
+        raise DataError(problem, file=loaded.folder)
+    return word_ids(tokenizer), vectors
 
 
 def read_wanted_vectors(path: Path, side: str, width: int, wanted: Collection[str]) -> Mapping[str, Matrix]:

@@ -21,6 +21,7 @@ from tfm.data.batching.buckets import length_sorted_batches
 from tfm.data.dataset.split import Ids
 from tfm.data.errors import format_count
 from tfm.model.layout import Layout
+from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.decoding.teacher_forcing import MAX_BATCH_ROWS, token_log_probs
 from tfm.pipeline.runtime.out_of_memory import raise_oom_as_data_error, too_large_message
 from tfm.pipeline.runtime.progress import Reporter
@@ -86,7 +87,7 @@ def token_scores(
         reporter: shows progress.
 
     Raises:
-        DataError: a batch does not fit in memory.
+        DataError: a batch does not fit in memory, or the model gives no numbers.
     """
     log_probs, right = np.full(len(text), np.nan), np.zeros(len(text), np.bool_)
     device = next(model.parameters()).device
@@ -116,4 +117,6 @@ def _score_batch(model: Any, batch: TextBatch, counted: Tensor) -> tuple[NDArray
         logits = model.output(part)
         log_probs.append(token_log_probs(logits, wanted))
         right.append(logits.argmax(-1) == wanted)
-    return torch.cat(log_probs).cpu().double().numpy(), torch.cat(right).cpu().numpy()
+    found: NDArray[np.float64] = torch.cat(log_probs).cpu().double().numpy()
+    check_not_nan(found)
+    return found, torch.cat(right).cpu().numpy()

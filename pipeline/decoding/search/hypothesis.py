@@ -2,6 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tfm.data.errors import DataError
 
@@ -39,6 +43,12 @@ class NextPieces:
 
 EMPTY_HYPOTHESIS = Hypothesis((), 0.0, 0.0)
 """The translation of a source without pieces. No model is asked."""
+
+
+def check_not_nan(values: NDArray[Any]) -> None:
+    """Raise DataError where what a model gives is no number: a sum that leaves NaN out would praise broken weights."""
+    if np.isnan(values).any():
+        raise DataError(NON_FINITE_MESSAGE)
 
 
 def select_n_best(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:

@@ -58,6 +58,22 @@ def test_what_a_task_cannot_do_is_refused_in_one_line(task):
             assert str(caught.value) == f"tiny: was trained for {task}: it has no {name}(); it has {CAN[task][1]}"
 
 
+@pytest.mark.parametrize("task", CAN)
+def test_broken_weights_give_no_figure(task):
+    """A sum that leaves out what is no number once gave such a model a perplexity of 1."""
+    one = model_of(task)
+    with torch.no_grad():
+        for parameter in one._loaded.model.parameters():
+            parameter.fill_(float("nan"))
+    for name in re.findall(r"\w+(?=\(\))", CAN[task][1]):
+        asked = ("a dog", "a dog") if name == "score" and task == "translation" else ("a dog",)
+        with pytest.raises(DataError, match="its weights are broken"):
+            getattr(one, name)(*({"embed": ("dog",), "fill": ("a [MASK]",)}.get(name, asked)))
+        if name == "classify":
+            with pytest.raises(DataError, match="its weights are broken"):
+                one.probabilities(["a dog"])
+
+
 def test_a_model_without_attention_is_refused():
     recurrent = Model(tiny_model(architecture="recurrent", recurrent={"attention": "none"}), NullReporter())
     with pytest.raises(RecipeError, match="has no attention"):
