@@ -137,7 +137,7 @@ def _text_piece_mask(tokenizer: Tokenizer) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _word_piece_mask(tokenizer: Tokenizer, after_space: bool) -> Tensor:
-    """Which ids (V,) are pieces of words. begins: with a space before them, or without."""
+    """Which ids (V,) are pieces of words. after_space: with a space before them, or without."""
     spelled = torch.tensor([any(map(str.isalnum, tokenizer.surface(n))) for n in range(tokenizer.vocab_size)])
     starts = torch.tensor(tokenizer.word_start_mask())
     return spelled & _text_piece_mask(tokenizer) & (starts if after_space else ~starts)

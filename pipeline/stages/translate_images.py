@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tfm.data.errors import escape_control_characters
 from tfm.data.lines import open_lines
@@ -10,15 +9,8 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.inference.image_files import decode_images
 from tfm.pipeline.inference.translation import translate_images
-from tfm.pipeline.inference.translation_records import (
-    IMAGES_UNIT,
-    Translation,
-    write_translations,
-)
+from tfm.pipeline.inference.translation_records import IMAGES_UNIT, Translation, write_translations
 from tfm.pipeline.runtime.progress import Reporter
-
-if TYPE_CHECKING:
-    pass
 
 
 def plan_image_translation(
