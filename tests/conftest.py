@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -51,6 +52,16 @@ def _no_compiled_search(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
         monkeypatch.setattr(greedy_search, "dispatch", none)
         monkeypatch.setattr(text_generation, "dispatch", none)
         monkeypatch.setattr(compiled_transformer, "load_search_kernels", lambda: None)
+
+
+@pytest.fixture(autouse=True)
+def _own_signal_handlers() -> Iterator[None]:
+    """A handler of SIGTERM that a test leaves behind would keep a pool of processes, forked later, from ending."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

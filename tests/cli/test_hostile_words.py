@@ -4,9 +4,8 @@ import io
 import json
 import re
 import shutil
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,9 +22,8 @@ Type = Callable[..., Result]
 
 
 @pytest.fixture
-def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Type]:
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Type:
     """Run a command as the console script does; nothing that it prints may steer a terminal."""
-    before = signal.getsignal(signal.SIGTERM)
 
     def run(*words: str | Path, is_data: bool = False) -> Result:
         with monkeypatch.context() as patch:
@@ -38,8 +36,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         assert is_data or not STEERING.search(out), (words, out)
         return Result(int(end.value.code or 0), out, err)
 
-    yield run
-    signal.signal(signal.SIGTERM, before)
+    return run
 
 
 @pytest.mark.parametrize("command", ["tokenize", "preprocess", "train", "translate", "generate", "evaluate", "run",
