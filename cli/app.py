@@ -35,6 +35,7 @@ from tfm.cli.commands.recipes.recipe import recipe
 from tfm.cli.commands.recipes.run import run
 from tfm.cli.commands.recipes.search import search
 from tfm.cli.commands.serve import serve
+from tfm.cli.commands.shortlist import shortlist
 from tfm.cli.commands.synthesis.rerank import rerank
 from tfm.cli.commands.synthesis.synthesize import synthesize
 from tfm.cli.commands.tokenize import tokenize
@@ -155,7 +156,7 @@ handle_errors = ErrorHandler()
 
 STAGES = (clean, tokenize, preprocess, train, with_options(translate), with_options(evaluate))
 OTHER_COMMANDS = (
-    *(run, search, generate, with_options(serve), attend, align, embed),
+    *(run, search, generate, with_options(serve), attend, align, shortlist, embed),
     *(with_options(synthesize), rerank),
     *(compare, import_model, export, push, pull, inspect, recipe, plan),
 )

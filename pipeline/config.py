@@ -91,6 +91,11 @@ class DecodingConfig(BaseModel):
         description="an unknown word of a vocabulary of words is replaced by the word of the source that it is aligned "
         "to",
     )
+    shortlist: str | None = Field(
+        None,
+        min_length=1,
+        description="folder that `tfm shortlist` made: only pieces that it has for a source may come; none: all may",
+    )
     batch_sentences: int = Field(64, ge=1, description="sentences decoded in parallel")
     precision: DecodingPrecision = Field(
         "fp32", description="of matrix products; bf16 and int8 are faster where the CPU has instructions for them"
@@ -120,13 +125,14 @@ class DecodingConfig(BaseModel):
         return None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the settings as an artifact keeps them: those of minimum Bayes risk, and the replacement of unknown
-        words, where they have an effect.
+        """Return the settings as an artifact keeps them: those of minimum Bayes risk, the replacement of unknown words
+        and the shortlist, where they have an effect.
 
         So translations that were made before there were such settings are up to date.
         """
         unused = set() if self.strategy == "mbr" else {*MBR_KEYS}
-        return self.model_dump(mode="json", exclude=unused if self.replace_unknown else {*unused, "replace_unknown"})
+        unused |= {name for name in ("replace_unknown", "shortlist") if not getattr(self, name)}
+        return self.model_dump(mode="json", exclude=unused)
 
     @property
     def has_samples(self) -> bool:
@@ -155,6 +161,8 @@ class DecodingConfig(BaseModel):
             raise ValueError("forbidden and forced are words or phrases; one of them is empty")
         if self.forced and (self.strategy != "search" or self.beam == 1):
             raise ValueError('forced words need beam search: strategy = "search" and beam > 1')
+        if self.forced and self.shortlist is not None:
+            raise ValueError("shortlist may lack the pieces of forced words: remove one of the two")
         return self
 
 

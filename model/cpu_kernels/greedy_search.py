@@ -39,6 +39,7 @@ GREEDY_SIGNATURE: Any = (
     STACK_TYPE,
     ATTENTION_TYPE,
     FLOAT32_2D,
+    IDS_TYPE,
     FLOAT32_5D,
     FLOAT32_5D,
     SPECIAL_IDS_TYPE,
@@ -163,14 +164,15 @@ encode_source = compile_function(ENCODE_SIGNATURE)(encode_memory)
 
 @compile_function(GREEDY_SIGNATURE)
 def search_greedily(  # type: ignore[no-untyped-def]
-    decoder, cross_attention, output, memory_keys, memory_values, pad_bos_eos_ids, shortest, longest, ids
+    decoder, cross_attention, output, candidates, memory_keys, memory_values, pad_bos_eos_ids, shortest, longest, ids
 ):
-    """Append the likeliest piece until it is the end token, and write the pieces to `ids`.
+    """Append the likeliest candidate until it is the end token, and write the pieces to `ids`.
 
     Args:
         decoder: the weights of the decoder.
         cross_attention: the weights of its cross-attention.
-        output: (V, D), the weight of the output layer.
+        output: (V, D), the weight of the output layer, of the candidates alone.
+        candidates: (V,) the pieces that may come, ascending; the end token is one of them.
         memory_keys: (L, 1, G, S, K).
         memory_values: (L, 1, G, S, V).
         pad_bos_eos_ids: padding, begin and end token; the first two never come.
@@ -188,7 +190,7 @@ def search_greedily(  # type: ignore[no-untyped-def]
     memory_seen, seen = list_first_slots(memory_keys.shape[3], memory_keys.shape[3]), list_first_slots(0, room)
     slots, logits = np.empty((1, 1), np.int64), np.empty(vocab, np.float32)
     last, log_prob, maxima = np.empty(1, np.int64), 0.0, np.empty((vocab // BLOCK_SIZE + 1, LANES), np.float32)
-    last[0] = begin
+    last[0], end_place = begin, np.searchsorted(candidates, end)
     for t in range(longest + 1):
         x = embed_ids(decoder.table, decoder.positions, settings.embedding_scale, last, t)
         slots[0, 0] = seen[0][0, 0, t] = t
@@ -205,19 +207,20 @@ def search_greedily(  # type: ignore[no-untyped-def]
             )
             x = apply_feed_forward(settings, decoder.feed_forward, layer, x)
         x = pre_norm(settings, decoder.final_norm, 0, x)
-        best, token = np.float32(-np.inf), end
+        best, place = np.float32(-np.inf), end_place
         for v in range(vocab):
             logit = np.float32(0.0)
             for i in range(dim):
                 logit += output[v, i] * x[0, i]
             logits[v] = logit
-            if logit > best and v != padding and v != begin and (v != end or t >= shortest):
-                best, token = logit, v
+            piece = candidates[v]
+            if logit > best and piece != padding and piece != begin and (piece != end or t >= shortest):
+                best, place = logit, v
         if t >= longest:
-            token = end
+            place = end_place
         largest, rest = log_sum_exp(logits, 0, vocab, maxima)
-        log_prob += np.float64(logits[token]) - np.float64(largest) - rest
-        ids[t] = last[0] = token
-        if token == end:
+        log_prob += np.float64(logits[place]) - np.float64(largest) - rest
+        ids[t] = last[0] = candidates[place]
+        if place == end_place:
             break
     return t + 1, log_prob

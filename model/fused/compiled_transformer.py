@@ -67,6 +67,7 @@ class CompiledTransformer:
                 self._stack_weights(embedding, layers, norm, np.ascontiguousarray),
                 self._cross_attention_weights(network, np.ascontiguousarray),
                 np.ascontiguousarray(network.output.weight),
+                np.arange(len(network.output.weight)),
             )
         )
 

@@ -38,9 +38,9 @@ from tfm.model.transformer.decoder_masks import CAUSAL_DECODER_MASK
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
-GreedySearch = Callable[[Sequence[int], int, int], tuple[list[int], float]]
-"""Source ids, the fewest pieces before the end token, the most -> ids, and the sum of their log-probabilities. Both ids
-with their end token."""
+GreedySearch = Callable[[Sequence[int], int, int, Any], tuple[list[int], float]]
+"""Source ids, the fewest pieces before the end token, the most, the pieces that may come (ascending ids; None: all) ->
+ids, and the sum of their log-probabilities. Both ids with their end token."""
 SourceEncoder = Callable[[Sequence[int]], TransformerState]
 """Source ids, end token included -> the state before the first step, of one row."""
 MAX_FLOPS_FOR_COMPILED_SEARCH = 50_000_000
@@ -111,6 +111,7 @@ class _SearchWeights:
             stack_norms(layer.around_cross_attention.norm for layer in decoder),
         )
         self._output = as_array(model.output.weight)
+        self._all_pieces = np.arange(len(self._output))
 
     def search(
         self,
@@ -119,13 +120,15 @@ class _SearchWeights:
         source: Sequence[int],
         shortest: int,
         longest: int,
+        candidates: Any = None,
     ) -> tuple[list[int], float]:
         """A `GreedySearch`, with the model that these weights are of, and of these special tokens."""
         found = np.empty(longest + 1, np.int64)
-        keys, values = self.encode(model, source)
-        count, log_prob = _load_kernels().search_greedily(
-            self._decoder, self._cross_attention, self._output, keys, values, pad_bos_eos_ids, shortest, longest, found
-        )
+        memory = self.encode(model, source)
+        output = self._output if candidates is None else self._output[candidates]
+        pieces = self._all_pieces if candidates is None else candidates
+        weights = self._decoder, self._cross_attention, output, pieces
+        count, log_prob = _load_kernels().search_greedily(*weights, *memory, pad_bos_eos_ids, shortest, longest, found)
         return found[:count].tolist(), log_prob
 
     def encode(self, model: EncoderDecoder, source: Sequence[int]) -> tuple[Any, Any]:

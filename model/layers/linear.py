@@ -62,7 +62,11 @@ def low_precision_linear(low_x: Tensor, low_weight: Tensor, bias: Tensor | None,
     """
     if x.device.type != "cpu":
         return F.linear(low_x, low_weight, None if bias is None else bias.to(low_x.dtype)).to(x.dtype)
-    y = F.linear(low_x, low_weight)[: len(x)].to(x.dtype)
+    return add_bias(F.linear(low_x, low_weight)[: len(x)].to(x.dtype), bias)
+
+
+def add_bias(y: Tensor, bias: Tensor | None) -> Tensor:
+    """Return y (N, out) with a bias (out,), where there is one, added in place."""
     return y if bias is None else y.add_(bias)
 
 
@@ -153,8 +157,7 @@ class Linear(nn.Module):
         if self.inference_dtype is torch.int8 and self.weight.numel() >= MIN_WEIGHTS_FOR_INT8:
             weight = self.weight
             in_8_bits = self._packed_weight.get_or_make((weight,), lambda: quantize_weight(weight.detach()), torch.int8)
-            make_matmul = int8_matmul(x.float(), in_8_bits).to(x.dtype)
-            return make_matmul if self.bias is None else make_matmul.add_(self.bias)
+            return add_bias(int8_matmul(x.float(), in_8_bits).to(x.dtype), self.bias)
         if self.inference_dtype in LOW_PRECISION_DTYPES:
             return self.multiply(x.to(self.inference_dtype)).to(x.dtype)
         return self.multiply(x)
@@ -193,6 +196,21 @@ class Linear(nn.Module):
             bias = None if self.bias is None else self.bias.detach().to(dtype)
             return lambda x: _multiply_packed(x, packed, bias, activation)
         return (lambda x: self(x).relu_()) if activation == "relu" else self.__call__
+
+    def select_outputs(self, outputs: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return a function (N, in) -> (N, n) that computes some outputs (n,) alone, with the weight as it is now.
+
+        Without gradients, in the precision of inference.
+        """
+        weight = self.weight.detach()[outputs]
+        bias = None if self.bias is None else self.bias.detach()[outputs]
+        if self.inference_dtype is torch.int8 and weight.numel() >= MIN_WEIGHTS_FOR_INT8:
+            in_8_bits = quantize_weight(weight)
+            return lambda x: add_bias(int8_matmul(x.float(), in_8_bits).to(x.dtype), bias)
+        if self.inference_dtype in LOW_PRECISION_DTYPES:
+            low = weight.to(self.inference_dtype)
+            return lambda x: add_bias(F.linear(x.to(low.dtype), low).to(x.dtype), bias)
+        return lambda x: F.linear(x.to(weight.dtype), weight, bias)
 
     @property
     def is_bf16(self) -> bool:

@@ -1,10 +1,11 @@
 """Log-probabilities from the logits of an output layer."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tfm.model.cpu_kernels import dispatch
 
@@ -17,14 +18,46 @@ result.
 
 @dataclass(frozen=True)
 class LogProbsOfLogits:
-    """A `LogProbFn` of the logits (r, V) that a model computes when asked for some rows (r,), in fp32 or bf16."""
+    """A `LogProbFn` of the logits (r, V) that a model computes when asked for some rows (r,), in fp32 or bf16.
+
+    Args:
+        logits: (rows (r,)) -> logits (r, V).
+        hidden: input of the output layer (R, E), where a part of its outputs may be computed alone.
+        output: the output layer.
+    """
 
     logits: Callable[[RowSelection], Tensor]
+    hidden: Tensor | None = None
+    output: nn.Module | None = None
 
     def __call__(self, rows: RowSelection) -> Tensor:
         """Return the log-softmax of the logits of these rows."""
-        logits = self.logits(rows)
-        return log_softmax(logits.float() if logits.dtype is torch.bfloat16 else logits)
+        return log_softmax(_widen(self.logits(rows)))
+
+
+@dataclass(frozen=True)
+class LogProbsOfCandidates:
+    """A `LogProbFn` that gives -inf to all pieces but some, the candidates, whose probabilities sum to 1.
+
+    Args:
+        logits: (rows (r,)) -> logits (r, U) of the candidates, -inf where one is not a row's.
+        candidates: (U,) their ids, ascending; each control token keeps its own place.
+        vocab_size: V.
+    """
+
+    logits: Callable[[RowSelection], Tensor]
+    candidates: Tensor
+    vocab_size: int
+
+    def __call__(self, rows: RowSelection) -> Tensor:
+        """Return the log-probabilities (r, V) of these rows."""
+        found = log_softmax(_widen(self.logits(rows)))
+        return found.new_full((len(found), self.vocab_size), -math.inf).index_copy_(1, self.candidates, found)
+
+
+def _widen(logits: Tensor) -> Tensor:
+    """Return logits in fp32 where they are in bf16."""
+    return logits.float() if logits.dtype is torch.bfloat16 else logits
 
 
 def log_softmax(logits: Tensor) -> Tensor:

@@ -163,7 +163,9 @@ class RecurrentEncoderDecoder(nn.Module):
         rows = self.target_embedding(tokens, torch.zeros_like(tokens))
         hidden, layers = self.decoder.step(rows, state.layers, state.memory)
         hidden = self.narrow(hidden)
-        return LogProbsOfLogits(lambda some: self.output(hidden[some])), RecurrentState(layers, state.memory)
+        return LogProbsOfLogits(lambda some: self.output(hidden[some]), hidden, self.output), RecurrentState(
+            layers, state.memory
+        )
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """The input of the output layer (N, E) -> log-probabilities (N, V)."""

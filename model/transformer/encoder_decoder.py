@@ -134,7 +134,7 @@ class EncoderDecoder(nn.Module):
         for layer, cache, remembered in zip(self._decoder_layers(), state.caches, memory.keys_values, strict=True):
             rows = layer.step(rows, cache, slots, remembered, memory.mask)
         hidden: Tensor = self.narrow(self.decoder_norm(rows))
-        return LogProbsOfLogits(lambda some: self.output(hidden[some])), state
+        return LogProbsOfLogits(lambda some: self.output(hidden[some]), hidden, self.output), state
 
     def log_probs(self, hidden: Tensor) -> Tensor:
         """Return log-probabilities (N, V) of the output layer's input (N, E)."""

@@ -31,6 +31,7 @@ class DecodingOptions(TypedDict, total=False):
     forbidden: Sequence[str]
     forced: Sequence[str]
     replace_unknown: bool
+    shortlist: str | None
     batch_sentences: int
     precision: DecodingPrecision
 

@@ -23,6 +23,8 @@ from tfm.pipeline.decoding.search.greedy import single_hypothesis_search
 from tfm.pipeline.decoding.search.hypothesis import EMPTY_HYPOTHESIS, Hypothesis, select_n_best
 from tfm.pipeline.decoding.search.numpy_sampling import sampling_key
 from tfm.pipeline.decoding.search.sampling import TokenSampler
+from tfm.pipeline.decoding.shortlist import Shortlist
+from tfm.pipeline.decoding.shortlist_stepper import ShortlistStepper
 from tfm.pipeline.decoding.sources import ImageSources, TextSources
 from tfm.pipeline.decoding.stepper import StateT, Stepper
 from tfm.pipeline.decoding.workers import num_workers, search_all_shards
@@ -36,6 +38,10 @@ MIN_SENTENCES_TO_COMPILE = 200
 """With fewer, compiled loops gain less time than it takes to load them; but one at a time they are asked for, and in
 bf16 they round otherwise than torch's operations do, so that texts would depend on how many there are."""
 NO_PHRASES = PhraseConstraints()
+SHORTLIST_MESSAGE = (
+    "decoding.shortlist takes pieces of a source's text, and may lack those of a prefix or forced word: remove it, or "
+    "them"
+)
 
 
 def decode(
@@ -46,6 +52,7 @@ def decode(
     device: torch.device | str = "cpu",
     prefixes: Sequence[Sequence[int]] | None = None,
     phrases: PhraseConstraints = NO_PHRASES,
+    shortlist: Shortlist | None = None,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the `config.n_best` hypotheses of each source, best first, in the order of the sources.
@@ -60,10 +67,11 @@ def decode(
         device: device of the model.
         prefixes: ids with which the hypotheses of each source begin; None for none.
         phrases: forced and forbidden phrases.
+        shortlist: of the pieces that may come; None: all may.
         on_done: called with the number of further sources that are done.
 
     Raises:
-        RecipeError: more hypotheses are asked for than the beam has.
+        RecipeError: more hypotheses are asked for than the beam has, or a shortlist is given with what it may lack.
     """
     if (reason := config.n_best_problem()) is not None:
         raise RecipeError(reason)
@@ -74,6 +82,10 @@ def decode(
         if isinstance(sources, RowImages)
         else TextSources(sources, stepper.max_length)
     )
+    if shortlist is not None and (
+        prefixes is not None or phrases.forced is not None or isinstance(reads, ImageSources)
+    ):
+        raise RecipeError(SHORTLIST_MESSAGE)
     found: list[list[Hypothesis]] = [[EMPTY_HYPOTHESIS]] * len(sources)
     tell = on_done or (lambda _: None)
     # the longest first: if memory runs out, it does so at once
@@ -101,7 +113,7 @@ def decode(
         single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
         steps = stepper if single_greedy else fuse_if_supported(stepper)
         return STRATEGIES[config.strategy](
-            _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done)
+            _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done, shortlist)
         )
 
     worth_compiling = (
@@ -140,6 +152,12 @@ class _DecodeShard:
     config: DecodingConfig
     device: torch.device
     on_done: Callable[[int], None]
+    shortlist: Shortlist | None = None
+
+    @property
+    def steps(self) -> Any:
+        """The model, held to the shortlist where there is one."""
+        return self.stepper if self.shortlist is None else ShortlistStepper(self.stepper, self.shortlist)
 
     def load_source(self) -> tuple[Tensor, Layout]:
         """The ids (N,) or images (B, ...), and their layout."""
@@ -153,13 +171,15 @@ def _search_shard(shard: _DecodeShard) -> list[list[Hypothesis]]:
     if config.beam == 1 and shard.rules.forced is None:
         if most == 1 and isinstance(shard.sources, TextSources):
             texts = shard.sources.source_ids(shard.rows)
-            if (found := fused_greedy_search(shard.stepper, texts, shard.rules, shard.on_done)) is not None:
+            if (
+                found := fused_greedy_search(shard.stepper, texts, shard.rules, shard.on_done, shard.shortlist)
+            ) is not None:
                 return found
         return single_hypothesis_search(
-            shard.stepper, *shard.load_source(), shard.rules, batch_size=most, on_done=shard.on_done
+            shard.steps, *shard.load_source(), shard.rules, batch_size=most, on_done=shard.on_done
         )
     return beam_search(
-        shard.stepper,
+        shard.steps,
         *shard.load_source(),
         shard.rules,
         beam=config.beam,
@@ -187,7 +207,7 @@ def _sample_shard(shard: _DecodeShard) -> list[list[Hypothesis]]:
             shard.on_done(done // times - before // times)
 
     found = single_hypothesis_search(
-        shard.stepper,
+        shard.steps,
         *drawn.load_source(),
         rules,
         choose=TokenSampler(config, keys),

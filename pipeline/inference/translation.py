@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfm.data.lines import chunk_rows
@@ -22,6 +23,7 @@ from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 if TYPE_CHECKING:
     from tfm.data.images.row_images import RowImages
+    from tfm.pipeline.decoding.shortlist import Shortlist
     from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
@@ -159,7 +161,7 @@ class _TranslationSearch:
     """Finds hypotheses of some sources at a time.
 
     starts, words: the beginnings of the hypotheses, and the words that they must contain. replacer: writes hypotheses
-    with unknown words.
+    with unknown words. shortlist: of the pieces that may come.
     """
 
     loaded: "LoadedModel"
@@ -168,6 +170,7 @@ class _TranslationSearch:
     words: Iterator[str] | None
     on_done: Callable[[int], None] | None
     replacer: "UnknownWordReplacer | None" = None
+    shortlist: "Shortlist | None" = None
 
     @classmethod
     def from_config(
@@ -191,9 +194,8 @@ class _TranslationSearch:
             raise RecipeError(reason)
         loaded.model.eval()
         starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
-        return cls(
-            loaded, config, starts, words, on_done, UnknownWordReplacer(loaded) if config.replace_unknown else None
-        )
+        replacer = UnknownWordReplacer(loaded) if config.replace_unknown else None
+        return cls(loaded, config, starts, words, on_done, replacer, _load_shortlist(loaded, config))
 
     def __call__(
         self, sources: "Sequence[Sequence[int]] | RowImages", read: Sequence[str] = ()
@@ -225,7 +227,16 @@ class _TranslationSearch:
             starts = None if targets is None else [targets[row] for row in rows]
             wanted = phrases if phrases.forced is None else replace(phrases, forced=[phrases.forced[n] for n in rows])
             tell = self.on_done if config is drawn else None
-            found = decode(model, some, config, device=device, prefixes=starts, phrases=wanted, on_done=tell)
+            found = decode(
+                model,
+                some,
+                config,
+                device=device,
+                prefixes=starts,
+                phrases=wanted,
+                shortlist=self.shortlist,
+                on_done=tell,
+            )
             ids = [list(each.ids) for n_best in found for each in n_best]
             written = tokenizer.decode_batch(ids)
             if self.replacer is not None:
@@ -247,6 +258,15 @@ class _TranslationSearch:
     def check_no_unused_constraints(self) -> None:
         """Raise DataError where there are prefixes or forced words of more sources than there were."""
         check_no_unused_lines(self.starts, self.words)
+
+
+def _load_shortlist(loaded: "LoadedModel", config: DecodingConfig) -> "Shortlist | None":
+    """The shortlist that the settings name. Raises DataError where it is not of this model's vocabularies."""
+    if config.shortlist is None:
+        return None
+    from tfm.pipeline.model_io.shortlist_folder import read_shortlist
+
+    return read_shortlist(Path(config.shortlist), loaded.source_tokenizer, loaded.target_tokenizer)
 
 
 def translate_texts(

@@ -7,6 +7,7 @@ from pathlib import Path
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.external_metric import missing_command_warnings
+from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.run_paths import RunPaths, cleaned_data_folder, get_run_paths
 from tfm.pipeline.runtime.progress import Reporter
@@ -203,6 +204,8 @@ def run_recipe_stages(
     """
     if folder := wordnet_folder(recipe.evaluation):
         check_wordnet_folder(folder)  # evaluation needs it, hours later
+    if "translate" in only:
+        shortlist_inputs(recipe.decoding)  # translation needs it, hours later
     if "train" in only and recipe.training.init_from is not None:
         from tfm.pipeline.training.init_from import check_starting_model  # here, as few recipes start from a model
 

@@ -18,6 +18,7 @@ from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.config import Device
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
+from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.worker_process import can_fork
 from tfm.pipeline.synthesis.config import SynthesisConfig
@@ -54,6 +55,7 @@ def plan_synthesis(config: SynthesisConfig, model: Path, out: Path) -> Plan:
     inputs |= corpus_inputs({"text": [config.text]}, online=False)
     for file in config.tests:
         inputs[f"tests: {file}"] = _file_input(Path(file))
+    inputs |= shortlist_inputs(config.decoding)
     settings: dict[str, JSON] = {"synthesis": config.as_json(), "text": text_changing_settings(config.text)}  # type: ignore[dict-item]
     return Plan(SYNTHESIZE_STAGE, out, settings, inputs, seed=None)
 

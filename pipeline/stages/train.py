@@ -33,7 +33,16 @@ NEWER_TRAINING_KEYS = ("guided_alignment",)
 """Keys of [training] that models of an earlier time lack, which are trained as by the defaults."""
 KEYS_UNUSED_IN_VALIDATION = (
     *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),
-    *("forbidden", "forced", "replace_unknown", "mbr_candidates", "mbr_size", "mbr_utility", "mbr_pruning"),
+    *(
+        "forbidden",
+        "forced",
+        "replace_unknown",
+        "shortlist",
+        "mbr_candidates",
+        "mbr_size",
+        "mbr_utility",
+        "mbr_pruning",
+    ),
 )
 
 NEWER_MODEL_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")

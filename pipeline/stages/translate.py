@@ -27,6 +27,7 @@ from tfm.pipeline.inference.translation_records import (
     reference_file_name,
     write_translations,
 )
+from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import select_splits_to_score
 
@@ -98,7 +99,7 @@ def plan_file_translation(
 
 
 def _make_plan(inputs: dict[str, Input], config: DecodingConfig, out: Path, seed: int) -> Plan:
-    return Plan("translate", out, {"decoding": config.as_json()}, inputs, seed)
+    return Plan("translate", out, {"decoding": config.as_json()}, inputs | shortlist_inputs(config), seed)
 
 
 def translate_tests(

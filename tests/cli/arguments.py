@@ -52,6 +52,7 @@ USUAL: Mapping[str, Mapping[str, Words]] = {
     },
     "rerank": {"file": ("lists.jsonl",), "channel": ("runs/tiny",), "weights": ("weights.json",)},
     "align": {"model": ("runs/tiny",), "source": ("few.de",), "target": ("few.de",)},
+    "shortlist": {"dataset": ("runs/tiny",), "links": ("links.txt",), "out": ("out/l",)},
     "attend": {"model": ("runs/tiny",), "sentence": ("eins",)},
     "embed": {"model": ("runs/tiny",), "nearest": ("one",)},
     "compare": {"runs": ("runs/tiny",)},
@@ -121,6 +122,7 @@ def write_texts(folder: Path) -> None:
     (folder / "some.toml").write_text(SEARCH, "utf-8")
     (folder / "lists.jsonl").write_text(json.dumps({"source": "eins", "translations": [TRANSLATION]}) + "\n", "utf-8")
     weights = {"direct": 1.0, "channel": 0.5, "language_model": 0.0, "length": 0.0}
+    (folder / "links.txt").write_text("0-0\n" * 200, "utf-8")
     (folder / "weights.json").write_text(json.dumps({"weights": weights}), "utf-8")
 
 

@@ -238,6 +238,7 @@ SHOWN: dict[str, str] = {
     "training.restarts": "tests/system/test_cluster_runs.py",
     "synthesis": "tests/unit/pipeline/synthesis/test_keys.py",
     "training.guided_alignment": "tests/unit/pipeline/alignment/test_guided.py",
+    "decoding.shortlist": "tests/unit/pipeline/decoding/test_shortlist.py",
     "decoding.replace_unknown": "tests/unit/pipeline/inference/test_unknown_words.py",
     "training.r_drop": "tests/unit/pipeline/tasks/test_r_drop.py",
     "training.unigram_alpha": "tests/unit/tokenizer/test_sampled.py",

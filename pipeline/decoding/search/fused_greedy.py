@@ -5,11 +5,16 @@ from collections.abc import Callable, Sequence
 from tfm.model.fused import greedy_search
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
+from tfm.pipeline.decoding.shortlist import Shortlist
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 
 def fused_greedy_search(
-    stepper: object, sources: Sequence[Sequence[int]], rules: LogitsProcessor, on_done: Callable[[int], None]
+    stepper: object,
+    sources: Sequence[Sequence[int]],
+    rules: LogitsProcessor,
+    on_done: Callable[[int], None],
+    shortlist: Shortlist | None = None,
 ) -> list[list[Hypothesis]] | None:
     """Return the hypotheses of `greedy.single_hypothesis_search`; None where the loop does not apply.
 
@@ -18,6 +23,7 @@ def fused_greedy_search(
         sources: ids, end token included.
         rules: the rules of these sentences.
         on_done: called with the number of further sentences that are done.
+        shortlist: of the pieces that may come; None: all may.
     """
     if rules.bans is not None or rules.forced is not None or rules.prefixes.size(1):
         return None
@@ -25,8 +31,8 @@ def fused_greedy_search(
     if search is None:
         return None
     found = []
-    for source, *limits in zip(sources, rules.shortest.tolist(), rules.longest.tolist(), strict=True):
-        ids, log_prob = search(source, *limits)
+    for source, shortest, longest in zip(sources, rules.shortest.tolist(), rules.longest.tolist(), strict=True):
+        ids, log_prob = search(source, shortest, longest, None if shortlist is None else shortlist.candidates(source))
         score = log_prob / rules.divisors[len(ids)].item()
         found.append(select_n_best([Hypothesis(tuple(ids[:-1]), score, log_prob)], 1))
         on_done(1)

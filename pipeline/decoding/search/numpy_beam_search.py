@@ -38,8 +38,9 @@ def is_basic_search(config: DecodingConfig) -> bool:
 
 
 def is_unconstrained(config: DecodingConfig) -> bool:
-    """Return whether products are in fp32, and no piece is forced, forbidden or kept from coming again."""
-    return config.precision == "fp32" and config.no_repeat_ngram is None and not (config.forbidden or config.forced)
+    """Return whether products are in fp32, and no piece is forced, forbidden or kept from coming (again)."""
+    is_free = config.no_repeat_ngram is None and config.shortlist is None and not (config.forbidden or config.forced)
+    return config.precision == "fp32" and is_free
 
 
 def search_sentence(network: Network, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tfm.model.cpu_kernels import dispatch
 from tfm.model.cpu_kernels.dispatch import Candidates
-from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits
+from tfm.model.layers.log_probs import LogProbFn, LogProbsOfCandidates, LogProbsOfLogits
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import SUPPRESSED_TOKENS
 from tfm.tokenizer.special import EOS_ID
@@ -58,11 +58,15 @@ def _best_continuations_of_logits(predict: LogProbFn, first_row: int, sums_BW: T
     """Return the best continuations straight from logits, where rules forbid nothing; None where there is no loop for
     that.
     """
-    if not isinstance(predict, LogProbsOfLogits):
+    if not isinstance(predict, LogProbsOfLogits | LogProbsOfCandidates):
         return None
     logits = predict.logits
     of_some = (lambda rows: logits(rows + first_row)) if first_row else logits
-    return dispatch.topk_of_logits(of_some, sums_BW, beam, eos_id=EOS_ID, banned_ids=SUPPRESSED_TOKENS)
+    found = dispatch.topk_of_logits(of_some, sums_BW, beam, eos_id=EOS_ID, banned_ids=SUPPRESSED_TOKENS)
+    if found is None or isinstance(predict, LogProbsOfLogits):
+        return found
+    values, beams, places = found
+    return values, beams, predict.candidates[places]
 
 
 def best_candidates(log_probs_BWV: Tensor, sums_BW: Tensor, k: int) -> Candidates:

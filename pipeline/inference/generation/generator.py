@@ -104,6 +104,8 @@ class TextGenerator:
             raise RecipeError('decoding.strategy = "mbr" chooses among translations: here it must be search or sample')
         if config.replace_unknown:
             raise RecipeError("decoding.replace_unknown takes words of a source, and a text that goes on has none")
+        if config.shortlist is not None:
+            raise RecipeError("decoding.shortlist takes pieces of a source, and a text that goes on has none")
         self._reader, self._config, self._reporter = reader, config, reporter
         self._writer = reader.make_piece_generator(config)
         self.continue_past_line_end = reader.continue_past_line_end

@@ -39,6 +39,9 @@ DECODING_RULES = (
         ("decoding.replace_unknown",),
         'it is for vocabularies of words: kind = "word"',
     ),
+    UnusedKeysRule(
+        {"data.images": is_none_of(None)}, ("decoding.shortlist",), "it takes pieces of a source, and images have none"
+    ),
     UnusedKeysRule({"decoding.strategy": is_one_of("search")}, ("decoding.seed",), 'it is for strategy = "sample"'),
     UnusedKeysRule({"decoding.strategy": is_one_of("sample")}, ("decoding.beam",), 'it is for strategy = "search"'),
     UnusedKeysRule(

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.tiny_model import publish_model
-from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -75,7 +75,7 @@ def plan(model: Path, **settings: object) -> Plan:
 
 
 def test_every_key_of_the_decoding_is_named_here() -> None:
-    assert {*DECODING, "batch_sentences"} == {*DecodingConfig.model_fields}
+    assert {*DECODING, "batch_sentences", "shortlist"} == {*DecodingConfig.model_fields}
     assert {*NOISE} == {*NoiseConfig.model_fields}
     assert {*KEYS, "text", "models", "decoding", "tests"} == {*SynthesisConfig.model_fields}
 
@@ -94,6 +94,16 @@ def test_every_key_makes_another_artifact(model: Path, tmp_path: Path) -> None:
         assert {*plan(model, **more).inputs} > {*plan(model).inputs}
     other = {"text": {"source": None, "target": str(model.parent / "other")}}
     assert plan(model, **other).inputs != plan(model).inputs
+
+
+def test_a_shortlist_is_an_input(model: Path, tmp_path: Path) -> None:
+    found = []
+    for text in ("one", "other"):
+        with publish(Plan("shortlist", tmp_path / "short", {"text": text}, {}, None), command=["test"]):
+            pass
+        found.append(plan(model, decoding={"shortlist": str(tmp_path / "short")}))
+    assert found[0].config == found[1].config != plan(model).config
+    assert found[0].inputs["shortlist"] != found[1].inputs["shortlist"]
 
 
 def test_a_model_is_known_by_what_it_is_and_not_where(model: Path, tmp_path: Path) -> None:

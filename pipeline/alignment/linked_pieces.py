@@ -1,0 +1,101 @@
+"""Which pieces of a target are the translations of each piece of a source, counted over the links of training pairs.
+
+Legend: S vocabulary of the source · V of the target · K pieces of a source piece · A pieces of every sentence.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfm.data.arrays import Ints
+from tfm.data.dataset.split import Split
+from tfm.pipeline.alignment.piece_links import PieceLinks
+from tfm.pipeline.decoding.shortlist import NO_PIECE, Shortlist
+from tfm.tokenizer.special import SPECIAL_TOKENS
+
+ROWS_PER_COUNT = 1 << 16
+
+
+def learn_shortlist(
+    links: PieceLinks, train: Split, vocab_sizes: tuple[int, int], num_linked: int, num_frequent: int
+) -> Shortlist:
+    """Return the target pieces that are linked most often to each source piece, and the most frequent ones.
+
+    Among equals the lower id comes first.
+
+    Args:
+        links: of the training pairs.
+        train: the training pairs.
+        vocab_sizes: S and V.
+        num_linked: K.
+        num_frequent: pieces of every sentence beside the control tokens.
+    """
+    _, target_size = vocab_sizes
+    keys, counts = _count_links(links, train, target_size)
+    source, target = keys // target_size, keys % target_size
+    order = np.lexsort((target, -counts, source))
+    source, target = source[order], target[order]
+    ranks = np.arange(len(source)) - np.searchsorted(source, source)
+    kept = ranks < num_linked
+    table = np.full((vocab_sizes[0], num_linked), NO_PIECE, np.int32)
+    table[source[kept], ranks[kept]] = target[kept]
+    frequent = _count_pieces(train, target_size)
+    order = np.lexsort((np.arange(target_size), -frequent))[:num_frequent]
+    always = np.union1d(np.arange(len(SPECIAL_TOKENS)), order[frequent[order] > 0]).astype(np.int32)
+    return Shortlist(table, always, target_size)
+
+
+def _count_links(links: PieceLinks, train: Split, target_size: int) -> tuple[Ints, Ints]:
+    """Return the pairs of linked pieces, each as source * V + target, ascending, and the number of their links."""
+    keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for first in range(0, len(links), ROWS_PER_COUNT):
+        rows = np.arange(first, min(first + ROWS_PER_COUNT, len(links)))
+        places, target_places, source_places = links.links_of_rows(rows)
+        (source, source_lengths), (target, target_lengths) = train.source.take(rows), train.target.take(rows)
+        source_starts, target_starts = (np.cumsum(each) - each for each in (source_lengths, target_lengths))
+        found = source[source_starts[places] + source_places].astype(np.int64) * target_size
+        found += target[target_starts[places] + target_places]
+        more, of_more = np.unique(found, return_counts=True)
+        keys, inverse = np.unique(np.concatenate([keys, more]), return_inverse=True)
+        counts = np.bincount(inverse, np.concatenate([counts, of_more]), len(keys)).astype(np.int64)
+    return keys, counts
+
+
+def _count_pieces(split: Split, vocab_size: int) -> Ints:
+    """Return (V,) the number of times that each piece of the target occurs."""
+    counts = np.zeros(vocab_size, np.int64)
+    for first in range(0, len(split), ROWS_PER_COUNT):
+        ids, _ = split.target.take(np.arange(first, min(first + ROWS_PER_COUNT, len(split))))
+        counts += np.bincount(ids, minlength=vocab_size)
+    return counts
+
+
+@dataclass(frozen=True)
+class ShortlistCoverage:
+    """How much of some translations a shortlist lets through.
+
+    Args:
+        pieces: share of their pieces that are candidates of their sentences.
+        sentences: share of the sentences of which all pieces are.
+        mean_size: mean number of candidates of a sentence.
+    """
+
+    pieces: float
+    sentences: float
+    mean_size: float
+
+
+def measure_coverage(shortlist: Shortlist, split: Split) -> ShortlistCoverage:
+    """Measure a shortlist on pairs of texts, of which there is at least one piece."""
+    found = whole = total = size = 0
+    for row in range(len(split)):
+        candidates = shortlist.candidates(split.source[row].tolist())
+        target = split.target[row]
+        known = int(np.isin(target, candidates).sum())
+        found, total, whole, size = (
+            found + known,
+            total + len(target),
+            whole + (known == len(target)),
+            size + len(candidates),
+        )
+    return ShortlistCoverage(found / max(total, 1), whole / max(len(split), 1), size / max(len(split), 1))

@@ -1,0 +1,39 @@
+"""A shortlist of the vocabulary: the pieces by which a translation of a sentence may go on, learned from alignments.
+
+With 8,000 pieces or more the output layer is much of a small model's step, and of a sentence a few hundred are likely:
+those that were linked most often, in the training data, to the pieces of its source, and the most frequent ones
+(Senellart et al. 2018, section 4.2). The probabilities of the others are 0, and those of the shortlist sum to 1.
+
+Legend: V vocabulary of the target · S of the source · K pieces of a source piece · A pieces of every sentence.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfm.data.arrays import Ints
+
+NO_PIECE = -1
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The pieces that may come, by the pieces of the source.
+
+    Args:
+        by_source: (S, K) ids of the target, the most frequent first, NO_PIECE behind the last.
+        always: (A,) ids that may come in every sentence; the control tokens are among them.
+        vocab_size: V.
+    """
+
+    by_source: NDArray[np.int32]
+    always: NDArray[np.int32]
+    vocab_size: int
+
+    def candidates(self, source: Sequence[int]) -> Ints:
+        """Return the ids, ascending, by which the translation of a source may go on."""
+        found = np.concatenate([self.always, self.by_source[np.array(source, np.int64)].ravel()])
+        unique = np.unique(found).astype(np.int64)
+        return unique[np.searchsorted(unique, 0) :]  # without NO_PIECE

@@ -1,0 +1,129 @@
+"""A model that computes the probabilities of a shortlist alone, as a `Stepper` like any other.
+
+For sentences side by side the output layer computes the union of their candidates, and each sentence keeps its own: its
+probabilities do not depend on those beside it.
+
+Legend: B sentences · R hypotheses · V vocabulary · U candidates of any of the sentences.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from tfm.model.layers.linear import Linear
+from tfm.model.layers.log_probs import LogProbFn, LogProbsOfCandidates, LogProbsOfLogits, RowSelection
+from tfm.model.layout import Layout
+from tfm.pipeline.decoding.shortlist import Shortlist
+
+
+class CandidateUnion:
+    """The candidates of some sentences together.
+
+    Args:
+        members: (B, V) true where a piece is a candidate of a sentence.
+    """
+
+    def __init__(self, members: Tensor) -> None:
+        self.members = members
+        self.ids = members.any(0).nonzero().squeeze(1)
+        self._multiply: tuple[Linear, Callable[[Tensor], Tensor]] | None = None
+
+    @cached_property
+    def penalty(self) -> Tensor:
+        """(B, U): 0 where a piece is a candidate of a sentence, -inf elsewhere."""
+        outside = ~self.members[:, self.ids]
+        return torch.zeros_like(outside, dtype=torch.float32).masked_fill_(outside, float("-inf"))
+
+    def multiply(self, output: Linear, hidden: Tensor) -> Tensor:
+        """Return the logits (r, U) of the candidates; hidden (r, E)."""
+        if self._multiply is None or self._multiply[0] is not output:
+            self._multiply = output, output.select_outputs(self.ids)
+        return self._multiply[1](hidden)
+
+    def select(self, sentences: Tensor) -> "CandidateUnion":
+        """The candidates of some of the sentences."""
+        return CandidateUnion(self.members[sentences])
+
+
+@dataclass(frozen=True)
+class ShortlistState:
+    """A state of the model, and the candidates of the sentences of its hypotheses.
+
+    Args:
+        inner: the state of the model.
+        union: the candidates of B sentences.
+        sentences: (R,) the sentence of each hypothesis.
+    """
+
+    inner: Any
+    union: CandidateUnion
+    sentences: Tensor
+
+    def select(self, rows: Tensor) -> Self:
+        """As `DecodingState.select`; with half of the sentences the union is made anew, which is then smaller."""
+        inner, sentences = self.inner.select(rows), self.sentences[rows]
+        kept, places = torch.unique(sentences, return_inverse=True)
+        if 2 * len(kept) > len(self.union.members):
+            return replace(self, inner=inner, sentences=sentences)
+        return replace(self, inner=inner, union=self.union.select(kept), sentences=places)
+
+    def replace(self, rows: Tensor, other: "ShortlistState") -> "ShortlistState":
+        """As `DecodingState.replace`."""
+        sentences = self.sentences.clone()
+        sentences[rows] = other.sentences + len(self.union.members)
+        kept, places = torch.unique(sentences, return_inverse=True)
+        members = torch.cat([self.union.members, other.union.members])[kept]
+        return ShortlistState(self.inner.replace(rows, other.inner), CandidateUnion(members), places)
+
+
+class ShortlistStepper:
+    """A `Stepper` of translations in which only candidates of a shortlist may come.
+
+    Args:
+        stepper: a model of texts, or several.
+        shortlist: of its vocabularies.
+    """
+
+    def __init__(self, stepper: Any, shortlist: Shortlist) -> None:
+        self._stepper, self._shortlist = stepper, shortlist
+        self.max_length: int = stepper.max_length
+        self.source_layout: Callable[[Tensor, Tensor], Layout] = stepper.source_layout
+
+    def start(self, source: Tensor, layout: Layout) -> ShortlistState:
+        """As `Stepper.start`."""
+        members = torch.zeros(layout.batch, self._shortlist.vocab_size, dtype=torch.bool)
+        ids, ends = source.tolist(), layout.lengths.cumsum(0).tolist()
+        for number, (first, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            members[number, torch.from_numpy(self._shortlist.candidates(ids[first:end]))] = True
+        union = CandidateUnion(members.to(source.device))
+        return ShortlistState(
+            self._stepper.start(source, layout), union, torch.arange(layout.batch, device=source.device)
+        )
+
+    def step(self, tokens: Tensor, state: ShortlistState) -> tuple[LogProbFn, ShortlistState]:
+        """As `Stepper.step`."""
+        predict, inner = self._stepper.step(tokens, state.inner)
+        return _restrict(predict, state), replace(state, inner=inner)
+
+
+def _restrict(predict: LogProbFn, state: ShortlistState) -> LogProbFn:
+    """Return p(v) / sum of p(u) over the candidates u, 0 of all other pieces v."""
+    union, sentences = state.union, state.sentences
+    if isinstance(predict, LogProbsOfLogits) and isinstance(predict.output, Linear) and predict.hidden is not None:
+        output, hidden = predict.output, predict.hidden
+
+        def logits(rows: RowSelection) -> Tensor:
+            found = union.multiply(output, hidden[rows])
+            return found.add_(union.penalty[sentences[rows]].to(found.dtype))
+
+        return LogProbsOfCandidates(logits, union.ids, union.members.shape[1])
+
+    def log_probs(rows: RowSelection) -> Tensor:
+        found = predict(rows).masked_fill_(~union.members[sentences[rows]], float("-inf"))
+        return found.sub_(found.logsumexp(-1, keepdim=True))
+
+    return log_probs

@@ -1,0 +1,75 @@
+"""A shortlist of the vocabulary on disk: what `tfm shortlist` makes, and `decoding.shortlist` names."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from tfm.data.errors import DataError
+from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.decoding.shortlist import NO_PIECE, Shortlist
+from tfm.pipeline.model_io.weight_files import check_safetensors_header, path_for_safetensors
+from tfm.tokenizer.special import SPECIAL_TOKENS
+from tfm.tokenizer.tokenizer import Tokenizer
+
+STAGE = "shortlist"
+FILE = "shortlist.safetensors"
+
+
+def vocabularies_digest(source: Tokenizer, target: Tokenizer) -> str:
+    """The sha256 of the pieces of two vocabularies: ids of others mean something else."""
+    pieces = [[each.piece(number) for number in range(each.vocab_size)] for each in (source, target)]
+    return hashlib.sha256(repr(pieces).encode()).hexdigest()
+
+
+def write_shortlist(shortlist: Shortlist, folder: Path) -> None:
+    """Write a shortlist into a folder."""
+    tensors = {"always": shortlist.always, "by_source": np.ascontiguousarray(shortlist.by_source)}
+    (folder / FILE).write_bytes(save(tensors))
+
+
+def shortlist_inputs(config: DecodingConfig) -> dict[str, Input]:
+    """The artifact that settings of decoding name, as an input of what is decoded.
+
+    Raises DataError where it is no shortlist.
+    """
+    return {} if config.shortlist is None else {STAGE: Input.from_artifact(Path(config.shortlist), STAGE)}
+
+
+def read_shortlist(folder: Path, source: Tokenizer, target: Tokenizer) -> Shortlist:
+    """Read what `tfm shortlist` has made.
+
+    Args:
+        folder: of the artifact.
+        source: tokenizer of the model's sources.
+        target: tokenizer of its targets.
+
+    Raises:
+        DataError: the folder is no shortlist, is damaged, or is of other vocabularies.
+    """
+    return read_artifact(folder, lambda made: _parse(made, source, target), STAGE)
+
+
+def _parse(made: Manifest, source: Tokenizer, target: Tokenizer) -> Shortlist:
+    if made.config.get("vocabularies") != vocabularies_digest(source, target):
+        problem = "is of other vocabularies than the model's: make it from the dataset that the model was trained on"
+        raise DataError(f"{problem} (`tfm shortlist DATASET --links FILE --out DIR`)", file=made.path)
+    file, shown = made.folder / FILE, made.path / FILE
+    try:
+        check_safetensors_header(file)
+        tensors: dict[str, Any] = load_file(path_for_safetensors(file))
+        always, by_source = (tensors[name].astype(np.int32, casting="safe") for name in ("always", "by_source"))
+    except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
+        raise DataError(f"is no shortlist: {error!s:.200}. Run `tfm shortlist` again", file=shown) from error
+    if always.ndim != 1 or by_source.ndim != 2 or len(by_source) != source.vocab_size:
+        raise DataError("is no shortlist: its tables have other shapes. Run `tfm shortlist` again", file=shown)
+    for ids, least in ((always, 0), (by_source, NO_PIECE)):
+        if ids.size and not least <= ids.min() <= ids.max() < target.vocab_size:
+            raise DataError("contains ids that the vocabulary does not have. Run `tfm shortlist` again", file=shown)
+    if not np.isin(np.arange(len(SPECIAL_TOKENS)), always).all():
+        raise DataError("lacks control tokens. Run `tfm shortlist` again", file=shown)
+    return Shortlist(by_source, always, target.vocab_size)
