@@ -35,6 +35,9 @@ def decode(
         list[str] | None,
         typer.Option("--precision", metavar="NAME", help="Ours: fp32, bf16, int8; several by several."),
     ] = None,
+    shortlist: Annotated[
+        Path | None, typer.Option("--shortlist", metavar="DIR", help="Ours also with what `tfm shortlist` made.")
+    ] = None,
     kind: Annotated[
         str, typer.Option("--type", metavar="NAME", help="The peers' arithmetic: float32, bfloat16; ctranslate2: int8.")
     ] = "float32",
@@ -72,13 +75,15 @@ def decode(
     options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}
     options |= {"beam": 1 if one_at_a_time else beam, "batch": 1 if one_at_a_time else batch}
     options |= {"one_at_a_time": one_at_a_time, "device": device}
+    options |= {"shortlist": None if shortlist is None else str(shortlist.resolve())}
     with TemporaryDirectory() as temporary:
         asked = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
         if "ctranslate2" in rivals:
             run_tfm("export", model, "--to", "ctranslate2", "--out", asked["engine"])
         if "huggingface" in rivals:
             asked |= huggingface_request(model, lines)
-        names = [*(f"tfm {each}" for each in precision or ["fp32"]), *rivals]
+        kinds = [""] if shortlist is None else ["", " shortlist"]
+        names = [*(f"tfm {each}{more}" for each in precision or ["fp32"] for more in kinds), *rivals]
         outputs: dict[str, list[list[int]]] = {}
         found = contest(
             f"{len(lines):,} lines" + ("" if one_at_a_time else f", beam {beam}, {batch} a batch"),
@@ -136,9 +141,10 @@ def make_contestant(
     from bench.workload import venv_python
 
     def once() -> "Figures":
-        program, _, precision = name.partition(" ")
+        program, *about = name.split()
         if venv is None:
-            done = run_module(PROGRAMS[program], asked | {"precision": precision})
+            own = {"precision": about[0] if about else "", "shortlist": asked["shortlist"] if about[1:] else None}
+            done = run_module(PROGRAMS[program], asked | own)
         else:
             with TemporaryDirectory() as folder:
                 command = [venv_python(venv), PEERS_FOLDER / f"decode_{name}.py"]

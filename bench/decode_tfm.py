@@ -12,6 +12,7 @@ from bench.answering import answer_sources
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.model_io.loaded_model import load_model
+from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 
 
 def main(asked: dict[str, Any]) -> None:
@@ -24,8 +25,13 @@ def main(asked: dict[str, Any]) -> None:
         precision=asked["precision"],
     )
 
+    shortlist = None
+    if asked["shortlist"] is not None:
+        shortlist = read_shortlist(Path(asked["shortlist"]), loaded.source_tokenizer, loaded.target_tokenizer)
+
     def search(batch: list[list[int]]) -> list[list[int]]:
-        return [list(found[0].ids) for found in decode(loaded.model, batch, config, device=asked["device"])]
+        found = decode(loaded.model, batch, config, device=asked["device"], shortlist=shortlist)
+        return [list(hypotheses[0].ids) for hypotheses in found]
 
     answer_sources(search, sources, one_at_a_time=asked["one_at_a_time"])
 
