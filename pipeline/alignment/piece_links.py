@@ -3,7 +3,7 @@
 Each piece of a word of the target is linked to every piece of the words of the source that the word is linked to.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,13 +87,19 @@ class RowTexts:
         return source, target
 
 
-def read_piece_links(file: Path, split: Split, tokenizers: tuple[Tokenizer, Tokenizer]) -> PieceLinks:
+def read_piece_links(
+    file: Path,
+    split: Split,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    on_done: Callable[[int], None] = lambda _: None,
+) -> PieceLinks:
     """Read the links of a dataset's training pairs, and find the pieces of their words.
 
     Args:
         file: of links in Pharaoh's form, a line for each pair; possible links count as sure ones.
         split: the training pairs.
         tokenizers: of source and target.
+        on_done: called with the number of further pairs that were read.
 
     Raises:
         DataError: the file has another number of lines, a line has what is no link, or a link is of a word that its
@@ -122,6 +128,7 @@ def read_piece_links(file: Path, split: Split, tokenizers: tuple[Tokenizer, Toke
             pieces = link_pieces(links.possible, *words)
             targets.append([target for target, _ in pieces])
             sources.append([source for _, source in pieces])
+        on_done(len(rows))
     if (more := sum(1 for _ in lines)) > 0:
         raise _length_error(file, len(split) + more, len(split))
     found = PieceLinks(TokenIdColumn.from_lists(targets), TokenIdColumn.from_lists(sources))

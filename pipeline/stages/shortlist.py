@@ -59,10 +59,9 @@ def make_shortlist(
         if data.train.images is not None:
             raise DataError("its sources are images, which have no pieces: give a dataset of texts", file=dataset)
         sizes = tokenizers[0].vocab_size, tokenizers[1].vocab_size
-        with reporter.bar("counting links", None, "pairs"):
-            found = learn_shortlist(
-                read_piece_links(links, data.train, tokenizers), data.train, sizes, num_linked, num_frequent
-            )
+        with reporter.bar("counting links", len(data.train), "pairs") as bar:
+            by_pair = read_piece_links(links, data.train, tokenizers, bar.advance)
+        found = learn_shortlist(by_pair, data.train, sizes, num_linked, num_frequent)
         write_shortlist(found, draft.folder)
         coverage = measure_coverage(found, data.valid)
         draft.figures["validation"] = {
