@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tfm.data.dataset.split import Split
 from tfm.data.errors import DataError
 from tfm.data.images.row_images import RowImages
 from tfm.pipeline.config import DecodingConfig, EvaluationConfig
@@ -76,7 +77,7 @@ class ValidationTranslator(ValidationScorer):
 
     def __init__(
         self,
-        split: Any,
+        split: Split,
         target_tokenizer: Tokenizer,
         decoding: DecodingConfig,
         evaluation: EvaluationConfig,
@@ -84,11 +85,9 @@ class ValidationTranslator(ValidationScorer):
         *,
         before: str | None = None,
     ) -> None:
-        self.sources: list[list[int]] | RowImages = split.source.to_lists()
-        columns = [split.texts()[1]]
-        if split.images is not None:
-            each = split.group_by_image()
-            self.sources, columns = each.images, [each.texts()[1], *each.further_references()]
+        each = split if split.images is None else split.group_by_image()
+        self.sources: list[list[int]] | RowImages = split.source.to_lists() if each.images is None else each.images
+        columns = [each.texts()[1]] if each.images is None else [each.texts()[1], *each.further_references()]
         if before is not None:
             evaluation = evaluation.model_copy(update={"bleu_tokenize": tokenizer_of_signature(before)})
         super().__init__([[join_to_one_line(text) for text in column] for column in columns], evaluation, metrics)
@@ -134,7 +133,7 @@ class LabelScorer(ValidationScorer):
 
     def __init__(
         self,
-        split: Any,
+        split: Split,
         target_tokenizer: Tokenizer,
         task: Task,
         batches: Sequence[Rows],
@@ -177,7 +176,7 @@ class Validator:
     """
 
     def __init__(
-        self, task: Task, split: Any, batches: Sequence[Rows], scorer: ValidationTranslator | LabelScorer | None
+        self, task: Task, split: Split, batches: Sequence[Rows], scorer: ValidationTranslator | LabelScorer | None
     ) -> None:
         self.task, self.split, self.batches, self.scorer = task, split, batches, scorer
 

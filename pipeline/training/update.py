@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from tfm.data.batching.example_keys import count_earlier_occurrences
 from tfm.data.batching.resegmentation import Resegmenter
+from tfm.data.dataset.split import Split
 from tfm.pipeline.errors import ComputationFailed
 from tfm.pipeline.runtime.distributed import World
 from tfm.pipeline.runtime.fully_sharded import (
@@ -132,12 +133,12 @@ class GradientComputer:
 
     model: Any
     task: Task
-    split: Any
+    split: Split
     config: TrainingConfig
     seed: int
     world: World
     resegmentation: Resegmenter | None = None
-    at_step: Callable[[Any, int], Any] = lambda split, step: split
+    at_step: Callable[[Split, int], Split] = lambda split, step: split
     helpers: GradientWorkers = field(default_factory=GradientWorkers)
 
     def __post_init__(self) -> None:

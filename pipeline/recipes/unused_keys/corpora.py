@@ -1,8 +1,7 @@
 """Keys of [tokenizer] and [data] that have no effect, of texts and of images."""
 
-from typing import Any
-
 from tfm.data.corpora.paths.remote_files import is_url
+from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.recipes.unused_keys.rule import (
     IS_LABEL_TASK,
     IS_TRANSLATION_TASK,
@@ -14,7 +13,7 @@ from tfm.pipeline.tasks.abilities import select_tasks
 from tfm.tokenizer.config import LEARNING_KEYS
 
 
-def _reads_local_data(corpus: Any) -> bool:
+def _reads_local_data(corpus: CorpusConfig) -> bool:
     """Whether a corpus is of files that are here already, or generated."""
     places = [corpus.path, corpus.source, corpus.target, *(corpus.references or ())]
     return corpus.format != "huggingface" and not any(isinstance(place, str) and is_url(place) for place in places)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from tfm.data.batching.example_keys import count_earlier_occurrences, example_rng_keys
+from tfm.data.dataset.split import Split
 from tfm.model.config import ModelConfig
 from tfm.model.cpu_kernels.dispatch import load_kernel_module
 from tfm.model.layers.counter_rng import counter_hash
@@ -93,7 +94,7 @@ class Word2vecGradientComputer(GradientComputer):
     can_skip: ClassVar[bool] = False
 
     def __init__(
-        self, model: Any, task: Any, split: Any, config: TrainingConfig, seed: int, world: World, optimizer: Any
+        self, model: Any, task: Any, split: Split, config: TrainingConfig, seed: int, world: World, optimizer: Any
     ) -> None:
         super().__init__(model, task, split, config, seed, world)
         loops, words, self.optimizer = load_kernel_module(KERNEL_MODULE), task.config, optimizer
