@@ -2,7 +2,7 @@
 
 With 8,000 pieces or more the output layer is much of a small model's step, and of a sentence a few hundred are likely:
 those that were linked most often, in the training data, to the pieces of its source, and the most frequent ones
-(Senellart et al. 2018, section 4.2). The probabilities of the others are 0, and those of the shortlist sum to 1.
+(Senellart et al. 2018). The probabilities of the others are 0, and those of the shortlist sum to 1.
 
 Legend: V vocabulary of the target · S of the source · K pieces of a source piece · A pieces of every sentence.
 """
