@@ -16,7 +16,6 @@ from tfm.model.cpu_kernels.greedy_search import (
     apply_cross_attention,
     apply_feed_forward,
     apply_self_attention,
-    encode_memory,
     list_first_slots,
 )
 from tfm.model.cpu_kernels.jit import compile_function, helper_jit
@@ -24,7 +23,6 @@ from tfm.model.cpu_kernels.log_softmax_topk import insert_candidate, row_normali
 from tfm.model.cpu_kernels.softmax import BLOCK_SIZE
 from tfm.model.cpu_kernels.transformer_layers import (
     FLOAT32_5D,
-    HEADS_TYPE,
     IDS_TYPE,
     INT_TYPE,
     PANELS_ATTENTION_TYPE,
@@ -71,14 +69,10 @@ BEAM_STATE_TYPE = types.NamedTuple(
     ],
     BeamState,
 )
-ENCODE_SIGNATURE: Any = (PANELS_STACK_TYPE, PANELS_TYPE, HEADS_TYPE, IDS_TYPE)
 BEAM_SIGNATURE: Any = (
     *(PANELS_STACK_TYPE, PANELS_ATTENTION_TYPE, PANELS_TYPE, FLOAT32_5D, FLOAT32_5D),
     *(SPECIAL_IDS_TYPE, INT_TYPE, INT_TYPE, REALS_TYPE, BEAM_STATE_TYPE, INT_TYPE),
 )
-
-encode_source = compile_function(ENCODE_SIGNATURE)(encode_memory)
-"""The memory of a source: keys (L, 1, G, S, K) and values (L, 1, G, S, V)."""
 
 
 @helper_jit

@@ -21,7 +21,8 @@ from tfm.model.cpu_kernels.transformer_layers import (
     HEADS_TYPE,
     IDS_TYPE,
     INT_TYPE,
-    LINEARS_TYPE,
+    PANELS_STACK_TYPE,
+    PANELS_TYPE,
     SPECIAL_IDS_TYPE,
     STACK_TYPE,
     activate,
@@ -34,7 +35,7 @@ from tfm.model.cpu_kernels.transformer_layers import (
 )
 from tfm.model.cpu_kernels.vectors import LANES, load_partial, splat, store_partial, vmax
 
-ENCODE_SIGNATURE: Any = (STACK_TYPE, LINEARS_TYPE, HEADS_TYPE, IDS_TYPE)
+ENCODE_SIGNATURE: Any = (PANELS_STACK_TYPE, PANELS_TYPE, HEADS_TYPE, IDS_TYPE)
 GREEDY_SIGNATURE: Any = (
     STACK_TYPE,
     ATTENTION_TYPE,
@@ -128,8 +129,9 @@ def apply_feed_forward(settings, feed_forward, layer, x):  # type: ignore[no-unt
     return post_norm(settings, feed_forward.norm, layer, add_rows(x, apply_linear(feed_forward.outer, layer, hidden)))
 
 
-def encode_memory(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
-    """Return the memory of a source for a decoder of these heads.
+@compile_function(ENCODE_SIGNATURE)
+def encode_source(encoder, key_value, heads, source):  # type: ignore[no-untyped-def]
+    """Return the memory of a source for a decoder of these heads. Weights are in panels (`transformer_layers.py`).
 
     Args:
         encoder: the weights of the encoder.
@@ -157,9 +159,6 @@ def encode_memory(encoder, key_value, heads, source):  # type: ignore[no-untyped
             store_cache_row(keys[layer], 0, n, both[n], 0)
             store_cache_row(values[layer], 0, n, both[n], groups * key_dim)
     return keys, values
-
-
-encode_source = compile_function(ENCODE_SIGNATURE)(encode_memory)
 
 
 @compile_function(GREEDY_SIGNATURE)

@@ -4,11 +4,12 @@ It needs no torch. Legend: L layers · D width · M most positions · G heads of
 queries and keys · S source pieces.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tfm.model.fused.panels import WeightPacker, pack_panels
 from tfm.model.numpy_inference.attention import Rotary
 from tfm.model.numpy_inference.layers import Array, Embedding, LayerNorm, Linear, PreNorm, gelu, gelu_tanh, relu
 from tfm.model.numpy_inference.transformer import DecoderLayer, EncoderLayer, Transformer
@@ -45,21 +46,20 @@ class CompiledTransformer:
     def __init__(self, network: Transformer, loops: Any) -> None:
         from tfm.model.cpu_kernels import greedy_search, transformer_layers
         from tfm.model.cpu_kernels.jit import UNROLL_FACTOR
-        from tfm.model.cpu_kernels.vectors import LANES
 
         self._loops, self._types, self.max_length = loops, transformer_layers, network.max_length
         embedding, layers, norm = network.target_embedding, network.decoder, network.decoder_norm
-        self._lanes, self._spare_slots = LANES, UNROLL_FACTOR
-        self._greedy_loop = greedy_search.search_greedily
+        self._spare_slots = UNROLL_FACTOR
+        self._greedy_loop, self._encode_source = greedy_search.search_greedily, greedy_search.encode_source
         self._encoder = self._stack_weights(
-            network.source_embedding, network.encoder, network.encoder_norm, self._pack_panels
+            network.source_embedding, network.encoder, network.encoder_norm, pack_panels
         )
-        self._decoder = self._stack_weights(embedding, layers, norm, self._pack_panels)
+        self._decoder = self._stack_weights(embedding, layers, norm, pack_panels)
         self._memory_key_value = self._stack_linear_weights(
-            self._pack_panels, (each.cross_attention.key_value for each in layers)
+            pack_panels, (each.cross_attention.key_value for each in layers)
         )
-        self._cross_attention = self._cross_attention_weights(network, self._pack_panels)
-        self._output = self._stack_linear_weights(self._pack_panels, [network.output])
+        self._cross_attention = self._cross_attention_weights(network, pack_panels)
+        self._output = self._stack_linear_weights(pack_panels, [network.output])
         self._greedy_weights = (
             None
             if network.output.bias.any()
@@ -76,7 +76,7 @@ class CompiledTransformer:
         if max(source) >= len(self._encoder.table):
             raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
         ids, heads = np.array(source, np.int64), self._decoder.settings.head_shapes
-        return self._loops.encode_source(self._encoder, self._memory_key_value, heads, ids)  # type: ignore[no-any-return]
+        return self._encode_source(self._encoder, self._memory_key_value, heads, ids)  # type: ignore[no-any-return]
 
     def start_beam(self, beam: int, n_best: int, longest: int) -> Any:
         """Return the `BeamState` of a sentence of which nothing is written.
@@ -146,7 +146,7 @@ class CompiledTransformer:
         count, log_prob = self._greedy_loop(*self._greedy_weights, *memory, pad_bos_eos_ids, *length_limits, found)
         return found[:count].tolist(), log_prob
 
-    def _cross_attention_weights(self, network: Transformer, pack_weight: Callable[[Array], Array]) -> Any:
+    def _cross_attention_weights(self, network: Transformer, pack_weight: WeightPacker) -> Any:
         """The `AttentionWeights` of the cross-attention in each layer; arrange: the form of each weight."""
         crosses = [layer.cross_attention for layer in network.decoder]
         return self._types.AttentionWeights(
@@ -156,7 +156,7 @@ class CompiledTransformer:
         )
 
     def _stack_weights(
-        self, embedding: Embedding, layers: Sequence[Any], final_norm: Any, pack_weight: Callable[[Array], Array]
+        self, embedding: Embedding, layers: Sequence[Any], final_norm: Any, pack_weight: WeightPacker
     ) -> Any:
         """Return the `StackWeights` of a stack.
 
@@ -194,16 +194,11 @@ class CompiledTransformer:
             ),
         )
 
-    def _stack_linear_weights(self, pack_weight: Callable[[Array], Array], linears: Iterable[Linear]) -> Any:
+    def _stack_linear_weights(self, pack_weight: WeightPacker, linears: Iterable[Linear]) -> Any:
         """The `LinearWeights` of a linear layer in each layer, each weight arranged."""
         pairs = [(pack_weight(each.weight), np.broadcast_to(each.bias, len(each.weight))) for each in linears]
         weights, biases = zip(*pairs, strict=True)
         return self._types.LinearWeights(np.stack(weights), np.stack(biases))
-
-    def _pack_panels(self, weight: Array) -> Array:
-        """A weight (out, in) as (out / LANES, in, LANES), filled up with zeros."""
-        filled = np.pad(weight, ((0, -len(weight) % self._lanes), (0, 0)))
-        return np.ascontiguousarray(filled.reshape(-1, self._lanes, weight.shape[1]).swapaxes(1, 2))
 
     def _stack_norm_weights(self, norms: Iterable[LayerNorm]) -> Any:
         """The `NormWeights` of a norm in each layer."""

@@ -31,6 +31,7 @@ from tfm.model.fused.loop_weights import (
     stack_linears,
     stack_norms,
 )
+from tfm.model.fused.panels import pack_panels
 from tfm.model.fused.weight_cache import WeightCache, cached_weights
 from tfm.model.layers.linear import Linear
 from tfm.model.layout import Layout
@@ -102,9 +103,11 @@ class _SearchWeights:
         decoder: Any = model.decoder
         crosses = [layer.cross_attention for layer in decoder]
         self._num_encoder_weights = num_weights(encoder) + sum(num_weights(cross.key_value) for cross in crosses)
-        self._encoder = make_stack_weights(model.source_embedding, encoder, model.encoder_norm, model.max_length)
+        self._encoder = make_stack_weights(
+            model.source_embedding, encoder, model.encoder_norm, model.max_length, pack_panels
+        )
         self._decoder = make_stack_weights(model.target_embedding, decoder, model.decoder_norm, model.max_length)
-        self._memory_key_value = stack_linears(cross.key_value for cross in crosses)
+        self._memory_key_value = stack_linears((cross.key_value for cross in crosses), pack_panels)
         self._cross_attention = load_layer_types().AttentionWeights(
             stack_linears(cross.query for cross in crosses),
             stack_linears(cross.output for cross in crosses),

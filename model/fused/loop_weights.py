@@ -11,6 +11,7 @@ from torch import nn
 from tfm.model.attention.positions import NoPositionEmbedding, SinusoidalPositions
 from tfm.model.attention.relative_positions import Rotary
 from tfm.model.fused.eligibility import COMPILED_LOOP_ACTIVATIONS, has_ssrus
+from tfm.model.fused.panels import WeightPacker
 from tfm.model.layers.normalization import LayerNorm
 from tfm.model.layers.residual import PreNorm
 
@@ -22,7 +23,13 @@ def load_layer_types() -> Any:
     return transformer_layers
 
 
-def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_length: int) -> Any:
+def make_stack_weights(
+    embedding: Any,
+    layers: Any,
+    final_norm: nn.Module,
+    max_length: int,
+    pack_weight: WeightPacker = np.ascontiguousarray,
+) -> Any:
     """Return the `StackWeights` of an embedding and its layers.
 
     Args:
@@ -30,6 +37,7 @@ def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_l
         layers: the layers, which differ in nothing but their weights.
         final_norm: the norm that the stack ends with.
         max_length: most positions.
+        pack_weight: the form of each weight.
     """
     kernel, first = load_layer_types(), layers[0]
     table, residual = as_array(embedding.table.weight), first.around_attention
@@ -40,12 +48,12 @@ def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_l
         position_table(embedding.positions, max_length, table.shape[1]),
         rotation_table(None if has_ssru else first.attention.positions, max_length, heads.key_dim),
         kernel.AttentionWeights(
-            *(stack_ssrus(layers) if has_ssru else stack_attentions(layers)),
+            *(stack_ssrus(layers) if has_ssru else stack_attentions(layers, pack_weight)),
             stack_norms(layer.around_attention.norm for layer in layers),
         ),
         kernel.FeedForwardWeights(
-            stack_linears(layer.feed_forward.inner for layer in layers),
-            stack_linears(layer.feed_forward.outer for layer in layers),
+            stack_linears((layer.feed_forward.inner for layer in layers), pack_weight),
+            stack_linears((layer.feed_forward.outer for layer in layers), pack_weight),
             stack_norms(layer.around_feed_forward.norm for layer in layers),
         ),
         stack_norms([final_norm if isinstance(final_norm, LayerNorm) else residual.norm]),
@@ -60,11 +68,11 @@ def make_stack_weights(embedding: Any, layers: Any, final_norm: nn.Module, max_l
     )
 
 
-def stack_attentions(layers: Any) -> tuple[Any, Any]:
+def stack_attentions(layers: Any, pack_weight: WeightPacker) -> tuple[Any, Any]:
     """Return the `LinearWeights` before and after the self-attention of each layer."""
     return (
-        stack_linears(layer.attention.query_key_value for layer in layers),
-        stack_linears(layer.attention.output for layer in layers),
+        stack_linears((layer.attention.query_key_value for layer in layers), pack_weight),
+        stack_linears((layer.attention.output for layer in layers), pack_weight),
     )
 
 
@@ -77,9 +85,10 @@ def stack_ssrus(layers: Any) -> tuple[Any, Any]:
     return kernel.LinearWeights(weights.numpy(), biases.numpy()), empty
 
 
-def stack_linears(linears: Iterable[Any]) -> Any:
+def stack_linears(linears: Iterable[Any], pack_weight: WeightPacker = np.ascontiguousarray) -> Any:
     """Return the `LinearWeights` of a linear layer in each layer."""
-    return load_layer_types().LinearWeights(*stack_weights_and_biases(linears))
+    weights, biases = stack_weights_and_biases(linears)
+    return load_layer_types().LinearWeights(np.stack([pack_weight(each) for each in weights]), biases)
 
 
 def stack_norms(norms: Iterable[Any]) -> Any:
