@@ -8,8 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from tfm.model.layers.log_probs import LogProbsOfCandidates
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
+from tfm.pipeline.decoding.limits import NEG_INF, SUPPRESSED_TOKENS
 from tfm.pipeline.decoding.search.continuous_batching import BatchSlots
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.pipeline.decoding.stepper import StateT, Stepper
@@ -34,6 +36,14 @@ def select_likeliest(log_probs: Tensor, sentences: Tensor, num_pieces: Tensor) -
     """
     best, tokens = log_probs.max(-1)
     return best, tokens
+
+
+def select_likeliest_candidate(predict: LogProbsOfCandidates) -> tuple[Tensor, Tensor]:
+    """Return what `select_likeliest` does where no rule forbids a piece, without a look at other pieces."""
+    log_probs_BU = predict.of_candidates(slice(None))
+    log_probs_BU[:, SUPPRESSED_TOKENS] = NEG_INF
+    best, places = log_probs_BU.max(-1)
+    return best, predict.candidates[places]
 
 
 def single_hypothesis_search(
@@ -66,9 +76,16 @@ def single_hypothesis_search(
     sums_B = torch.zeros(len(slots), dtype=log_prob_sum_dtype(device), device=device)
     while True:
         predict, slots.state = stepper.step(tokens_B, slots.state)
-        log_probs_BV = predict(slice(None))
-        slots.rules.apply(log_probs_BV.unsqueeze(1), slots.num_pieces, pieces_BT)
-        log_prob_B, tokens_B = choose(log_probs_BV, slots.sentences, slots.num_pieces)
+        if (
+            choose is select_likeliest
+            and isinstance(predict, LogProbsOfCandidates)
+            and slots.rules.is_inactive(slots.num_pieces)
+        ):
+            log_prob_B, tokens_B = select_likeliest_candidate(predict)
+        else:
+            log_probs_BV = predict(slice(None))
+            slots.rules.apply(log_probs_BV.unsqueeze(1), slots.num_pieces, pieces_BT)
+            log_prob_B, tokens_B = choose(log_probs_BV, slots.sentences, slots.num_pieces)
         sums_B += log_prob_B
         pieces_BT.scatter_(1, slots.num_pieces.to(device).unsqueeze(1), tokens_B.unsqueeze(1))
         ended = (tokens_B == EOS_ID).cpu()
