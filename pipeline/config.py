@@ -93,7 +93,6 @@ class DecodingConfig(BaseModel):
     )
     shortlist: str | None = Field(
         None,
-        min_length=1,
         description="folder that `tfm shortlist` made: only pieces that it has for a source may come; none: all may",
     )
     batch_sentences: int = Field(64, ge=1, description="sentences decoded in parallel")

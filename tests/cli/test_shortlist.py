@@ -56,7 +56,7 @@ def test_what_is_no_shortlist_or_does_not_fit_is_said(folder: Path) -> None:
         (("shortlist", "run/model", "--links", "links.txt", "--out", "short"), 65, "made by 'train'"),
         (("translate", "run", "some.de", "--set", "decoding.shortlist=run/dataset"), 65, "made by 'preprocess'"),
         (("translate", "run", "some.de", "--set", "decoding.shortlist=elsewhere"), 65, "elsewhere"),
-        (("translate", "run", "some.de", "--set", "decoding.shortlist="), 2, "decoding.shortlist"),
+        (("translate", "run", "some.de", "--set", "decoding.shortlist="), 65, "manifest.json"),
     ):
         done = tfm(*words)
         assert (done.code, said in done.err) == (code, True), (words, done.err)
