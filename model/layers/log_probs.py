@@ -49,13 +49,13 @@ class LogProbsOfCandidates:
     candidates: Tensor
     vocab_size: int
 
-    def of_candidates(self, rows: RowSelection) -> Tensor:
+    def candidate_log_probs(self, rows: RowSelection) -> Tensor:
         """Return the log-probabilities (r, U) of the candidates alone."""
         return log_softmax(_widen(self.logits(rows)))
 
     def __call__(self, rows: RowSelection) -> Tensor:
         """Return the log-probabilities (r, V) of these rows."""
-        found = self.of_candidates(rows)
+        found = self.candidate_log_probs(rows)
         return found.new_full((len(found), self.vocab_size), -math.inf).index_copy_(1, self.candidates, found)
 
 

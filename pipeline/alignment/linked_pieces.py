@@ -86,16 +86,12 @@ class ShortlistCoverage:
 
 
 def measure_coverage(shortlist: Shortlist, split: Split) -> ShortlistCoverage:
-    """Measure a shortlist on pairs of texts, of which there is at least one piece."""
-    found = whole = total = size = 0
-    for row in range(len(split)):
-        candidates = shortlist.candidates(split.source[row].tolist())
-        target = split.target[row]
-        known = int(np.isin(target, candidates).sum())
-        found, total, whole, size = (
-            found + known,
-            total + len(target),
-            whole + (known == len(target)),
-            size + len(candidates),
-        )
-    return ShortlistCoverage(found / max(total, 1), whole / max(len(split), 1), size / max(len(split), 1))
+    """Measure a shortlist on pairs of texts."""
+    candidates = [shortlist.candidates(split.source[row].tolist()) for row in range(len(split))]
+    known = [np.isin(split.target[row], each) for row, each in enumerate(candidates)]
+    rows, pieces = max(len(split), 1), max(sum(map(len, known)), 1)
+    return ShortlistCoverage(
+        pieces=sum(int(each.sum()) for each in known) / pieces,
+        sentences=sum(bool(each.all()) for each in known) / rows,
+        mean_size=sum(map(len, candidates)) / rows,
+    )

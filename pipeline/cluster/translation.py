@@ -101,7 +101,9 @@ class ClusterTranslator:
     ) -> Iterator[tuple[int, ComputeChunk]]:
         folders = tuple(str(Path(each.path or "").absolute()) for each in self.models)
         made = tuple(each.fingerprint for each in self.models)
-        config = self.config.model_dump_json(exclude_unset=True)
+        shortlist = self.config.shortlist  # a node has another working folder
+        there = {} if shortlist is None else {"shortlist": str(Path(shortlist).absolute())}
+        config = self.config.model_copy(update=there).model_dump_json(exclude_unset=True)
         for rows in chunk_rows(zip(lines), self.chunk_lines):
             texts = [line for (line,) in rows]
             starts, words = (None if each is None else list(islice(each, len(texts))) for each in constraint_lines)
