@@ -40,7 +40,7 @@ def resample(systems: Sequence[SegmentStatistics], sizes: Sequence[int], draws: 
     """
     from dataclasses import replace
 
-    from tfm.pipeline.significance.resampling import bootstrap_scores, percentile_interval, randomisation_p
+    from tfm.pipeline.significance.resampling import bootstrap_scores, percentile_interval, randomisation_p_values
 
     generator, found = np.random.default_rng(1), []
     true = systems[1].value - systems[0].value
@@ -51,7 +51,8 @@ def resample(systems: Sequence[SegmentStatistics], sizes: Sequence[int], draws: 
             one, other = (replace(each, rows=each.rows[rows]) for each in systems)
             low, high = percentile_interval(bootstrap_scores([one], resamples=400)[0])
             half.append((high - low) / 2)
-            apart.append(randomisation_p(one, other, trials=400) < LEVEL)
+            ((p, _),) = randomisation_p_values(one, [other], trials=400)
+            apart.append(p < LEVEL)
             wrong.append((other.value - one.value) * true < 0)
         found.append({"half": float(np.mean(half)), "apart": float(np.mean(apart)), "wrong": float(np.mean(wrong))})
     return found

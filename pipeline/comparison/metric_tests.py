@@ -21,8 +21,6 @@ from tfm.pipeline.significance.seeds import (
     compare_recipes,
 )
 
-MAX_SEGMENTS_IN_MEMORY = 10_000
-"""The most segments for sacrebleu's own tests, which hold all draws in memory; above, the same draws come in blocks."""
 MISSING_SEEDS_REASON = "not tested: not all of its seeds have this score"
 BASELINE_MISSING_SEEDS_REASON = "not tested: not all seeds of the baseline have this score"
 TOO_FEW_SEGMENTS_REASON = f"not tested: a test over seeds needs {MIN_SEGMENTS} segments"
@@ -161,10 +159,7 @@ def _estimate_runs(metric_statistics: MetricStatistics, on_done: Callable[[], No
     groups = [metric_statistics.beside_baseline, *({name: each} for name, each in metric_statistics.alone.items())]
     found = {}
     for group in groups:
-        systems = [
-            replace(each, sacrebleu=None) if len(each) > MAX_SEGMENTS_IN_MEMORY else each for each in group.values()
-        ]
-        results = compare_systems(systems, on_done=on_done) if systems else []
+        results = compare_systems(list(group.values()), on_done=on_done) if group else []
         found.update({name: ScoreEstimate.from_run(result) for name, result in zip(group, results, strict=True)})
     return found
 

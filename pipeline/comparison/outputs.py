@@ -32,8 +32,8 @@ from tfm.pipeline.scoring.ledger import (
     texts_fingerprint,
 )
 from tfm.pipeline.scoring.metrics.external.scores import external_scores
-from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
-from tfm.pipeline.scoring.metrics.registry import score_texts
+from tfm.pipeline.scoring.metrics.inapplicable_metrics import coverage_reasons, too_long_reasons
+from tfm.pipeline.scoring.metrics.registry import SACREBLEU_METRICS, count_segments, score_texts
 
 PLACEHOLDER_SETTINGS: Mapping[str, str] = {"model.architecture": "–", "model.task": ""}
 """Settings of outputs of unknown origin: no column shows them."""
@@ -201,30 +201,59 @@ def _score_files(
         f"{name.removesuffix(' 1').replace(' ', '_')}:{Input.from_file(file).fingerprint[:12]}"
         for name, file in given.items()
     )
-    name = references[0].name
+    hypotheses = {each.name: lines[f"output {each.name}"] for each in outputs}
+    coverage = coverage_reasons(columns, evaluation)
+    without = {name: {**coverage, **too_long_reasons(texts, columns, evaluation)} for name, texts in hypotheses.items()}
+    counted = [
+        each
+        for each in SACREBLEU_METRICS
+        if each in evaluation.metrics and not any(each in why for why in without.values())
+    ]
     found = []
-    for each in outputs:
-        segments = Segments(name, lines.get("source"), lines[f"output {each.name}"], columns)
-        without = inapplicable_metrics(segments.hypotheses, columns, evaluation)
-        notes = [f"{metric} is not computed: {why}" for metric, why in without.items()]
-        scores = score_texts(segments.hypotheses, columns, evaluation)
-        texts_of_segments = segments.sources, segments.hypotheses, columns
-        others = external_scores(evaluation.external, each.name, *texts_of_segments, reporter)
-        notes += [f"{metric} {why}" for metric, why in others.missing.items()]
-        figures = {
-            f"test.{metric}": replace(score, signature=f"{score.signature}|{texts}")
-            for metric, score in {**scores, **others.scores}.items()
-        }
-        noted = [
-            SegmentValues(None, None, None, {metric: float(numbers[row]) for metric, numbers in others.numbers.items()})
-            for row in range(len(segments.hypotheses) if others.numbers else 0)
-        ]
-        made = _placeholder_manifest(each.path, Input.from_file(files[each.name]).fingerprint)
-        run = RunSummary(each.name, made, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
-        known = texts_fingerprint(columns[0], segments.identifying_sources)
-        system = System(each.name, {name: segments}, {name: noted} if noted else {}, name, known, evaluation)
-        found.append((run, system))
+    with reporter.bar("scoring", len(counted) + len(outputs), "parts") as bar:
+        count_segments(
+            list(hypotheses.values()),
+            columns,
+            evaluation.model_copy(update={"metrics": counted}),
+            lambda metric: bar.advance(1, metric),
+        )
+        for each in outputs:
+            segments = Segments(references[0].name, lines.get("source"), hypotheses[each.name], columns)
+            fingerprint = Input.from_file(files[each.name]).fingerprint
+            made = _placeholder_manifest(each.path, fingerprint)
+            found.append(_score_output(each.name, segments, made, texts, evaluation, without[each.name], reporter))
+            bar.advance(1, each.name)
     return found
+
+
+def _score_output(
+    name: str,
+    segments: Segments,
+    made: Manifest,
+    texts: str,
+    evaluation: EvaluationConfig,
+    reasons: Mapping[str, str],
+    reporter: Reporter,
+) -> tuple[RunSummary, System]:
+    """An output's scores; `texts` is what signatures say of the files, `reasons` those of metrics not to compute."""
+    columns = segments.references
+    without: dict[str, str] = {metric: reasons[metric] for metric in evaluation.metrics if metric in reasons}
+    notes = [f"{metric} is not computed: {why}" for metric, why in without.items()]
+    scores = score_texts(segments.hypotheses, columns, evaluation, without=without)
+    others = external_scores(evaluation.external, name, segments.sources, segments.hypotheses, columns, reporter)
+    notes += [f"{metric} {why}" for metric, why in others.missing.items()]
+    figures = {
+        f"test.{metric}": replace(score, signature=f"{score.signature}|{texts}")
+        for metric, score in {**scores, **others.scores}.items()
+    }
+    noted = [
+        SegmentValues(None, None, None, {metric: float(numbers[row]) for metric, numbers in others.numbers.items()})
+        for row in range(len(segments.hypotheses) if others.numbers else 0)
+    ]
+    run = RunSummary(name, made, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
+    known = texts_fingerprint(columns[0], segments.identifying_sources)
+    test = segments.name
+    return run, System(name, {test: segments}, {test: noted} if noted else {}, test, known, evaluation)
 
 
 def _hypotheses_file(output: SystemOutput) -> Path:

@@ -13,10 +13,10 @@ from tfm.pipeline.significance.resampling import (
     TRIALS,
     bootstrap_p,
     bootstrap_scores,
-    randomisation_p,
+    mean_and_half_width,
+    randomisation_p_values,
     resampling_seed,
 )
-from tfm.pipeline.significance.sacrebleu_tests import sacrebleu_bootstrap, sacrebleu_randomisation
 from tfm.pipeline.significance.segment_statistics import Array, SegmentStatistics
 
 
@@ -32,8 +32,8 @@ class PairedDifference:
         p_bootstrap: of BLEU, chrF and TER the p-value of `sacrebleu --paired-bs`.
         p_randomisation: of BLEU, chrF and TER the p-value of `sacrebleu --paired-ar`.
         num_apart: segments in which the systems differ.
-        p: the p-value that decides, by randomization with ties counted (`randomisation_p`); of BLEU, chrF and TER it
-            differs from p_randomisation where few segments do.
+        p: the p-value that decides, by randomization with ties counted (`randomisation_p_values`); of BLEU, chrF and
+            TER it differs from p_randomisation where few segments do.
         p_holm: p after Holm's correction over all systems given for this metric.
         better: whether the system is better; None where neither is.
         no_interval_reason: why there is no interval.
@@ -90,9 +90,9 @@ def compare_systems(
 ) -> list[SystemResult]:
     """Score systems on the same segments, and test each against the first, the baseline.
 
-    The statistics of sacrebleu's metrics are tested by its own `PairedTest`, others by the same two tests
-    (`resampling`). All systems here are one family for Holm's correction: the claims "better by this metric" about
-    several systems are read together and the best one is picked, whereas another metric answers another question.
+    The two tests are those of sacrebleu's `PairedTest`, with its draws (`resampling`). All systems here are one
+    family for Holm's correction: the claims "better by this metric" about several systems are read together and the
+    best one is picked, whereas another metric answers another question.
 
     Two systems that are the same in every segment have p-values of 1, where sacrebleu gives its least one. There is no
     test of a single segment: there is but one draw of it.
@@ -114,16 +114,21 @@ def compare_systems(
         raise DataError(f"line {row + 1} has no finite number of a metric: its systems cannot be compared")
     baseline, seed = systems[0], resampling_seed()
     scores = bootstrap_scores(systems, resamples=resamples, seed=seed)
+    rounded = scores
+    if baseline.sacrebleu is not None:
+        rounded = bootstrap_scores(systems, resamples=resamples, seed=seed, precision=np.float32)
+    p_values = randomisation_p_values(baseline, systems[1:], trials=trials, seed=seed)
     results = []
-    for place, (system, drawn) in enumerate(zip(systems, scores, strict=True)):
+    for place, system in enumerate(systems):
+        result = _score_result(system, scores[place])
         with np.errstate(invalid="ignore"):  # two infinite perplexities
-            apart, p_bootstrap = drawn - scores[0], bootstrap_p(baseline, system, drawn - scores[0])
-        result = _score_result(system, drawn)
+            apart, p_bootstrap = scores[place] - scores[0], bootstrap_p(baseline, system, rounded[place] - rounded[0])
         if baseline.sacrebleu is not None:
-            mean, half_width, p_bootstrap = sacrebleu_bootstrap(baseline, system, resamples)
+            mean, half_width = mean_and_half_width(rounded[place])
             result = replace(result, mean=mean, half_width=half_width)
         if place and len(system) > 1:
-            result = replace(result, versus=_make_difference(baseline, system, apart, p_bootstrap, trials, seed))
+            versus = _make_difference(baseline, system, apart, p_bootstrap, p_values[place - 1])
+            result = replace(result, versus=versus)
         results.append(result)
         if on_done is not None:
             on_done()
@@ -144,19 +149,18 @@ def _make_difference(
     system: SegmentStatistics,
     drawn: Array,
     p_bootstrap: float,
-    trials: int,
-    seed: int | None,
+    p_randomisation: tuple[float, float],
 ) -> PairedDifference:
     difference = system.value - baseline.value
     num_apart = int((baseline.rows != system.rows).any(-1).sum())
-    p = p_randomisation = randomisation_p(baseline, system, trials=trials, seed=seed)
+    p, p_without_ties = p_randomisation
     if not num_apart or not np.isfinite(difference):
-        p_bootstrap = p_randomisation = p = 1.0
-    elif baseline.sacrebleu is not None:
-        p_randomisation = sacrebleu_randomisation(baseline, system, trials)
+        p_bootstrap = p_without_ties = p = 1.0
+    elif baseline.sacrebleu is None:
+        p_without_ties = p
     better = None if not difference or np.isnan(difference) else (difference > 0) == system.higher_is_better
     reason, low, high = difference_interval(baseline, system, drawn)
-    return PairedDifference(difference, low, high, p_bootstrap, p_randomisation, num_apart, p, p, better, reason)
+    return PairedDifference(difference, low, high, p_bootstrap, p_without_ties, num_apart, p, p, better, reason)
 
 
 def _correct_p_values(results: Sequence[SystemResult]) -> list[SystemResult]:

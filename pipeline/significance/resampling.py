@@ -1,7 +1,7 @@
 """Paired bootstrap and approximate randomization over the statistics of segments.
 
-Formulas, numbers of draws and random numbers are those of `sacrebleu.significance`: with its metrics' statistics the
-draws give its scores. Sums are matrix products, in blocks, so that memory does not grow with the number of draws.
+Formulas, numbers of draws and random numbers are those of `sacrebleu.significance`: its metrics' statistics give its
+p-values. Sums are matrix products, in blocks, so that memory does not grow with the number of draws.
 """
 
 import os
@@ -34,7 +34,11 @@ def resampling_seed() -> int | None:
 
 
 def bootstrap_scores(
-    systems: Sequence[SegmentStatistics], *, resamples: int = RESAMPLES, seed: int | None = DEFAULT_RESAMPLING_SEED
+    systems: Sequence[SegmentStatistics],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int | None = DEFAULT_RESAMPLING_SEED,
+    precision: type[np.floating] = np.float64,
 ) -> Array:
     """Score test sets drawn with replacement, each the same for all systems.
 
@@ -44,6 +48,7 @@ def bootstrap_scores(
         systems: the statistics of each system.
         resamples: the number of resamples.
         seed: of the draws; None: other ones each time.
+        precision: of the sums; sacrebleu's is single.
 
     Returns:
         Scores (systems, resamples).
@@ -51,7 +56,7 @@ def bootstrap_scores(
     found: list[list[Array]] = [[] for _ in systems]
     for counts in _draw_counts(len(systems[0]), resamples, seed):
         for scores, system in zip(found, systems, strict=True):
-            scores.append(system.score(counts @ system.rows))
+            scores.append(system.score((counts @ system.rows).astype(precision)))
     return np.stack([np.concatenate(scores) for scores in found])
 
 
@@ -78,14 +83,21 @@ def percentile_interval(scores: Array) -> tuple[float, float]:
     return float(ordered[tail]), float(ordered[-tail - 1])
 
 
-def randomisation_p(
+def mean_and_half_width(scores: Array) -> tuple[float, float]:
+    """The numbers that sacrebleu prints in "μ = mean ± half width": of bootstrap scores, in their own precision."""
+    ordered = np.sort(scores)
+    tail = len(ordered) // 40
+    return float(ordered.mean()), float(0.5 * (ordered[-tail - 1] - ordered[tail]))
+
+
+def randomisation_p_values(
     baseline: SegmentStatistics,
-    system: SegmentStatistics,
+    systems: Sequence[SegmentStatistics],
     *,
     trials: int = TRIALS,
     seed: int | None = DEFAULT_RESAMPLING_SEED,
-) -> float:
-    """Test a difference by approximate randomization, two-sided (Noreen 1989; Riezler and Maxwell 2005).
+) -> list[tuple[float, float]]:
+    """Test differences by approximate randomization, two-sided (Noreen 1989; Riezler and Maxwell 2005).
 
     Each trial swaps the two systems' rows of a segment or does not, by a coin. The p-value is the share of trials whose
     scores differ by at least the observed difference, (count + 1) / (trials + 1) (Phipson and Smyth 2010). Ties count,
@@ -94,23 +106,29 @@ def randomisation_p(
 
     Args:
         baseline: the statistics of one system.
-        system: those of the other, on the same segments.
+        systems: those of each other one, on the same segments; all have the same coins.
         trials: the number of trials.
         seed: of the coins; None: other ones each time.
 
     Returns:
-        The p-value.
+        For each system its p-value, and the one that sacrebleu prints, without ties.
     """
-    value, other = baseline.value, system.value
-    at_least = abs(other - value) - _ROUNDING_TOLERANCE * max(abs(value), abs(other))
-    apart, total = baseline.rows - system.rows, baseline.rows.sum(0) + system.rows.sum(0)
-    of_system, exceeding = system.rows.sum(0), 0
-    for swapped in _draw_swaps(len(system), trials, seed):
-        sums = of_system + swapped @ apart
-        with np.errstate(invalid="ignore"):  # two infinite perplexities
-            differences = np.abs(system.score(sums) - system.score(total - sums))
-        exceeding += int((differences >= at_least).sum())
-    return (exceeding + 1) / (trials + 1)
+    observed = [abs(system.value - baseline.value) for system in systems]
+    rounding = [_ROUNDING_TOLERANCE * max(abs(baseline.value), abs(system.value)) for system in systems]
+    rows = np.concatenate([baseline.rows, *(system.rows for system in systems)], axis=-1)  # one product for all
+    at_least, greater = np.zeros(len(systems), dtype=np.int64), np.zeros(len(systems), dtype=np.int64)
+    for swapped in _draw_swaps(len(baseline), trials, seed):
+        in_place, exchanged = (np.split(each @ rows, len(systems) + 1, axis=-1) for each in (1 - swapped, swapped))
+        for place, system in enumerate(systems):
+            one, other = exchanged[0] + in_place[place + 1], in_place[0] + exchanged[place + 1]
+            with np.errstate(invalid="ignore"):  # two infinite perplexities
+                differences = np.abs(system.score(one) - system.score(other))
+            at_least[place] += (differences >= observed[place] - rounding[place]).sum()
+            greater[place] += (differences > observed[place]).sum()
+    return [
+        ((ties + 1) / (trials + 1), (rest + 1) / (trials + 1))
+        for ties, rest in zip(at_least.tolist(), greater.tolist(), strict=True)
+    ]
 
 
 def _draw_counts(num_segments: int, resamples: int, seed: int | None) -> Iterator[Array]:

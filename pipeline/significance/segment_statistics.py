@@ -22,13 +22,12 @@ from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_count
 from tfm.pipeline.scoring.metrics.error_rates import ERROR_RATES, edits_and_units
 from tfm.pipeline.scoring.metrics.labels import label_pairs
 from tfm.pipeline.scoring.metrics.meteor import meteor_of_segments
-from tfm.pipeline.scoring.metrics.registry import exact_matches, sacrebleu_metric
+from tfm.pipeline.scoring.metrics.registry import SACREBLEU_METRICS, exact_matches, sacrebleu_metric
 from tfm.pipeline.scoring.metrics.rouge import rouge_of_segments
 from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric
+from tfm.pipeline.significance.sacrebleu_scores import score_sums
 
-Array = NDArray[np.float64]
-SACREBLEU_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++", "ter")
-"""Metrics whose statistics and scores are sacrebleu's."""
+Array = NDArray[np.floating]
 MAX_MACRO_F1_CELLS = 30_000_000
 """The most cells of the rows of macro F1, which has three columns a label: 240 MB."""
 
@@ -152,16 +151,7 @@ def _sacrebleu_statistics(
 ) -> SegmentStatistics:
     metric = sacrebleu_metric(name, references, config)
     rows = sacrebleu_statistics.segment_statistics(metric, hypotheses, references)
-    score = partial(_sacrebleu_scores, metric)
-    return SegmentStatistics(np.array(rows, dtype=np.float64), score, name != "ter", metric)
-
-
-def _sacrebleu_scores(metric: SacrebleuMetric, sums: Array) -> Array:
-    scores = [
-        metric._compute_score_from_stats(each).score  # type: ignore[arg-type]
-        for each in sums.reshape(-1, sums.shape[-1])
-    ]
-    return np.array(scores, dtype=np.float64).reshape(sums.shape[:-1])
+    return SegmentStatistics(np.array(rows, dtype=np.float64), partial(score_sums, metric), name != "ter", metric)
 
 
 def _meteor_statistics(

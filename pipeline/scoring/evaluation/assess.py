@@ -70,7 +70,7 @@ def evaluate_segments(
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")
     names = [name for name in config.metrics if name in METRIC_FUNCTIONS and name not in without]
     with reporter.bar(f"scoring {segments.name}", len(names) + 2, "parts") as bar:
-        scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name))
+        scores = score_texts(hypotheses, references, config, lambda name: bar.advance(1, name), without)
         texts = segments.source_texts
         length_of = "reference" if texts is None else "source"
         lengths = breakdown_by_length(

@@ -76,13 +76,24 @@ def inapplicable_metrics(
         lines: the numbers of the texts in reasons; None: 1, 2, ...
     """
     config = resolve_tokenizer(config, references)
-    reasons = too_long_reasons(hypotheses, references, config, lines)
-    for name in config.metrics:
-        if name not in reasons and (why := _coverage_problem(name, references, config)):
-            reasons[name] = why
-    if "cider_d" in config.metrics and "cider_d" not in reasons and (why := zero_weights_reason(references)):
-        reasons["cider_d"] = why
+    reasons = {**coverage_reasons(references, config), **too_long_reasons(hypotheses, references, config, lines)}
     return {name: reasons[name] for name in config.metrics if name in reasons}
+
+
+def coverage_reasons(references: Sequence[Sequence[str]], config: EvaluationConfig) -> dict[str, str]:
+    """Return the metrics of `config.metrics` that say nothing of some references, each with the reason.
+
+    Args:
+        references: one or more lists of texts.
+        config: settings of the metrics.
+    """
+    config = resolve_tokenizer(config, references)
+    too_long = too_long_reasons((), references, config)
+    checked = [name for name in config.metrics if name not in too_long]
+    reasons = {name: _coverage_problem(name, references, config) for name in checked}
+    if "cider_d" in checked and reasons["cider_d"] is None:
+        reasons["cider_d"] = zero_weights_reason(references)
+    return {name: why for name, why in reasons.items() if why is not None}
 
 
 def too_long_reasons(

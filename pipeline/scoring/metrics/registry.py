@@ -19,10 +19,12 @@ from tfm.pipeline.scoring.metrics.labels import accuracy, macro_f1
 from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.references import drop_blank_references, num_references_signature
 from tfm.pipeline.scoring.metrics.rouge import rouge
-from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric, corpus_score
+from tfm.pipeline.scoring.metrics.sacrebleu_statistics import SacrebleuMetric, corpus_score, segment_statistics
 from tfm.pipeline.scoring.metrics.score import Score as Score
 from tfm.pipeline.scoring.metrics.tokenization import make_bleu, make_paper_bleu, make_ter
 
+SACREBLEU_METRICS = ("bleu", "bleu_paper", "chrf", "chrf++", "ter")
+"""Metrics whose statistics and scores are sacrebleu's."""
 Metric = Callable[[Sequence[str], Sequence[Sequence[str]], EvaluationConfig], Score]
 
 
@@ -179,6 +181,7 @@ def score_texts(
     references: Sequence[Sequence[str]],
     config: EvaluationConfig,
     on_done: Callable[[str], None] | None = None,
+    without: Mapping[str, str] | None = None,
 ) -> dict[str, Score]:
     """Compute every metric of `config.metrics`, in that order.
 
@@ -189,6 +192,7 @@ def score_texts(
         references: one or more full lists, each as long.
         config: settings of the metrics.
         on_done: called with the name of each metric that is done.
+        without: the `inapplicable_metrics`, where they are known.
 
     Raises:
         DataError: nothing is given, or the lengths differ.
@@ -204,13 +208,38 @@ def score_texts(
             )
     scores: dict[str, Score] = {}
     config = resolve_tokenizer(config, references)
-    without = inapplicable_metrics(hypotheses, references, config)
+    if without is None:
+        without = inapplicable_metrics(hypotheses, references, config)
     for name in config.metrics:
         if name in METRIC_FUNCTIONS and name not in without:
             scores[name] = METRIC_FUNCTIONS[name](hypotheses, references, config)
             if on_done is not None:
                 on_done(name)
     return scores
+
+
+def count_segments(
+    systems: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    config: EvaluationConfig,
+    on_done: Callable[[str], None],
+) -> None:
+    """Count what sacrebleu's metrics of `config.metrics` add up, for `score_texts` of each system to find counted.
+
+    Of a reference, which all systems share, n-grams are then counted once.
+
+    Args:
+        systems: the hypotheses of each system, one for each segment.
+        references: one or more full lists, each as long.
+        config: settings of the metrics.
+        on_done: called with the name of each metric that is done.
+    """
+    hypotheses = [text for system in systems for text in system]
+    repeated = [[*texts] * len(systems) for texts in references]
+    for name in config.metrics:
+        if name in SACREBLEU_METRICS:
+            segment_statistics(sacrebleu_metric(name, references, config), hypotheses, repeated)
+            on_done(name)
 
 
 def sentence_chrf(hypothesis: str, references: Sequence[str], config: EvaluationConfig) -> float:

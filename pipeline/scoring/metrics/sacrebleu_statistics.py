@@ -4,8 +4,9 @@ An evaluation scores a corpus, its sentences by length, and single ones; a compa
 anew each time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
@@ -18,6 +19,8 @@ SacrebleuMetric = BLEU | CHRF | TER
 Statistics = tuple[float, ...]
 MAX_CACHED_SEGMENTS = 1 << 17
 """The most segments of a metric that are remembered; of more, the last ones are."""
+MAX_REFERENCES_AT_ONCE = 1024
+"""The most segments whose references are held as n-grams, of which chrF has some 40 kB a line."""
 
 
 def segment_statistics(
@@ -35,20 +38,32 @@ def segment_statistics(
         (hypothesis, *(text for text in texts if text is not None))
         for hypothesis, *texts in zip(hypotheses, *references_for_sacrebleu(references), strict=True)
     ]
-    missing = [each for each in dict.fromkeys(segments) if each not in known]
-    if missing:
-        columns: Any = [  # sacrebleu's types know of no segment with fewer references than others
-            [texts[place] if place < len(texts) else None for texts in missing]
-            for place in range(1, max(map(len, missing)))
-        ]
-        counted = metric._extract_corpus_statistics([texts[0] for texts in missing], columns)
-        known.update(zip(missing, map(tuple, counted), strict=True))
+    missing: dict[tuple[str, ...], list[str]] = {}
+    for hypothesis, *texts in dict.fromkeys(segments):
+        if (hypothesis, *texts) not in known:
+            missing.setdefault(tuple(texts), []).append(hypothesis)
+    groups = list(missing.items())
+    for start in range(0, len(groups), MAX_REFERENCES_AT_ONCE):
+        known.update(_count_segments(metric, dict(groups[start : start + MAX_REFERENCES_AT_ONCE])))
     found = [known[each] for each in segments]
     while len(known) > MAX_CACHED_SEGMENTS:
         known.pop(next(iter(known)))
     counts = {len(each) - 1 for each in segments}
     metric.num_refs = counts.pop() if len(counts) == 1 else -1
     return found
+
+
+def _count_segments(
+    metric: SacrebleuMetric, hypotheses: Mapping[tuple[str, ...], Sequence[str]]
+) -> dict[tuple[str, ...], Statistics]:
+    """Statistics of hypotheses, given by their references, whose n-grams are counted once for all of them."""
+    columns: Any = list(zip_longest(*hypotheses))  # sacrebleu's types know of no segment with fewer than others
+    segments = [(text, *texts) for texts, many in hypotheses.items() for text in many]
+    counted_references = zip(metric._cache_references(columns), hypotheses.values(), strict=True)
+    metric._ref_cache = [each for each, many in counted_references for _ in many]
+    counted = metric._extract_corpus_statistics([text for text, *_ in segments], None)
+    metric._ref_cache = None
+    return dict(zip(segments, map(tuple, counted), strict=True))
 
 
 def corpus_score(

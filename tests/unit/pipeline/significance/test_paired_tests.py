@@ -24,10 +24,11 @@ from tfm.pipeline.significance.resampling import (
     bootstrap_p,
     bootstrap_scores,
     percentile_interval,
-    randomisation_p,
+    randomisation_p_values,
     resampling_seed,
 )
 from tfm.pipeline.significance.segment_statistics import (
+    SegmentStatistics,
     mean_statistics,
     perplexity_statistics,
     ratio_statistics,
@@ -46,6 +47,11 @@ def corpus(size: int, kept: Sequence[float]) -> tuple[list[list[str]], list[str]
         [" ".join(word for word in text.split() if draw.random() < share) for text in reference] for share in kept
     ]
     return [["", *system[1:]] for system in systems], reference
+
+
+def randomisation_p(baseline: SegmentStatistics, system: SegmentStatistics, *, trials: int) -> float:
+    ((p, _),) = randomisation_p_values(baseline, [system], trials=trials)
+    return p
 
 
 def versus(result: SystemResult) -> PairedDifference:
