@@ -27,6 +27,7 @@ from bench.serving import serve
 from bench.sharding import sharding
 from bench.softmax import softmax
 from bench.startup import startup
+from bench.tokenize import tokenize
 from bench.train import train
 from bench.trials import trials
 from bench.vectors import vectors
@@ -57,7 +58,8 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 
 BENCHES: tuple[Callable[..., None], ...] = (
-    *(train, learning, images, vectors, decode, generate, labels, preprocess, startup, ceilings, complexity),
+    *(train, learning, images, vectors, decode, generate, labels, tokenize, preprocess, startup, ceilings),
+    complexity,
     *(growth, dataset, sharding, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
 )
 for each in BENCHES:

@@ -71,6 +71,17 @@ def test_scores_of_files_load_what_they_compute_with(tmp_path: Path) -> None:
     assert unneeded & set(json.loads(end)["modules"]) == set()
 
 
+def test_a_vocabulary_of_files_loads_what_it_is_learned_with(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the cat sat on the mat\n" * 9, "utf-8")
+    words = ("tokenize", str(tmp_path / "a.txt"), "--vocab-size", "40", "--out", str(tmp_path / "tokenizer"))
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(words)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    unneeded = {"torch", "scipy", "sklearn", "pandas", "matplotlib", "datasets", "sacrebleu", "optuna"}
+    assert unneeded & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == set()
+    assert (tmp_path / "tokenizer" / "tokenizer.json").is_file()
+
+
 @pytest.mark.slow
 def test_knowing_a_model_s_shapes_does_not_load_torch_s_compiler() -> None:
     """It is a second of modules, which every `tfm translate` would wait for."""

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.vq import kmeans2
 
 Vectors = NDArray[np.float64]
 MAX_KMEANS_ITERATIONS = 100
@@ -30,6 +29,8 @@ def cluster_languages(vocabularies: Mapping[str, Mapping[str, float]], count: in
     No draw is in it: k-means starts once from each language, the other centres each as far as can be from those before
     (Gonzalez 1985), and of what it ends in the best is taken.
     """
+    from scipy.cluster.vq import kmeans2  # here, not at the top: it takes long to load
+
     vectors = vocabulary_vectors(vocabularies)
     best, best_inertia = np.zeros(len(vectors), np.int64), np.inf
     for first in range(len(vectors)):

@@ -14,7 +14,7 @@ from bench.processes import ProcessFailed, run
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
     *("noise", "learning", "vectors", "generate", "labels", "scores", "serve", "growth", "sharding"),
-    *("clean", "noisy"),
+    *("clean", "noisy", "tokenize"),
 )
 ROOT = Path(__file__).parents[3]
 
@@ -71,6 +71,7 @@ def test_softmax_runs() -> None:
         (["decode", "model", "source", "--against", "huggingface=nowhere"], "huggingface=VENV"),
         (["decode", "model", "source", "--against", "ctranslate2=nowhere"], "ctranslate2 or"),
         (["vectors", "nowhere", "--against", "gensim=nowhere"], "gensim=PYTHON"),
+        (["tokenize", __file__, "--against", "subword_nmt=nowhere"], "subword_nmt=PYTHON"),
         (["train", "nowhere", "--device", "abacus"], "--device"),
         (["train", "nowhere", "--set", "training.batch_tokens=512"], "training.batch_tokens"),
         (["train", "nowhere", "--device", "cuda", "--against", "eole=nowhere"], "CPU alone"),

@@ -1,0 +1,35 @@
+"""subword-nmt on files of text: `python tokenize_subword_nmt.py < JSON` (needs: subword-nmt). Prints JSON.
+
+Its words are what stands between spaces; it prints pieces as text, and has no numbers for them.
+"""
+
+import io
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from subword_nmt.apply_bpe import BPE
+from subword_nmt.learn_bpe import learn_bpe
+
+
+def main(asked: dict[str, Any]) -> None:
+    if asked["kind"] != "bpe":
+        raise SystemExit("subword-nmt has BPE alone")
+    folder = Path(asked["folder"])
+    lines = [line for name in asked["texts"] for line in (folder / name).read_text("utf-8").split("\n")[:-1]]
+    began, codes = time.perf_counter(), io.StringIO()
+    learn_bpe(io.StringIO("".join(f"{line}\n" for line in lines)), codes, asked["vocab_size"], total_symbols=True)
+    learning = time.perf_counter() - began
+
+    codes.seek(0)
+    splitter = BPE(codes)
+    began, pieces = time.perf_counter(), 0
+    for line in lines:
+        pieces += len(splitter.process_line(line).split())
+    print(json.dumps({"rate": len(lines) / (time.perf_counter() - began), "pieces": pieces, "learning": learning}))
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))
