@@ -14,12 +14,14 @@ from bench.compare import Figures
 from bench.pieces import SOURCE, TARGET, VOCABULARY
 from bench.processes import ProcessFailed, run, run_module, run_tfm
 from bench.text_peers import measure_huggingface_texts, measure_plain_gpt
-from bench.workload import SEED, ModelSize, Workload, set_options, venv_python
+from bench.workload import SEED, ModelSize, RecurrentSize, Workload, set_options, venv_python
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig
 
 PEERS_FOLDER = Path(__file__).parent / "peers"
 NEVER_STEP = 10**6
+EOLE_CONFIGS = {"transformer": "train_eole.yaml", "recurrent": "train_eole_recurrent.yaml"}
+"""By architecture."""
 EOLE_LINE = re.compile(r"Step\s+(\d+)/.*bsz:\s*\d+/\s*(\d+)/\s*\d+;\s*\d+/\s*(\d+) tok/s")
 
 
@@ -32,15 +34,10 @@ def measure_tfm(work: Workload, model: ModelConfig, config: TrainingConfig) -> F
 
 def train_tfm(work: Workload, model: ModelConfig, config: TrainingConfig) -> tuple[Figures, int]:
     """`tfm train`: the figures of its updates after the warm-up, from its metrics.jsonl, and its peak memory."""
-    asked = config.model_dump(mode="json", exclude_defaults=True)
-    asked |= {"max_steps": work.warmup + work.steps, "max_epochs": None}
+    asked: dict[str, Any] = {"max_steps": work.warmup + work.steps, "max_epochs": None, "early_stopping": {}}
     asked |= {"log_every": 1, "save_every": None, "device": work.device, "tensorboard": False, "trackers": []}
     asked["validation"] = {"every_steps": NEVER_STEP, "every_epochs": None, "bleu": False}
-    asked["early_stopping"] = {"metric": "loss"}
-    words = [
-        *set_options("model", model.model_dump(mode="json", exclude_defaults=True)),
-        *set_options("training", asked),
-    ]
+    words = set_options({"model": model, "training": TrainingConfig.model_validate(config.model_dump() | asked)})
     with TemporaryDirectory() as out:
         done = run_tfm("train", "--data", work.dataset, *words, "--seed", str(SEED), "--out", out)
         lines = (Path(out) / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
@@ -65,7 +62,7 @@ def average_metrics(lines: Iterable[Mapping[str, Any]], warmup: int) -> Figures:
 def measure_plain(work: Workload, pieces: Path, venv: Path | None) -> Figures:
     """torch's own layers in a plain loop, run by our own Python on our batches."""
     asked: dict[str, Any] = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps}
-    asked |= {"size": asdict(model_size(work)), "device": work.device}
+    asked |= {"size": asdict(model_size(work)), "device": work.device, "architecture": work.model.architecture}
     done = run_module("bench.peers.train_plain", asked)
     return {**done.answer(), "peak": done.peak}
 
@@ -86,11 +83,10 @@ def measure_eole(work: Workload, pieces: Path, venv: Path | None) -> Figures:
     size = model_size(work)
     asked = asdict(size) | {"source": pieces / SOURCE, "target": pieces / TARGET, "vocabulary": pieces / VOCABULARY}
     asked |= {"steps": work.warmup + work.steps, "batch_tokens": work.data.batch_tokens}
+    template = PEERS_FOLDER / EOLE_CONFIGS[work.model.architecture]
     with TemporaryDirectory() as folder:
         config = Path(folder) / "eole.yaml"
-        config.write_text(
-            Template((PEERS_FOLDER / "train_eole.yaml").read_text("utf-8")).substitute(asked), encoding="utf-8"
-        )
+        config.write_text(Template(template.read_text("utf-8")).substitute(asked), encoding="utf-8")
         done = run([venv_python(venv).parent / "eole", "train", "-c", config], folder=Path(folder))
     return {**parse_eole_log(done.out + done.err, work.warmup), "peak": done.peak}
 
@@ -108,8 +104,9 @@ def parse_eole_log(log: str, warmup: int) -> Figures:
     return {"rate": tokens / seconds, "tokens": tokens / updates}
 
 
-def model_size(work: Workload) -> ModelSize:
-    return ModelSize.from_config(work.model, work.config, work.vocab)
+def model_size(work: Workload) -> ModelSize | RecurrentSize:
+    size = RecurrentSize if work.model.architecture == "recurrent" else ModelSize
+    return size.from_config(work.model, work.config, work.vocab)
 
 
 Peer = Callable[[Workload, Path, Path | None], Figures]
@@ -126,5 +123,14 @@ PEERS: dict[str, dict[str, Peer]] = {
     "tagging": _BERT,
 }
 """By task, then by name."""
+RECURRENT_PEERS: dict[str, Peer] = {"plain": measure_plain, "eole": measure_eole}
+"""Those that translate by recurrent networks."""
 PLACES = {"huggingface": "bin/python", "eole": "bin/python", "nanogpt": "model.py"}
 """The file that has to be in the folder of a peer; `plain` has none."""
+
+
+def find_peers(model: ModelConfig) -> dict[str, Peer]:
+    """The peers that train such a model, by name."""
+    if model.task == "translation" and model.architecture == "recurrent":
+        return RECURRENT_PEERS
+    return PEERS.get(model.task, {})

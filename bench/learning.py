@@ -77,10 +77,7 @@ def learn_tfm(dataset: Path, recipe: "Recipe", out: Path) -> list[CurvePoint]:
 
     training = recipe.training.model_copy(update={"log_every": 1})  # so that a validation's seconds are known
     parts = {"model": recipe.model, "training": training}
-    parts |= {"decoding": recipe.decoding, "evaluation": recipe.evaluation}
-    words = []
-    for part, config in parts.items():
-        words += set_options(part, config.model_dump(mode="json", exclude_defaults=True))
+    words = set_options(parts | {"decoding": recipe.decoding, "evaluation": recipe.evaluation})
     run_tfm("train", "--data", dataset, *words, "--out", out)
     return read_points(map(json.loads, (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()))
 

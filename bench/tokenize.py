@@ -27,7 +27,7 @@ def tokenize(
     predict: Predict = None,
     json: Json = None,
 ) -> None:
-    """Lines a second that are split into pieces, and seconds to learn them.
+    """Lines a second split into pieces, beside three tools.
 
     All learn from the same files, and split them once, 1,000 lines at a time where they take several. Reading files
     and loading the vocabulary do not count, learning from start to end does. tokenizers splits by the vocabulary of

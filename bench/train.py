@@ -97,18 +97,20 @@ def own_contestants(
 
 def peer_contestants(work: "Workload", against: Sequence[str], folder: Path) -> "list[Contestant]":
     """The peers by NAME or NAME=FOLDER, their files in `folder`. Raises typer's usage error for one there is not."""
-    from bench.baselines import PEERS, PLACES, model_size
+    from bench.baselines import PLACES, find_peers, model_size
     from bench.compare import Contestant
     from bench.pieces import write_pieces
     from bench.text_peers import text_model_size, write_examples
 
-    peers, found = PEERS.get(work.model.task, {}), []
+    peers, found = find_peers(work.model), []
     for text in against:
         name, _, place = text.partition("=")
         at = Path(place).expanduser() if place else None
         if name not in peers:
             there = ", ".join(peers) or "none"
-            raise typer.BadParameter(f"{name}: peers of {work.model.task}: {there}", param_hint="--against")
+            raise typer.BadParameter(
+                f"{name}: peers of {work.model.architecture} {work.model.task}: {there}", param_hint="--against"
+            )
         if name == "eole" and work.device != "cpu":
             raise typer.BadParameter("eole: it is measured on a CPU alone", param_hint="--against")
         if name in PLACES and (at is None or not (at / PLACES[name]).exists()):

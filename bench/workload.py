@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+from pydantic import BaseModel
 
 from bench.flops import TokenCounts, training_flops
 from tfm.data.arrays import Ints
@@ -17,6 +20,7 @@ from tfm.data.dataset.store import load_dataset
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe, section_from_flags
+from tfm.pipeline.recipes.unused_keys.check import find_unused_keys
 from tfm.pipeline.training_config import TrainingConfig
 
 SEED = 1
@@ -39,6 +43,10 @@ class ModelSize:
     def from_config(cls, model: ModelConfig, config: TrainingConfig, vocab: int) -> "ModelSize":
         """Raises RecipeError for a model that peers do not have."""
         stack = model.encoder
+        if model.architecture != "transformer":
+            raise RecipeError(
+                f"peers train Transformers and recurrent models, not model.architecture = {model.architecture}"
+            )
         if model.decoder != stack or model.tie != "all" or model.embedding_dim not in (None, stack.dim):
             raise RecipeError(
                 "peers train models of equal encoder and decoder, with one table of embeddings (tie = all)"
@@ -46,6 +54,37 @@ class ModelSize:
         norm_first, dropout = model.norm == "pre", model.dropout.residual
         sizes = (stack.layers, stack.dim, stack.heads, stack.feed_forward_dim)
         return cls(*sizes, norm_first, dropout, config.label_smoothing, vocab)
+
+
+@dataclass(frozen=True)
+class RecurrentSize:
+    """What a peer is told of a recurrent model: an LSTM on each side, in one direction, and Luong's attention."""
+
+    layers: int
+    dim: int
+    embedding_dim: int
+    dropout: float
+    smoothing: float
+    vocab: int
+
+    @classmethod
+    def from_config(cls, model: ModelConfig, config: TrainingConfig, vocab: int) -> "RecurrentSize":
+        """Raises RecipeError for a model that peers do not have."""
+        stack, recurrent = model.encoder, model.recurrent
+        sides = {(each.layers, each.dim) for each in (stack, model.decoder)}
+        parts = recurrent.cell, recurrent.normalization, recurrent.attention, model.score, model.decoder.heads
+        if (
+            len(sides) > 1
+            or model.tie != "all"
+            or recurrent.bidirectional
+            or parts != ("lstm", "none", "luong", "general", 1)
+        ):
+            raise RecipeError(
+                "peers train LSTMs of equal encoder and decoder, in one direction, with Luong's attention, its score "
+                "`general` and one head, and one table of embeddings (tie = all)"
+            )
+        width = model.embedding_dim or stack.dim
+        return cls(stack.layers, stack.dim, width, model.dropout.residual, config.label_smoothing, vocab)
 
 
 @dataclass(frozen=True)
@@ -131,15 +170,19 @@ def read_configs(recipe: Path | None, sets: Sequence[str]) -> tuple[ModelConfig,
     return model, training
 
 
-def set_options(part: str, content: Mapping[str, Any]) -> list[str]:
-    """A part of a recipe as the words of `--set` options; what is absent is "none"."""
-    words = []
-    for key, value in content.items():
+def set_options(parts: Mapping[str, BaseModel]) -> list[str]:
+    """Parts of a recipe, by name, as the words of `--set` options, but for keys from a parent that change nothing."""
+    unused = {key for key, _ in find_unused_keys(SimpleNamespace(**parts))}
+    content = {part: config.model_dump(mode="json", exclude_defaults=True) for part, config in parts.items()}
+    return [word for key, value in _leaves(content) if key not in unused for word in ("--set", f"{key}={_text(value)}")]
+
+
+def _leaves(content: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in content.items():
         if isinstance(value, Mapping):
-            words += set_options(f"{part}.{key}", value)
+            yield from _leaves(value, f"{above}{name}.")
         else:
-            words += ["--set", f"{part}.{key}={_text(value)}"]
-    return words
+            yield f"{above}{name}", value
 
 
 def _text(value: object) -> str:

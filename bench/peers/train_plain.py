@@ -1,7 +1,7 @@
 """A plain PyTorch loop on a dataset of ours: `python -m bench.peers.train_plain < JSON`. Prints JSON.
 
-What a good tutorial writes: torch.nn.Transformer, padded batches, fused kernels, fused Adam, F.cross_entropy; on a GPU
-bf16 by autocast. The batches are those of `tfm train`, padded.
+What a good tutorial writes: torch.nn.Transformer or torch.nn.LSTM, padded batches, fused kernels, fused Adam,
+F.cross_entropy; on a GPU bf16 by autocast. The batches are those of `tfm train`, padded.
 """
 
 import json
@@ -9,6 +9,7 @@ import math
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from bench.peers.plain_recurrent import PlainRecurrent
 from bench.workload import SEED, rows_of_batches
 from tfm.data.batching.batches import make_pair_batch
 from tfm.data.dataset.store import load_dataset
@@ -57,6 +59,12 @@ class PlainTransformer(nn.Module):
         return F.linear(hidden, self.embedding.weight)
 
 
+MODELS: dict[str, Callable[[dict[str, Any], int], nn.Module]] = {
+    "transformer": PlainTransformer,
+    "recurrent": PlainRecurrent,
+}
+
+
 def pad_rows(rows: Tensor, lengths: Tensor) -> Tensor:
     """(N,) ids of sentences end to end -> (B, longest)."""
     return pad_sequence(list(torch.split(rows, lengths.tolist())), batch_first=True, padding_value=PAD_ID)
@@ -74,7 +82,7 @@ def main(asked: dict[str, Any]) -> None:
     data, size, warmup = load_dataset(Path(asked["dataset"])), asked["size"], asked["warmup"]
     longest = int(max(data.train.source_lengths.max(), data.train.target_lengths.max())) + 1
     device = torch.device(asked["device"])
-    model = PlainTransformer(size, longest).to(device).train()
+    model = MODELS[asked["architecture"]](size, longest).to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), 5e-4, betas=(0.9, 0.98), fused=True)
     tokens = real = positions = 0
     began = time.perf_counter()

@@ -21,7 +21,7 @@ MISSING_VALUE = object()
 def check_unused_keys(recipe: Any, origins: Origins) -> None:
     """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
     found: dict[str, str] = {}
-    for key, row in _unused_keys(recipe):
+    for key, row in find_unused_keys(recipe):
         if not _is_made_idle_by_later_layer(key, row, origins):
             decided = " and ".join(
                 f"{each} = {format_value(_plain_value(get_value(recipe, each)))}" for each in row.where
@@ -53,7 +53,7 @@ def get_value(config: Any, key: str) -> Any:
     return value
 
 
-def _unused_keys(recipe: Any) -> Iterator[tuple[str, UnusedKeysRule]]:
+def find_unused_keys(recipe: Any) -> Iterator[tuple[str, UnusedKeysRule]]:
     """Yield each leaf key that is not as by default and changes nothing, and the row of the table that says so."""
     for row in UNUSED_KEYS_RULES:
         values = {key: get_value(recipe, key) for key in row.where}

@@ -6,10 +6,10 @@ from string import Template
 
 import pytest
 
-from bench.baselines import PEERS_FOLDER, average_metrics, parse_eole_log
+from bench.baselines import EOLE_CONFIGS, PEERS_FOLDER, average_metrics, find_peers, parse_eole_log
 from bench.pieces import write_pieces
 from bench.processes import ProcessFailed
-from bench.workload import ModelSize, read_configs, set_options
+from bench.workload import ModelSize, RecurrentSize, read_configs, set_options
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
@@ -62,11 +62,34 @@ def test_settings_come_back_as_the_config_they_were() -> None:
         "training.clip_norm=none",
     ]
     model, training = read_configs(None, sets)
-    words = set_options("model", model.model_dump(mode="json", exclude_defaults=True))
-    words += set_options("training", training.model_dump(mode="json", exclude_defaults=True))
-    given = [word for word in words if word != "--set"]
+    given = [word for word in set_options({"model": model, "training": training}) if word != "--set"]
     assert section_from_flags(ModelConfig, {}, given, other_sections=("training",)) == model
     assert section_from_flags(TrainingConfig, {}, given, other_sections=("model",)) == training
+
+
+def test_what_a_parent_recipe_says_and_the_model_cannot_use_is_left_out() -> None:
+    model, training = read_configs(Path("recipes/recurrent-multi30k.toml"), [])
+    assert model.encoder.feed_forward_dim == 256
+    words = set_options({"model": model, "training": training})
+    assert "model.architecture=recurrent" in words
+    assert "model.encoder.dim=256" in words
+    assert not any("feed_forward_dim" in word for word in words)
+
+
+def test_recurrent_peers_are_told_their_sizes_or_refused() -> None:
+    sets = ["model.recurrent.bidirectional=false"]
+    model, training = read_configs(Path("recipes/recurrent-multi30k.toml"), sets)
+    size = RecurrentSize.from_config(model, training, 100)
+    assert (size.layers, size.dim, size.embedding_dim, size.dropout) == (1, 256, 128, 0.3)
+    keys = Template((PEERS_FOLDER / EOLE_CONFIGS["recurrent"]).read_text()).get_identifiers()
+    assert {field.name for field in fields(RecurrentSize)} - {"vocab"} <= set(keys)
+    for other in ("recurrent.bidirectional=true", "recurrent.attention=bahdanau", "recurrent.cell=gru", "tie=output"):
+        config = read_configs(Path("recipes/recurrent-multi30k.toml"), [*sets, f"model.{other}"])[0]
+        with pytest.raises(RecipeError, match="LSTMs of equal encoder and decoder"):
+            RecurrentSize.from_config(config, training, 100)
+    with pytest.raises(RecipeError, match="peers train Transformers"):
+        ModelSize.from_config(model, training, 100)
+    assert set(find_peers(model)) == {"plain", "eole"}
 
 
 def test_peers_have_equal_stacks_and_one_table() -> None:
