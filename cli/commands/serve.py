@@ -40,6 +40,12 @@ class ServeOptions:
             "--languages", metavar="NAME=S:T", help="Languages of a model whose run does not tell them; repeatable."
         ),
     ] = None
+    shortlist: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shortlist", metavar="NAME=DIR", help="Shortlist of a model, as `tfm shortlist` makes it; repeatable."
+        ),
+    ] = None
     keys: Annotated[
         Path | None,
         typer.Option("--keys", metavar="FILE", help="Who may ask: a line each, KEY [LABEL [REQUESTS_A_MINUTE]]."),
@@ -91,7 +97,8 @@ def serve(options: ServeOptions) -> None:
     from tfm.pipeline.serving.dispatch.process_starter import ProcessStarter
 
     if options.numpy:
-        reject_flags({"--replace-unknown": options.replace_unknown}, "needs torch: leave --numpy out")
+        torch_flags = {"--replace-unknown": options.replace_unknown, "--shortlist": options.shortlist}
+        reject_flags(torch_flags, "needs torch: leave --numpy out")
     reject_flags({"--beam": options.beam if options.beam > options.max_beam else None}, "is wider than --max-beam")
     with ProcessStarter(numpy=options.numpy, num_spares=options.workers) as start:  # before what takes time to import
         _serve(options, start)
@@ -118,6 +125,7 @@ def _serve(options: ServeOptions, start_worker: "StartWorker") -> None:
         ServerOptions(
             models=tuple(options.models),
             languages=tuple(options.languages or ()),
+            shortlists=tuple(options.shortlist or ()),
             host=options.host,
             port=options.port,
             workers=options.workers,

@@ -17,15 +17,23 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.spelling import encode_without_unknown
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.hypothesis import check_not_nan
+from tfm.pipeline.decoding.shortlist import Shortlist
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
+from tfm.pipeline.model_io.shortlist_folder import load_shortlist
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 
 CHARACTER_MODULE_PREFIXES = ("source_embedding.", "embedding.", "head.")
 """Beginnings of the names of modules that attend among characters (model.canine); the rows they become are shown."""
 
 
-def trace_text(loaded: LoadedModel, source: str, target: str | None, config: DecodingConfig) -> AttentionTrace:
+def trace_text(
+    loaded: LoadedModel,
+    source: str,
+    target: str | None,
+    config: DecodingConfig,
+    shortlist: Shortlist | None = None,
+) -> AttentionTrace:
     """Record the attention of a model that reads `source` and is made to say `target`, or says its own translation.
 
     Args:
@@ -33,6 +41,7 @@ def trace_text(loaded: LoadedModel, source: str, target: str | None, config: Dec
         source: the text.
         target: the text that it is made to say; None: its own translation, of a model that translates.
         config: settings of its own translation.
+        shortlist: of its own translation, if it was read before; None: the one that the settings name is read.
 
     Raises:
         RecipeError: the model has no attention, or a target is given to a model that reads one text.
@@ -46,7 +55,7 @@ def trace_text(loaded: LoadedModel, source: str, target: str | None, config: Dec
             raise RecipeError(f"--target: this model ({loaded.config.task}) reads one text: remove it")
         return trace_attention(loaded, source, ids, None)
     if target is None:
-        (found,) = decode_hypotheses(loaded, [ids], config)
+        (found,) = decode_hypotheses(loaded, [ids], config, shortlist)
         return trace_attention(loaded, source, ids, found)
     return trace_attention(
         loaded,
@@ -97,7 +106,10 @@ def check_source_length(loaded: LoadedModel, ids: list[int], text: str) -> list[
 
 
 def decode_hypotheses(
-    loaded: LoadedModel, sources: Sequence[Sequence[int]] | RowImages, config: DecodingConfig
+    loaded: LoadedModel,
+    sources: Sequence[Sequence[int]] | RowImages,
+    config: DecodingConfig,
+    shortlist: Shortlist | None = None,
 ) -> list[list[int]]:
     """Find the best hypothesis of a model that translates, for each source.
 
@@ -105,11 +117,13 @@ def decode_hypotheses(
         loaded: the model.
         sources: ids of texts, or images.
         config: settings of decoding.
+        shortlist: of the pieces that may come, if it was read before; None: the one that the settings name is read.
 
     Returns:
         The ids of each hypothesis.
     """
-    found = decode(loaded.model, sources, config, device=device_of(loaded))
+    held = shortlist or load_shortlist(loaded, config)
+    found = decode(loaded.model, sources, config, device=device_of(loaded), shortlist=held)
     return [list(n_best[0].ids) for n_best in found]
 
 

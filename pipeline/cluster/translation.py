@@ -25,6 +25,8 @@ from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation import CHUNK_LINES, translate_lines
 from tfm.pipeline.inference.translation_records import Translation, join_to_one_line
+from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
+from tfm.pipeline.model_io.shortlist_folder import load_shortlist, shortlist_inputs
 from tfm.pipeline.runtime.progress import NullReporter, Reporter
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class ClusterTranslator:
         device: name of the device of a node; cuda: a GPU for each chunk.
         threads: of a single process whose translations these are.
         chunk_lines: lines of a unit of work.
+        shortlist: the artifact that the settings name; None: none.
     """
 
     cluster: ClusterSession | LocalSession
@@ -54,6 +57,7 @@ class ClusterTranslator:
     device: Device
     threads: int
     chunk_lines: int = CHUNK_LINES
+    shortlist: Input | None = None
 
     def translate(
         self,
@@ -101,6 +105,7 @@ class ClusterTranslator:
     ) -> Iterator[tuple[int, ComputeChunk]]:
         folders = tuple(str(Path(each.path or "").absolute()) for each in self.models)
         made = tuple(each.fingerprint for each in self.models)
+        made_shortlist = None if self.shortlist is None else self.shortlist.fingerprint
         shortlist = self.config.shortlist  # a node has another working folder
         there = {} if shortlist is None else {"shortlist": str(Path(shortlist).absolute())}
         config = self.config.model_copy(update=there).model_dump_json(exclude_unset=True)
@@ -109,8 +114,8 @@ class ClusterTranslator:
             starts, words = (None if each is None else list(islice(each, len(texts))) for each in constraint_lines)
             about = [repr(languages), config, str(self.threads), str(starts is None), str(words is None)]
             key = hash_text_columns(texts, starts or [], words or [], about)
-            arguments = folders, made, self.device, self.threads, languages, config, texts, starts, words
-            yield len(texts), ComputeChunk(key, arguments)
+            given = folders, made, self.device, self.threads, languages, config, texts, starts, words, made_shortlist
+            yield len(texts), ComputeChunk(key, given)
 
 
 @contextmanager
@@ -129,7 +134,8 @@ def open_cluster_translator(
     import torch  # here, as in all stages
 
     with connect_to_cluster(address, plan) as session:
-        yield ClusterTranslator(session, models, config, device, torch.get_num_threads())
+        shortlist = (plan.inputs if plan is not None else shortlist_inputs(config)).get(SHORTLIST_STAGE)
+        yield ClusterTranslator(session, models, config, device, torch.get_num_threads(), shortlist=shortlist)
 
 
 def select_languages(loaded: "LoadedModel", languages: Languages) -> "LoadedModel":
@@ -149,6 +155,7 @@ def translate_chunk(
     lines: Lines,
     prefixes: Lines | None,
     forced: Lines | None,
+    made_shortlist: str | None,
 ) -> bytes:
     """Translate some lines, on a node.
 
@@ -162,6 +169,7 @@ def translate_chunk(
         lines: the texts.
         prefixes: for each line, text that its translations begin with.
         forced: for each line, words and phrases that its translations must contain.
+        made_shortlist: the fingerprint of the shortlist that the settings name; None: none.
 
     Returns:
         JSON: the translations of each line, the counts of `SourceProblems`, and the most pieces that the model reads.
@@ -169,15 +177,18 @@ def translate_chunk(
     from tfm.pipeline.decoding.workers import imitate_num_threads
 
     loaded, cuts = load_models(folders, fingerprints, device), SourceProblems()
+    settings = DecodingConfig.model_validate_json(config)
+    known = None if made_shortlist is None else Input.from_value(made_shortlist)
     with imitate_num_threads(threads):
         found = translate_lines(
             select_languages(loaded, languages),
             lines,
-            DecodingConfig.model_validate_json(config),
+            settings,
             reporter=NullReporter(),
             prefixes=prefixes,
             forced=forced,
             before=cuts,
+            shortlist=load_shortlist(loaded, settings, known),
         )
         translations = [[asdict(each) for each in n_best] for n_best in found]
     limit = loaded.model.max_length - 1

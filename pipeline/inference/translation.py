@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tfm.data.lines import chunk_rows
 from tfm.pipeline.config import DecodingConfig
@@ -44,6 +43,7 @@ def translate_lines(
     ready: Callable[[], bool] | None = None,
     on_done: Callable[[int], None] | None = None,
     before: SourceProblems | None = None,
+    shortlist: "Shortlist | None" = None,
 ) -> Iterator[list[Translation]]:
     """Translate lines, in their order, or label them with a model that labels.
 
@@ -63,6 +63,7 @@ def translate_lines(
         ready: whether the next line can be read without waiting for it; if not, those that were read are answered.
         on_done: called with the number of further lines that are done.
         before: counts of earlier sources that were cut.
+        shortlist: of the pieces that may come, if it was read before; None: the one that the settings name is read.
 
     Yields:
         The `config.n_best` translations of each line, the best first.
@@ -84,7 +85,7 @@ def translate_lines(
                 yield labels_to_translations(best)
         cuts.warn(reporter, loaded.model.max_length - 1)
         return
-    search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done)
+    search = _TranslationSearch.from_config(loaded, config, prefixes, forced, on_done, shortlist)
     if config.strategy == "mbr":
         reporter.line(cost_message(config))
     for rows in chunks:
@@ -180,6 +181,7 @@ class _TranslationSearch:
         prefixes: Iterable[str] | None,
         forced: Iterable[str] | None,
         on_done: Callable[[int], None] | None,
+        shortlist: "Shortlist | None" = None,
     ) -> "_TranslationSearch":
         """Return a search with prefixes and forced words, one for each source.
 
@@ -187,6 +189,7 @@ class _TranslationSearch:
         """
         from tfm.pipeline.decoding.limits import FORCED_WORDS_NEED_BEAM_MESSAGE
         from tfm.pipeline.inference.unknown_words import UnknownWordReplacer
+        from tfm.pipeline.model_io.shortlist_folder import load_shortlist
 
         if forced is not None and (config.strategy != "search" or config.beam == 1):
             raise RecipeError(FORCED_WORDS_NEED_BEAM_MESSAGE)
@@ -195,7 +198,7 @@ class _TranslationSearch:
         loaded.model.eval()
         starts, words = (None if each is None else iter(each) for each in (prefixes, forced))
         replacer = UnknownWordReplacer(loaded) if config.replace_unknown else None
-        return cls(loaded, config, starts, words, on_done, replacer, _load_shortlist(loaded, config))
+        return cls(loaded, config, starts, words, on_done, replacer, shortlist or load_shortlist(loaded, config))
 
     def __call__(
         self, sources: "Sequence[Sequence[int]] | RowImages", read: Sequence[str] = ()
@@ -260,15 +263,6 @@ class _TranslationSearch:
         check_no_unused_lines(self.starts, self.words)
 
 
-def _load_shortlist(loaded: "LoadedModel", config: DecodingConfig) -> "Shortlist | None":
-    """The shortlist that the settings name. Raises DataError where it is not of this model's vocabularies."""
-    if config.shortlist is None:
-        return None
-    from tfm.pipeline.model_io.shortlist_folder import read_shortlist
-
-    return read_shortlist(Path(config.shortlist), loaded.source_tokenizer, loaded.target_tokenizer)
-
-
 def translate_texts(
     loaded: "LoadedModel",
     sources: Sequence[str],
@@ -277,6 +271,7 @@ def translate_texts(
     *,
     prefixes: Sequence[str] | None = None,
     forced: Sequence[str] | None = None,
+    shortlist: "Shortlist | None" = None,
 ) -> list[str]:
     """Find the best hypothesis of each source, as `translate_lines` does, with a bar.
 
@@ -287,9 +282,9 @@ def translate_texts(
         reporter: shows progress, and warnings.
         prefixes: for each source, text that its translation begins with.
         forced: for each source, between tabs, words and phrases that its translation must contain.
+        shortlist: as `translate_lines` has it.
     """
+    given: dict[str, Any] = {"prefixes": prefixes, "forced": forced, "shortlist": shortlist}
     with reporter.bar("translating", len(sources), "sentences") as bar:
-        found = translate_lines(
-            loaded, sources, config, reporter=reporter, prefixes=prefixes, forced=forced, on_done=bar.advance
-        )
+        found = translate_lines(loaded, sources, config, reporter=reporter, on_done=bar.advance, **given)
         return [translations[0].text for translations in found]

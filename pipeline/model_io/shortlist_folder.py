@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -13,14 +13,18 @@ from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.shortlist import NO_PIECE, Shortlist
 from tfm.pipeline.model_io.weight_files import check_safetensors_header, path_for_safetensors
+from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import SPECIAL_TOKENS
-from tfm.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tfm.pipeline.model_io.loaded_model import LoadedModel
+    from tfm.tokenizer.tokenizer import Tokenizer
 
 STAGE = "shortlist"
 FILE = "shortlist.safetensors"
 
 
-def vocabularies_digest(source: Tokenizer, target: Tokenizer) -> str:
+def vocabularies_digest(source: "Tokenizer", target: "Tokenizer") -> str:
     """The sha256 of the pieces of two vocabularies: ids of others mean something else."""
     pieces = [[each.piece(number) for number in range(each.vocab_size)] for each in (source, target)]
     return hashlib.sha256(repr(pieces).encode()).hexdigest()
@@ -40,21 +44,44 @@ def shortlist_inputs(config: DecodingConfig) -> dict[str, Input]:
     return {} if config.shortlist is None else {STAGE: Input.from_artifact(Path(config.shortlist), STAGE)}
 
 
-def read_shortlist(folder: Path, source: Tokenizer, target: Tokenizer) -> Shortlist:
+def load_shortlist(loaded: "LoadedModel", config: DecodingConfig, must_match: Input | None = None) -> Shortlist | None:
+    """Read the shortlist that settings of decoding name.
+
+    Args:
+        loaded: the model.
+        config: the settings.
+        must_match: the shortlist as it was seen before, which must not have been replaced since.
+
+    Returns:
+        The shortlist; None where the settings name none, or the model labels, for which they are refused elsewhere.
+
+    Raises:
+        DataError: as `read_shortlist`.
+    """
+    if config.shortlist is None or not TASK_SPECS[loaded.config.task].translates:
+        return None
+    tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
+    return read_shortlist(Path(config.shortlist), *tokenizers, must_match=must_match)
+
+
+def read_shortlist(
+    folder: Path, source: "Tokenizer", target: "Tokenizer", *, must_match: Input | None = None
+) -> Shortlist:
     """Read what `tfm shortlist` has made.
 
     Args:
         folder: of the artifact.
         source: tokenizer of the model's sources.
         target: tokenizer of its targets.
+        must_match: the artifact as it was seen before, which must not have been replaced since.
 
     Raises:
-        DataError: the folder is no shortlist, is damaged, or is of other vocabularies.
+        DataError: the folder is no shortlist, is damaged, of other vocabularies, or was replaced.
     """
-    return read_artifact(folder, lambda made: _parse(made, source, target), STAGE)
+    return read_artifact(folder, lambda made: _parse(made, source, target), STAGE, must_match=must_match)
 
 
-def _parse(made: Manifest, source: Tokenizer, target: Tokenizer) -> Shortlist:
+def _parse(made: Manifest, source: "Tokenizer", target: "Tokenizer") -> Shortlist:
     if made.config.get("vocabularies") != vocabularies_digest(source, target):
         problem = "is of other vocabularies than the model's: make it from the dataset that the model was trained on"
         raise DataError(f"{problem} (`tfm shortlist DATASET --links FILE --out DIR`)", file=made.path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfm.pipeline.errors import TfmError
 from tfm.pipeline.serving.access import AccessControl
-from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel, published_fingerprint, read_served_model
+from tfm.pipeline.serving.catalog import ModelCatalog, ServedModel, is_published_anew, read_served_model
 from tfm.pipeline.serving.detection import Detector
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
@@ -44,6 +44,7 @@ class Backend:
     cache: AnswerCache = field(init=False)
     translation: TranslationService = field(init=False)
     metrics: Metrics = field(init=False)
+    _reasons: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cache = AnswerCache(self.limits.cached_answers, self.limits.cached_chars)
@@ -90,38 +91,45 @@ class Backend:
         return models[names.index(name)]
 
     async def reload_republished_models(self) -> list[str]:
-        """Take over each model that was published anew since it was read; return their names.
+        """Take over each model that, or whose shortlist, was published anew since it was read; return their names.
 
         Requests are answered by the version before until the new one is loaded; a version that cannot be loaded does
         not take its place.
         """
         renewed = []
         for model in list(self.catalog.models.values()):
-            found = await asyncio.to_thread(published_fingerprint, model)
-            if found in (None, model.version.fingerprint):
+            if not await asyncio.to_thread(is_published_anew, model):
                 continue
             try:
                 new = await asyncio.to_thread(_read_republished_model, model)
             except (TfmError, OSError) as error:
-                self.log.warn(f"{model.name}: published anew, but not taken over: {error}")
+                self._warn_not_taken_over(model, str(error))
                 continue
             self.dispatcher.load(new.version)
             problem = await self.dispatcher.wait_until_loaded(new.version.key)
             if problem is not None:
                 self.dispatcher.unload_when_unused(new.version.key)
-                self.log.warn(f"{model.name}: published anew, but not taken over: {problem}")
+                self._warn_not_taken_over(model, problem)
                 continue
             self.catalog = self.catalog.replace(new)
             self.dispatcher.unload_when_unused(model.version.key)
             renewed.append(model.name)
+            self._reasons.pop(model.name, None)
             self.log.info(f"{model.name}: published anew, and taken over")
         return renewed
+
+    def _warn_not_taken_over(self, model: ServedModel, reason: str) -> None:
+        """Log why a version is not taken over, once: it is tried again every few seconds."""
+        if self._reasons.get(model.name) != reason:
+            self._reasons[model.name] = reason
+            self.log.warn(f"{model.name}: published anew, but not taken over: {reason}")
 
 
 def _read_republished_model(model: ServedModel) -> ServedModel:
     """The version of a model that is published now, under the name and languages that it has."""
     from dataclasses import replace
 
-    new = read_served_model(Path(model.version.folder))
+    shortlist = model.version.shortlist
+    new = read_served_model(Path(model.version.folder), None if shortlist is None else shortlist.folder)
     pairs = new.pairs if new.version.has_languages else model.pairs
     return replace(new, version=replace(new.version, name=model.name), pairs=pairs)

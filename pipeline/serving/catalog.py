@@ -9,10 +9,12 @@ from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.json_documents import read_json
 from tfm.model.config import ModelConfig
-from tfm.pipeline.artifacts.manifest import Manifest, read_artifact, read_manifest
+from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact, read_manifest
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
-from tfm.pipeline.serving.dispatch.messages import ModelVersion
+from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
+from tfm.pipeline.model_io.shortlist_folder import read_shortlist
+from tfm.pipeline.serving.dispatch.messages import ModelVersion, ShortlistVersion
 from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
 from tfm.tokenizer.languages import ISO_639_3, to_iso_639_3
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -109,32 +111,40 @@ def _is_same_language(requested_code: str, model_code: str) -> bool:
     )
 
 
-def read_catalog(folders: Sequence[Path], languages: Sequence[str] = ()) -> ModelCatalog:
+def read_catalog(
+    folders: Sequence[Path], languages: Sequence[str] = (), shortlists: Sequence[str] = ()
+) -> ModelCatalog:
     """Read the models in some folders.
 
     Args:
         folders: of runs or of models.
         languages: NAME=SOURCE:TARGET for models whose languages are not known.
+        shortlists: NAME=FOLDER for models whose translations are made of the pieces of a shortlist.
 
     Raises:
-        RecipeError: two models have one name, or a language is given to a model that is not there.
-        DataError: a folder has no model, or one that cannot be served.
+        RecipeError: two models have one name, or a language or shortlist is given to a model that is not there.
+        DataError: a folder has no model, or one that cannot be served, or a shortlist is not of its model.
     """
     named = [_parse_direction_entry(each) for each in languages]
+    shortlist_folders = _parse_shortlist_entries(shortlists)
     models: list[ServedModel] = []
     for folder in folders:
-        model = read_served_model(folder)
+        model = read_served_model(folder, shortlist_folders.get(served_name(folder)))
         if model.name in {each.name for each in models}:
             raise RecipeError(f"{folder}: another model is called {model.name} too: rename one of the two folders")
         models.append(model)
     catalog = ModelCatalog(models)
     for name, pair in named:
-        if name not in catalog.models:
-            raise RecipeError(
-                f"--languages {name}: there is no model of this name; there is {', '.join(catalog.models)}"
-            )
+        _check_is_there(catalog, "--languages", name)
         catalog = catalog.replace(replace(catalog.models[name], pairs=(pair,)))
+    for name in shortlist_folders:
+        _check_is_there(catalog, "--shortlist", name)
     return catalog
+
+
+def _check_is_there(catalog: ModelCatalog, option: str, name: str) -> None:
+    if name not in catalog.models:
+        raise RecipeError(f"{option} {name}: there is no model of this name; there is {', '.join(catalog.models)}")
 
 
 def _parse_direction_entry(text: str) -> tuple[str, tuple[str, str]]:
@@ -145,14 +155,35 @@ def _parse_direction_entry(text: str) -> tuple[str, tuple[str, str]]:
     return name, (source, target)
 
 
+def _parse_shortlist_entries(texts: Sequence[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for text in texts:
+        name, _, folder = text.partition("=")
+        if not (name and folder):
+            raise RecipeError(f"--shortlist {text}: write NAME=DIR, as in de=runs/de/shortlist")
+        if name in found:
+            raise RecipeError(f"--shortlist {text}: {name} has {found[name]} already: remove one of the two")
+        found[name] = Path(folder)
+    return found
+
+
 def served_name(folder: Path) -> str:
     """The name of a model: its run's, where it is the model of a run."""
     path = folder.resolve()
     return path.parent.name if path.name == "model" else path.name
 
 
-def read_served_model(folder: Path) -> ServedModel:
-    """Read the version of a model that is published now. Raises DataError where it is none that can be served."""
+def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedModel:
+    """Read the version of a model that is published now.
+
+    Args:
+        folder: of the run or the model.
+        shortlist: the folder of the shortlist that its translations are made of; None: all pieces may come.
+
+    Raises:
+        DataError: it is none that can be served, or the shortlist is none of its vocabularies.
+        RecipeError: a shortlist is given to a model that does not translate texts.
+    """
     place = resolve_model_folder(folder)
 
     def read(manifest: Manifest) -> ServedModel:
@@ -164,19 +195,32 @@ def read_served_model(folder: Path) -> ServedModel:
         source, target = load_tokenizer_pair(manifest.folder)
         reads_target = TASK_SPECS[task].reads == "target"
         own = [*source.languages]
+        reads_images = (manifest.folder / IMAGES_FILE).is_file()
+        if shortlist is not None and (reads_images or not TASK_SPECS[task].translates):
+            raise RecipeError(
+                f"--shortlist {shortlist}: {folder} does not translate texts, so it takes none: remove it"
+            )
         version = ModelVersion(
             served_name(folder),
             place.resolve(),
             manifest.fingerprint,
             task,
-            reads_images=(manifest.folder / IMAGES_FILE).is_file(),
+            reads_images=reads_images,
             has_languages=bool(own),
+            shortlist=None if shortlist is None else _read_shortlist_version(shortlist, source, target),
         )
         pairs = _language_pairs(own, source.has_source_language, place) if TASK_SPECS[task].translates else ()
         max_length = config.get("max_length", 256)
         return ServedModel(version, target if reads_target else source, max_length, pairs, source.has_source_language)
 
     return read_artifact(place, read, "train")
+
+
+def _read_shortlist_version(folder: Path, source: Tokenizer, target: Tokenizer) -> ShortlistVersion:
+    """The version of a shortlist that is published now. Raises DataError where it is none of these vocabularies."""
+    made = Input.from_artifact(folder, SHORTLIST_STAGE)
+    read_shortlist(folder, source, target, must_match=made)
+    return ShortlistVersion(folder.absolute(), made.fingerprint)
 
 
 def _task_problem(task: object) -> str | None:
@@ -216,9 +260,17 @@ def _is_language_code(value: object) -> bool:
     return isinstance(value, str) and value.isascii() and to_iso_639_3(value) is not None
 
 
-def published_fingerprint(model: ServedModel) -> str | None:
-    """The fingerprint of what is published in a model's folder now, unverified; None where it cannot be read."""
-    folder = model.version.folder
+def is_published_anew(model: ServedModel) -> bool:
+    """Whether another version of a model, or of its shortlist, is published now; none where that cannot be read."""
+    version = model.version
+    known = [(version.folder, version.fingerprint)]
+    if version.shortlist is not None:
+        known.append((version.shortlist.folder, version.shortlist.fingerprint))
+    return any(_read_fingerprint(folder) not in (None, fingerprint) for folder, fingerprint in known)
+
+
+def _read_fingerprint(folder: Path) -> str | None:
+    """The fingerprint of what is published in a folder now, unverified; None where it cannot be read."""
     try:
         return read_manifest(folder, folder).fingerprint
     except (DataError, OSError):

@@ -42,6 +42,7 @@ class ServerOptions:
     Args:
         models: folders of runs or models.
         languages: NAME=SOURCE:TARGET, for models whose languages are not known.
+        shortlists: NAME=FOLDER, for models whose translations are made of the pieces of a shortlist.
         host: address to listen at.
         port: port to listen at; 0: one that is free.
         workers: number of decoding processes.
@@ -57,6 +58,7 @@ class ServerOptions:
 
     models: tuple[Path, ...]
     languages: tuple[str, ...] = ()
+    shortlists: tuple[str, ...] = ()
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
@@ -80,7 +82,7 @@ def serve(options: ServerOptions, start_worker: StartWorker) -> None:
     Raises:
         TfmError: a model, the keys or the address cannot be used.
     """
-    catalog = read_catalog(options.models, options.languages)
+    catalog = read_catalog(options.models, options.languages, options.shortlists)
     keys = None if options.keys is None else read_keys(options.keys)
     log = Log(options.log_json, options.log_texts)
     with listen(options.host, options.port) as listener:
@@ -157,7 +159,8 @@ def _log_models_and_address(options: ServerOptions, backend: Backend, listener: 
     for model in backend.catalog.models.values():
         pairs = [f"{source} to {target}" for source, target in model.pairs][:4]
         more = f" ({', '.join(pairs)}{', ...' if len(model.pairs) > 4 else ''})" if pairs else ""
-        backend.log.info(f"{model.name}: {model.version.task}{more}")
+        beside = "" if model.version.shortlist is None else f", with the shortlist {model.version.shortlist.folder}"
+        backend.log.info(f"{model.name}: {model.version.task}{more}{beside}")
     backend.log.info(f"listening at http://{shown}:{port}")
     if not ipaddress.ip_address(host).is_loopback and not backend.access.needs_key:
         backend.log.warn("everyone who reaches this address may ask: give --keys FILE, or --host 127.0.0.1")

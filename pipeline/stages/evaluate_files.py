@@ -11,6 +11,8 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import trained_task
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
+from tfm.pipeline.model_io.shortlist_folder import load_shortlist, shortlist_inputs
 from tfm.pipeline.reports.published_scores import publish_scores, show_unpublished_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, write_texts
@@ -122,7 +124,9 @@ def evaluate_files(
                     open_cluster_translator, cluster, None, [each.as_input() for each in members], decoding, device
                 )
             languages = to, source_language
-            lines["hypotheses"] = _translate_lines(loaded, lines, prefix, decoding, reporter, remote, languages)
+            lines["hypotheses"] = _translate_lines(
+                loaded, lines, prefix, decoding, reporter, remote, languages, shortlist.get(SHORTLIST_STAGE)
+            )
         segments = Segments(
             name=references[0].name + ("" if noise is None else f", noise {noise:g}"),
             sources=lines.get("source"),
@@ -141,6 +145,7 @@ def evaluate_files(
             found = found.add_replaced_words_to_signatures()
         return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
+    shortlist = shortlist_inputs(decoding) if hypotheses is None else {}
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
     suited = task_evaluation_config(trained_task(members[0]), config) if members else config
     if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
@@ -152,7 +157,7 @@ def evaluate_files(
         return show_unpublished_scores(score_files(None), reporter, looker)
     inputs = {name: Input.from_file(file) for name, file in files.items() if file is not None}
     inputs |= {f"model {number}" if number > 1 else "model": each.as_input() for number, each in enumerate(members, 1)}
-    inputs |= metric_inputs(config)
+    inputs |= metric_inputs(config) | shortlist
     given: dict[str, Any] = {"prefix": prefix, "to": to, "from": source_language, "noise": noise}
     given |= {"decoding": decoding.as_json() if hypotheses is None else None}
     resolved = score_relevant_config(config) | {name: value for name, value in given.items() if value is not None}
@@ -170,6 +175,7 @@ def _translate_lines(
     reporter: Reporter,
     open_cluster_translator: "Callable[[], AbstractContextManager[ClusterTranslator]] | None",
     languages: tuple[str | None, str | None],
+    known_shortlist: Input | None,
 ) -> list[str]:
     """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
     from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
@@ -180,7 +186,8 @@ def _translate_lines(
     starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
     given: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
     if open_cluster_translator is None:
-        return translate_texts(loaded, lines["source"], decoding, reporter, **given)
+        shortlist = load_shortlist(loaded, decoding, known_shortlist)
+        return translate_texts(loaded, lines["source"], decoding, reporter, **given, shortlist=shortlist)
     with open_cluster_translator() as translator, reporter.bar("translating", len(lines["source"]), "sentences") as bar:
         found = translator.translate(lines["source"], languages, reporter=reporter, on_done=bar.advance, **given)
         return [translations[0].text for translations in found]

@@ -18,6 +18,7 @@ from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.config import Device
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
+from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
 from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.worker_process import can_fork
@@ -160,7 +161,10 @@ class _PairSynthesizer:
         else:
             store = stack.enter_context(open_chunk_store(self._plan))
             session = LocalSession(_num_workers(loaded, workers), store, keep_freed_memory)
-        self._translator = ClusterTranslator(session, models, self._config.decoding, self._device, 1, CHUNK_LINES)
+        shortlist = self._plan.inputs.get(SHORTLIST_STAGE)
+        self._translator = ClusterTranslator(
+            session, models, self._config.decoding, self._device, 1, CHUNK_LINES, shortlist
+        )
 
     def iterate_pairs(self, label: str) -> Iterator[SyntheticPair]:
         """Yield the pairs in the order of the lines, those that are dropped too. label: of the progress bar."""

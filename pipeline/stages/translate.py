@@ -27,11 +27,13 @@ from tfm.pipeline.inference.translation_records import (
     reference_file_name,
     write_translations,
 )
-from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs
+from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
+from tfm.pipeline.model_io.shortlist_folder import load_shortlist, shortlist_inputs
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import select_splits_to_score
 
 if TYPE_CHECKING:
+    from tfm.pipeline.decoding.shortlist import Shortlist
     from tfm.pipeline.model_io.loaded_model import LoadedModel
 
 # torch is imported where it is needed: a stage that is up to date reports so without it
@@ -140,6 +142,7 @@ def translate_tests(
 
     with publish(plan, command=command) as draft, ExitStack() as stack:
         loaded = load_model(model, device, known=plan.inputs["model"])
+        shortlist = load_shortlist(loaded, config, plan.inputs.get(SHORTLIST_STAGE))
         remote = None
         if cluster is not None:
             loaded.check_reads_text("translate them without --cluster")
@@ -163,7 +166,7 @@ def translate_tests(
                     )
                     continue
                 if remote is None:
-                    found = partial(_translate_locally, loaded, config, reporter, bar.advance)
+                    found = partial(_translate_locally, loaded, config, reporter, bar.advance, shortlist)
                 else:
                     found = partial(remote.translate, reporter=reporter, on_done=bar.advance)
                 directed = partial(_translate_directions, found, data.directions.get(name, ()))
@@ -185,12 +188,13 @@ def _translate_locally(
     config: DecodingConfig,
     reporter: Reporter,
     on_done: Callable[[int], None],
+    shortlist: "Shortlist | None",
     sources: Iterable[str],
     languages: Languages,
 ) -> Iterator[list[Translation]]:
     """The translations of some sources by this process."""
     asked = select_languages(loaded, languages)
-    return translate_lines(asked, sources, config, reporter=reporter, on_done=on_done)
+    return translate_lines(asked, sources, config, reporter=reporter, on_done=on_done, shortlist=shortlist)
 
 
 def _translate_directions(
@@ -255,7 +259,8 @@ def translate_file(
         with reporter.bar("translating", None, "sentences") as bar:
             given: dict[str, Any] = {"reporter": reporter, "prefixes": starts, "forced": words, "on_done": bar.advance}
             if cluster is None:
-                found = partial(translate_lines, loaded, config=config, **given)
+                shortlist = load_shortlist(loaded, config, plan.inputs.get(SHORTLIST_STAGE))
+                found = partial(translate_lines, loaded, config=config, shortlist=shortlist, **given)
             else:
                 loaded.check_reads_text("translate them without --cluster")
                 members = [each for name, each in plan.inputs.items() if name.split()[0] == "model"]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import Stages, tfm, write_lines
+from tfm.pipeline.attention_page.reading import trace_text
+from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 
@@ -39,6 +41,8 @@ def test_translations_are_of_the_pieces_of_a_shortlist(folder: Path) -> None:
         for line in map(json.loads, done.out.splitlines()):
             ids = loaded.target_tokenizer.encode(line["translations"][0]["text"])
             assert {*ids} <= {*shortlist.candidates(loaded.source_tokenizer.encode(line["source"])).tolist()}
+    (best,) = tfm("translate", "run", "eins zwei", "--set", "decoding.shortlist=short").out.splitlines()
+    assert trace_text(loaded, "eins zwei", None, DecodingConfig(shortlist="short")).target == best
     into = ("translate", "run", "some.de", "--set", "decoding.shortlist=short", "--out", "out")
     assert tfm(*into).code == 0
     assert "shortlist" in json.loads(Path("out/manifest.json").read_text("utf-8"))["inputs"]
@@ -57,6 +61,7 @@ def test_what_is_no_shortlist_or_does_not_fit_is_said(folder: Path) -> None:
         (("translate", "run", "some.de", "--set", "decoding.shortlist=run/dataset"), 65, "made by 'preprocess'"),
         (("translate", "run", "some.de", "--set", "decoding.shortlist=elsewhere"), 65, "elsewhere"),
         (("translate", "run", "some.de", "--set", "decoding.shortlist="), 65, "manifest.json"),
+        (("attend", "run", "eins", "--set", "decoding.shortlist=elsewhere"), 65, "elsewhere"),
     ):
         done = tfm(*words)
         assert (done.code, said in done.err) == (code, True), (words, done.err)

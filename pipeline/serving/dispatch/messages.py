@@ -9,6 +9,19 @@ QueryKind = Literal["translate", "generate", "label", "attend", "align", "descri
 
 
 @dataclass(frozen=True)
+class ShortlistVersion:
+    """A shortlist of a model's vocabulary as it was published at some time.
+
+    Args:
+        folder: of the shortlist.
+        fingerprint: of the artifact.
+    """
+
+    folder: Path
+    fingerprint: str
+
+
+@dataclass(frozen=True)
 class ModelVersion:
     """A model as it was published at some time.
 
@@ -19,6 +32,7 @@ class ModelVersion:
         task: that it was trained for.
         reads_images: whether its sources are images.
         has_languages: whether it has to be told the language of the answer.
+        shortlist: of the pieces that its translations are made of; None: all may come.
     """
 
     name: str
@@ -27,11 +41,13 @@ class ModelVersion:
     task: str
     reads_images: bool = False
     has_languages: bool = False
+    shortlist: ShortlistVersion | None = None
 
     @property
     def key(self) -> str:
         """The name and the version, as answers are kept by."""
-        return f"{self.name}@{self.fingerprint}"
+        key = f"{self.name}@{self.fingerprint}"
+        return key if self.shortlist is None else f"{key}+{self.shortlist.fingerprint}"
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def load_light_network(
         DataError: there is no such model.
     """
     abilities = TASK_SPECS[version.task]
-    if version.reads_images or version.has_languages:
+    if version.reads_images or version.has_languages or version.shortlist is not None:
         return None
     if abilities.translates and load_torch is not None:
         return load_compiled_network(version, load_torch)

@@ -17,6 +17,7 @@ from tfm.data.images.row_images import RowImages
 from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
 from tfm.model.fused.greedy_search import SourceEncoder, make_source_encoder
 from tfm.model.fused.row_invariance import is_row_invariant
+from tfm.pipeline.artifacts.manifest import Input
 from tfm.pipeline.attention_page.attended import trace_as_json
 from tfm.pipeline.attention_page.reading import trace_text
 from tfm.pipeline.config import DecodingConfig
@@ -24,11 +25,13 @@ from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
+from tfm.pipeline.decoding.shortlist import Shortlist
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.translation import translate_images, translate_lines
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Translation, join_to_one_line
 from tfm.pipeline.model_io.loaded_model import LoadedModel, load_model
+from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.completions import CompletionStreamer
@@ -50,12 +53,14 @@ class TorchNetwork:
         stepper: the model's step over rows that do not touch each other's; None: each sentence is searched for by
             itself.
         read_source: reads a source for that, sooner than the model itself does; None: there is no other way.
+        shortlist: of the pieces that translations are made of, but of those with forced words; None: all may come.
     """
 
     version: ModelVersion
     loaded: LoadedModel
     stepper: FusedDecoderStep | None
     read_source: SourceEncoder | None = None
+    shortlist: Shortlist | None = None
     _completions: CompletionStreamer | None = field(default=None, repr=False)
 
     @classmethod
@@ -65,10 +70,15 @@ class TorchNetwork:
         if loaded.made is None or loaded.made.fingerprint != version.fingerprint:
             raise DataError("was published anew while it was loaded", file=version.folder)
         loaded.model.eval()
+        shortlist = None
+        if (known := version.shortlist) is not None:
+            tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
+            shortlist = read_shortlist(known.folder, *tokenizers, must_match=Input.from_value(known.fingerprint))
         with torch.inference_mode():  # compiled loops are used where nothing asks for gradients
             stepper, read = fuse_if_supported(loaded.model), make_source_encoder(loaded.model)
             joins = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
-        return cls(version, loaded, stepper, read) if joins else cls(version, loaded, None)
+        own_stepper, own_read = (stepper, read) if joins else (None, None)
+        return cls(version, loaded, own_stepper, own_read, shortlist)
 
     def make_work(self, query: Query) -> Work:
         """Return the work that a query is. Raises TfmError for one that the model cannot do."""
@@ -85,8 +95,10 @@ class TorchNetwork:
     def _translate(self, query: Query) -> Work:
         loaded = self.loaded.for_languages(query.to, query.source_language)
         replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
-        if self.stepper is None or query.n_best > 1 or query.forced or replaces:
-            return lambda: as_scored_texts(_search(loaded, query))
+        shortlist = None if query.forced else self.shortlist  # which may lack forced words
+        has_own_candidates = shortlist is not None and query.beam > 1
+        if self.stepper is None or query.n_best > 1 or query.forced or replaces or has_own_candidates:
+            return lambda: as_scored_texts(_search(loaded, query, shortlist))
         ids = loaded.source_tokenizer.encode_batch([query.text])[0]
         if not ids:
             return lambda: as_scored_texts([EMPTY_TRANSLATION])
@@ -98,7 +110,7 @@ class TorchNetwork:
 
         if query.beam > 1:
             return BeamSearchJob(source, query.beam, to_scored_texts)
-        return lambda: to_scored_texts(_search_greedily(loaded, source))
+        return lambda: to_scored_texts(_search_greedily(loaded, source, shortlist))
 
     def _compute_answer(self, query: Query) -> Any:
         if query.image is not None:
@@ -111,24 +123,25 @@ class TorchNetwork:
         loaded = self.loaded.for_languages(query.to, query.source_language)
         if query.kind == "align":
             return align_by_attention(loaded, query.text, query.target or "")
-        read = trace_text(loaded, query.text, query.target, DecodingConfig(beam=query.beam, batch_sentences=1))
-        return trace_as_json(read)
+        config = DecodingConfig(beam=query.beam, batch_sentences=1)
+        return trace_as_json(trace_text(loaded, query.text, query.target, config, self.shortlist))
 
 
 @torch.inference_mode()
-def _search_greedily(loaded: LoadedModel, source: list[int]) -> Hypothesis:
+def _search_greedily(loaded: LoadedModel, source: list[int], shortlist: Shortlist | None) -> Hypothesis:
     """The likeliest hypothesis of a source, by the loop for one sentence where there is one for the model."""
     rules = LogitsProcessor.from_config([len(source)], GREEDY_DECODING, loaded.model.max_length)
-    found = fused_greedy_search(loaded.model, [source], rules, lambda _: None)
-    return found[0][0] if found is not None else decode(loaded.model, [source[:-1]], GREEDY_DECODING)[0][0]
+    found = fused_greedy_search(loaded.model, [source], rules, lambda _: None, shortlist)
+    return (found or decode(loaded.model, [source[:-1]], GREEDY_DECODING, shortlist=shortlist))[0][0]
 
 
-def _search(loaded: LoadedModel, query: Query) -> list[Translation]:
+def _search(loaded: LoadedModel, query: Query, shortlist: Shortlist | None) -> list[Translation]:
     """The translations of a sentence that is searched for by itself."""
     replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
     config = DecodingConfig(beam=query.beam, n_best=query.n_best, batch_sentences=1, replace_unknown=replaces)
     forced = ["\t".join(query.forced)] if query.forced else None
-    return next(iter(translate_lines(loaded, [query.text], config, reporter=NullReporter(), forced=forced)))
+    given: dict[str, Any] = {"reporter": NullReporter(), "forced": forced, "shortlist": shortlist}
+    return next(iter(translate_lines(loaded, [query.text], config, **given)))
 
 
 def _describe_image(loaded: LoadedModel, query: Query) -> list[Translation]:

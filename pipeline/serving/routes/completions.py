@@ -228,5 +228,6 @@ def _model_as_json(model: ServedModel) -> dict[str, Any]:
     about = {"id": model.name, "object": "model", "created": 0, "owned_by": "tfm"}
     pairs = [{"source": source, "target": target} for source, target in model.pairs]
     version = model.version
+    shortlist = None if version.shortlist is None else version.shortlist.fingerprint
     more = {"task": version.task, "images": version.reads_images, "fingerprint": version.fingerprint, "pairs": pairs}
-    return {**about, **more}
+    return {**about, **more, "shortlist": shortlist}

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save
 
-from tests.tiny_model import TEXTS, tiny_model
+from tests.tiny_model import TEXTS, publish_shortlist, random_shortlist, tiny_model
 from tfm.data.errors import DataError
 from tfm.model.layout import Layout
-from tfm.pipeline.artifacts.artifact import Plan, publish
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
@@ -21,7 +19,7 @@ from tfm.pipeline.decoding.shortlist import NO_PIECE, Shortlist
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.ensemble import Ensemble
 from tfm.pipeline.model_io.loaded_model import LoadedModel
-from tfm.pipeline.model_io.shortlist_folder import FILE, read_shortlist, vocabularies_digest, write_shortlist
+from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -30,14 +28,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "adaptive": {"adaptive": {"cutoffs": [20]}},
     "recurrent": {"architecture": "recurrent"},
 }
-
-
-def random_shortlist(loaded: LoadedModel, seed: int = 1) -> Shortlist:
-    """Some pieces of each piece of the source, none of a few, and few that may always come."""
-    draw, size = np.random.default_rng(seed), loaded.target_tokenizer.vocab_size
-    table = draw.integers(4, size, (loaded.source_tokenizer.vocab_size, 4)).astype(np.int32)
-    table[draw.random(table.shape) < 0.3] = NO_PIECE
-    return Shortlist(table, np.array([0, 1, 2, 3, size - 1], np.int32), size)
 
 
 def sources_of(loaded: LoadedModel) -> list[list[int]]:
@@ -141,20 +131,10 @@ def test_what_does_not_combine_is_refused() -> None:
         DecodingConfig(forced=("dog",), shortlist="x")
 
 
-def write(folder: Path, loaded: LoadedModel, tensors: dict[str, Any] | bytes | None = None, **config: Any) -> Path:
-    """A shortlist as an artifact, or one with other tensors."""
-    digest = vocabularies_digest(loaded.source_tokenizer, loaded.target_tokenizer)
-    with publish(Plan("shortlist", folder, {"vocabularies": digest} | config, {}, None), command=["test"]) as draft:
-        write_shortlist(random_shortlist(loaded), draft.folder)
-        if tensors is not None:
-            (draft.folder / FILE).write_bytes(tensors if isinstance(tensors, bytes) else save(tensors))
-    return folder
-
-
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     loaded = tiny_model()
     wanted = random_shortlist(loaded)
-    found = read_shortlist(write(tmp_path / "s", loaded), loaded.source_tokenizer, loaded.target_tokenizer)
+    found = read_shortlist(publish_shortlist(tmp_path / "s", loaded), loaded.source_tokenizer, loaded.target_tokenizer)
     assert (found.by_source == wanted.by_source).all()
     assert (found.always == wanted.always).all()
     assert found.vocab_size == wanted.vocab_size
@@ -184,13 +164,13 @@ ALWAYS, TABLE = np.arange(4, dtype=np.int32), np.full((SIZE, 2), NO_PIECE, np.in
 )
 def test_what_is_no_shortlist_is_refused(tensors: Any, tmp_path: Path) -> None:
     loaded = tiny_model()
-    folder = write(tmp_path / "s", loaded, tensors)
+    folder = publish_shortlist(tmp_path / "s", loaded, tensors)
     with pytest.raises(DataError, match=r"shortlist\.safetensors"):
         read_shortlist(folder, loaded.source_tokenizer, loaded.target_tokenizer)
 
 
 def test_other_vocabularies_are_refused(tmp_path: Path) -> None:
     loaded = tiny_model()
-    folder = write(tmp_path / "s", loaded, vocabularies="0" * 64)
+    folder = publish_shortlist(tmp_path / "s", loaded, vocabularies="0" * 64)
     with pytest.raises(DataError, match="is of other vocabularies than the model's"):
         read_shortlist(folder, loaded.source_tokenizer, loaded.target_tokenizer)

@@ -4,21 +4,24 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
+from tests.serving_engine import (
+    NETWORKS,
+    TRANSLATION,
+    WORDS,
+    check_answers_of_mixtures,
+    finish,
+    network,
+    scheduler_of,
+)
 from tests.tiny_model import numpy_of, tiny_model
-from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
-from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
-from tfm.model.fused.greedy_search import make_source_encoder
-from tfm.model.fused.row_invariance import is_row_invariant
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.inference.translation import translate_lines
-from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import (
     Answer,
@@ -30,83 +33,12 @@ from tfm.pipeline.serving.dispatch.messages import (
     QueryBatch,
     UnloadModel,
 )
-from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, make_compiled_network
+from tfm.pipeline.serving.engine.compiled_network import make_compiled_network
 from tfm.pipeline.serving.engine.light_networks import NumpyNetwork
 from tfm.pipeline.serving.engine.networks import TorchNetwork
 from tfm.pipeline.serving.engine.scheduler import Scheduler
 
 pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
-
-WORDS = "a dog runs through the snow two dogs and cat sit by sea asleep is cold".split()
-TRANSLATION = ModelVersion("tiny", Path("nowhere"), "1", "translation")
-
-
-def network(loaded: LoadedModel, version: ModelVersion = TRANSLATION) -> TorchNetwork:
-    with torch.inference_mode(), use_compiled_kernels(True):
-        stepper, read = fuse_if_supported(loaded.model), make_source_encoder(loaded.model)
-    fused = isinstance(stepper, FusedDecoderStep) and is_row_invariant(loaded.model)
-    return TorchNetwork(version, loaded, stepper, read) if fused else TorchNetwork(version, loaded, None)
-
-
-def compiled_network(loaded: LoadedModel) -> CompiledNetwork:
-    model = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
-    found = make_compiled_network(TRANSLATION, model, lambda version: network(loaded, version))
-    if found is None:
-        pytest.skip("no numba (extra: fast)")
-    return found
-
-
-def scheduler_of(loaded: LoadedModel, *, is_compiled: bool = False) -> Scheduler:
-    scheduler = Scheduler(lambda version: compiled_network(loaded) if is_compiled else network(loaded, version))
-    assert scheduler.receive(LoadModel(TRANSLATION))[0].problem is None  # type: ignore[union-attr]
-    return scheduler
-
-
-def finish(scheduler: Scheduler, replies: list[Any]) -> dict[int, Any]:
-    """All answers, by number, once nothing is left to do."""
-    answers = {each.number: each for each in replies if isinstance(each, Answer)}
-    with use_compiled_kernels(True):
-        while not scheduler.is_idle():
-            answers |= {each.number: each for each in scheduler.advance_one_step() if isinstance(each, Answer)}
-    return answers
-
-
-def random_queries(draw: random.Random, count: int) -> list[Query]:
-    """Queries of all kinds that translate: short and long, wide and narrow, with alternatives and forced words."""
-    queries = []
-    for _ in range(count):
-        text = " ".join(draw.choices(WORDS, k=draw.choice([0, 1, 2, 5, 9, 20, 40])))
-        beam = draw.choice([1, 2, 2, 3, 5, 5, 5])
-        n_best = draw.choice([1, 1, 1, beam])
-        forced = ("snow",) if beam > 1 and draw.random() < 0.1 else ()
-        queries.append(Query(TRANSLATION.key, "translate", text, beam=beam, n_best=n_best, forced=forced))
-    return queries
-
-
-def mixture_answers(scheduler: Scheduler, queries: list[Query], draw: random.Random) -> list[Any]:
-    """The answers to queries that come a few at a time, some of which are cancelled and asked again."""
-    answers, waiting = dict[int, Any](), list(enumerate(queries))
-    with use_compiled_kernels(True):
-        while waiting or not scheduler.is_idle():
-            some = tuple(waiting.pop() for _ in range(min(len(waiting), draw.choice([0, 0, 0, 1, 2, 7]))))
-            replies = scheduler.receive(QueryBatch(some)) if some else []
-            if some and draw.random() < 0.2:
-                scheduler.receive(CancelQuery(some[0][0]))
-                if some[0][0] not in {each.number for each in replies if isinstance(each, Answer)}:
-                    waiting.insert(0, some[0])
-            replies += scheduler.advance_one_step()
-            answers |= {each.number: each for each in replies if isinstance(each, Answer)}
-    assert all(each.problem is None for each in answers.values())
-    return [answers[number].value for number in range(len(queries))]
-
-
-RECURRENT = {"dim": 16, "layers": 1}
-NETWORKS: dict[str, dict[str, Any]] = {
-    "sinusoids": {},
-    "rotary": {"positions": "rotary"},
-    "recurrent": {"architecture": "recurrent", "encoder": RECURRENT, "decoder": RECURRENT},
-    "compiled": {},
-}
 
 
 @pytest.mark.parametrize(
@@ -116,15 +48,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("changes", NETWORKS)
 def test_an_answer_depends_on_its_query_alone(changes: str, num_queries: int, num_mixtures: int) -> None:
     """Bit by bit the same, whoever asks beside, in whichever order, however many: texts, scores, probabilities."""
-    loaded = tiny_model(max_length=24, **NETWORKS[changes])
-    draw, is_compiled = random.Random(1), changes == "compiled"
-    queries = random_queries(draw, num_queries)
-    alone = []
-    for query in queries:
-        scheduler = scheduler_of(loaded, is_compiled=is_compiled)
-        alone.append(finish(scheduler, scheduler.receive(QueryBatch(((7, query),))))[7].value)
-    for _ in range(num_mixtures):
-        assert mixture_answers(scheduler_of(loaded, is_compiled=is_compiled), queries, draw) == alone
+    check_answers_of_mixtures(tiny_model(max_length=24, **NETWORKS[changes]), num_queries, num_mixtures, changes)
 
 
 @pytest.mark.parametrize("is_compiled", [False, True])
