@@ -30,7 +30,7 @@ def measure(sets: Sequence[str] = ()) -> Found:
         run = run_recipe(recipe(strategy), "lstm", *sets)
         scores = exact_by_test(run)
         exact[strategy] = [scores[f"digits_{digits}_nested_{nesting}"] for digits, nesting in SIZES]
-        characters[strategy] = read_score(run, "valid.accuracy")
+        characters[strategy] = 100 * read_score(run, "valid.accuracy")
     return {"sizes": [list(size) for size in SIZES], "exact": exact, "characters": characters}
 
 

@@ -284,6 +284,16 @@ def test_every_test_set_of_a_curriculum_is_read_by_its_name(tmp_path: Path) -> N
     assert curricula.exact_by_test(tmp_path) == {"a": 1.0, "b": 2.0, "c": 3.0}
 
 
+def test_characters_of_a_curriculum_are_a_percentage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = [f"digits_{digits}_nested_{nesting}" for digits, nesting in curricula.SIZES]
+    monkeypatch.setattr(curricula, "run_recipe", lambda recipe, name, *sets: tmp_path / Path(recipe).stem)
+    monkeypatch.setattr(curricula, "exact_by_test", lambda run: dict.fromkeys(names, 12.5))
+    monkeypatch.setattr(curricula, "read_score", lambda run, figure: 0.25)
+    found = curricula.measure()
+    assert found["characters"] == dict.fromkeys(curricula.STRATEGIES, 25.0)
+    assert {*curricula.figures(found).values()} == {"12.5 %", "25.0 %"}
+
+
 def test_figures_of_seeds_are_means_and_deviations() -> None:
     of_seeds = [{"bleu": 1.0, "loss": 2.0}, {"bleu": 3.0, "loss": 2.0}]
     found = data.figures({"sizes": [1000], "scores": {"LSTM": [of_seeds]}})
