@@ -138,7 +138,7 @@ def _normalizer_steps(model: SentencePieceModel) -> list[dict[str, Any]]:
         steps.append({"type": "Precompiled", "precompiled_charsmap": compiled})
     if not model.extra_spaces:
         steps.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
-        steps.append({"type": "Strip", "strip_left": True, "strip_right": True})
+        steps.append({"type": "Replace", "pattern": {"Regex": "^ | $"}, "content": ""})  # spaces alone: a tab stays
     elif model.dummy_prefix:
         steps.append({"type": "Prepend", "prepend": " "})
     return steps
