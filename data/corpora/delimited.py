@@ -5,9 +5,11 @@ of other columns.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from tfm.data.corpora.dialects import (
+    FIRST_ROW_NAME,
     drop_blank_rows,
     find_csv_quoting,
     find_delimiter,
@@ -15,6 +17,7 @@ from tfm.data.corpora.dialects import (
     split_rows,
 )
 from tfm.data.corpora.references import Row
+from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
@@ -73,12 +76,26 @@ def _read_columns(
                 names = row
                 break
             num_blank += 1
+    rows, has_row_names = _find_row_names(rows, len(names))
+    if has_row_names:
+        add_remark(path, "its header has no name for the first column, which has the names of rows, as R writes them")
+        names = ["", *names]
     places = [
         _column_index(path, [] if _has_numbered_columns(corpus) else names, each) for each in column_names(corpus)
     ]
     has_blank = len(names) > 1 or max(places) > 0
     kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
     yield from _select_cells(path, _check_row_widths(path, kept, len(names), remedy), *places)
+
+
+def _find_row_names(
+    rows: Iterator[tuple[int, list[str]]], num_names: int
+) -> tuple[Iterator[tuple[int, list[str]]], bool]:
+    """The rows, and whether they have names before the cells that a header names, beginning with 1."""
+    first = next(rows, None)
+    if first is None:
+        return iter(()), False
+    return chain([first], rows), bool(num_names) and len(first[1]) == num_names + 1 and first[1][0] == FIRST_ROW_NAME
 
 
 def _check_row_widths(

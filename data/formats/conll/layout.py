@@ -42,7 +42,9 @@ class ColumnLayout:
         """Whether a line is a comment. is_first: whether no word of its sentence stands before it."""
         if not cells[0].startswith(COMMENT_MARK):
             return False
-        return len(cells) != self.width or (is_first and cells[0] == COMMENT_MARK and cells[-1] in self.comment_values)
+        return len(cells) != self.width or (
+            is_first and cells[0].strip() == COMMENT_MARK and cells[-1] in self.comment_values
+        )
 
 
 def detect_layout(path: Path) -> ColumnLayout:
