@@ -84,7 +84,7 @@ def _is_marked(line: str) -> bool:
 
 
 def _comment_values(path: Path, layout: ColumnLayout, width: int) -> frozenset[str]:
-    """What the last column has in lines that begin with `#` and in no others; the label of the word # may be # too."""
+    """The values of the last column in lines that begin with `#` and in no others; the label of the word # may be #."""
     found = {cells[-1] for cells in _cells(path, layout, is_marked=True) if len(cells) == width}
     found -= {COMMENT_MARK}
     if found:
