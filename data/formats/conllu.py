@@ -5,6 +5,7 @@ A form or its lemma may contain spaces (5 000).
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from tfm.data.errors import DataError, format_count
@@ -15,6 +16,7 @@ NUM_COLUMNS = 10
 COLUMN_INDICES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
 READABLE_COLUMN_INDICES = {**COLUMN_INDICES, "id": 0, "head": 6}
 """Columns that can be read; those of COLUMN_INDICES can also be a side of a corpus."""
+MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 50, 3
 LABEL_COLUMNS, UNSPECIFIED_VALUE = ("upos", "xpos", "deprel", "target"), "_"
 """Columns of labels, in which `_` says that a word has none."""
 
@@ -31,10 +33,11 @@ def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " "
 
     Raises:
         DataError: naming file and line; also of a word without a label in the last column, the target, where no tree
-            (head) is asked for.
+            (head) is asked for, and of a file whose words are all `_`.
     """
     words: list[list[str]] = []
     size = 0
+    _check_has_text(path)
     for number, line in enumerate(open_lines(path), 1):
         if line.startswith("#"):
             continue
@@ -49,6 +52,15 @@ def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " "
             words = []
     if words:
         yield _join_words(words)
+
+
+def _check_has_text(path: Path) -> None:
+    """Raise DataError if all forms of the first sentences are `_`, as where somebody else has a right to the text."""
+    lines = (line.split("\t") for line in open_lines(path) if line and not line.startswith("#"))
+    forms = [cells[COLUMN_INDICES["form"]] for cells in islice(lines, MAX_WORDS_SAMPLED) if len(cells) == NUM_COLUMNS]
+    if len(forms) >= MIN_WORDS_SAMPLED and {*forms} == {UNSPECIFIED_VALUE}:
+        problem = "its words are all _, as in treebanks without their text: merge the text into them first"
+        raise DataError(problem, file=path)
 
 
 def _join_words(words: list[list[str]]) -> tuple[str, ...]:
@@ -69,7 +81,9 @@ def _parse_word(
         raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=line_number)
     values = [cells[READABLE_COLUMN_INDICES[column]] for column in columns]
     for column, value in zip(columns, values, strict=True):
-        if value == UNSPECIFIED_VALUE and column == columns[-1] and column in LABEL_COLUMNS and "head" not in columns:
+        is_lemma_missing = column == "lemma" and cells[COLUMN_INDICES["form"]] != UNSPECIFIED_VALUE
+        is_label = column == columns[-1] and "head" not in columns and (column in LABEL_COLUMNS or is_lemma_missing)
+        if value == UNSPECIFIED_VALUE and is_label:
             problem = f"its {column} is _, which says that the word has none: name a target column that every word has"
             raise DataError(problem, file=path, line=line_number)
         may_have_space = READABLE_COLUMN_INDICES[column] in (COLUMN_INDICES["form"], COLUMN_INDICES["lemma"])

@@ -127,3 +127,20 @@ def test_what_says_that_there_is_none_is_no_label(tmp_path: Path, column: str) -
         read(file, source="form", target=column)
     assert "name a target column that every word has" in str(problem.value)
     assert read(file, source=column, target="form")[0][1] == "_ x", "a word may be an underscore, and a source anything"
+
+
+def test_a_treebank_without_its_text_is_refused(tmp_path: Path) -> None:
+    lines = [word("1", "_", upos="X"), word("2", "_"), "", word("1", "_"), ""]
+    with pytest.raises(DataError, match="its words are all _, as in treebanks without their text: merge the text into"):
+        read(write(tmp_path, lines))
+    assert read(write(tmp_path, [*lines, word("1", "a"), ""])) == [("_ _", "X X"), ("_", "X"), ("a", "X")]
+
+
+def test_a_word_without_a_lemma_has_none_to_learn(tmp_path: Path) -> None:
+    """`_` is the lemma of `_` alone."""
+    file = write(tmp_path, [word("1", "_", lemma="_"), word("2", "a", lemma="b"), ""])
+    assert read(file, target="lemma") == [("_ a", "_ b")]
+    file = write(tmp_path, [word("1", "a", lemma="_"), ""])
+    with pytest.raises(DataError, match="line 1: its lemma is _, which says that the word has none: name a target"):
+        read(file, target="lemma")
+    assert read(file) == [("a", "X")]
