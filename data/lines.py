@@ -176,4 +176,7 @@ def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
 def _is_utf16(begin: bytes) -> bool:
     """Whether a file that begins so is in UTF-16: by its mark or, for UTF-8 can be that too, by its zeros."""
     head = begin[:1000]
-    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 4 * head.count(0) > len(head)
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    zeros, others = sorted((head[0::2].count(0), head[1::2].count(0)), reverse=True)
+    return 4 * zeros > len(head) and others * 20 < zeros

@@ -19,6 +19,9 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r"S .*\nA -?[0-9]+ -?[0-9]+\|\|\|"): (
         "is M2, sentences with corrections: write the sentences into a file, and the corrected ones into another"
     ),
+    re.compile(
+        r"(--.*\n)*(-- (MySQL|MariaDB|PostgreSQL|SQLite)\b.* dump|PRAGMA foreign_keys=|INSERT INTO \S+.* VALUES\b)"
+    ): ("is a dump of a database in SQL: export the table as CSV"),
     re.compile(r"(<\?xml[^>]*>\s*)?(<!DOCTYPE [^>]*>\s*)?<(tmx|xliff)\b"): (
         "is a translation memory: set format and path in place of source and target"
     ),
@@ -27,8 +30,11 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
 
 
 def check_no_markup(path: Path) -> None:
-    """Raise DataError if a file is one of the known forms of tagged text."""
-    head = "\n".join(islice(open_lines(path), MAX_LINES_READ))
+    """Raise DataError if a file is one of the known forms of tagged text, or has lines that end otherwise."""
+    lines = list(islice(open_lines(path), MAX_LINES_READ))
+    if len(lines) == 1 and lines[0].count("\r") > 1:
+        raise DataError("its lines end in CR alone: convert them to LF", file=path)
+    head = "\n".join(lines)
     for pattern, reason in REASONS_BY_PATTERN.items():
         if pattern.match(head):
             raise DataError(reason, file=path)

@@ -33,11 +33,11 @@ def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " "
 
     Raises:
         DataError: naming file and line; also of a word without a label in the last column, the target, where no tree
-            (head) is asked for, and of a file whose words are all `_`.
+            (head) is asked for, and of a file whose words, or lemmas that are the target, are all `_`.
     """
     words: list[list[str]] = []
     size = 0
-    _check_has_text(path)
+    _check_has_text(path, columns[-1])
     for number, line in enumerate(open_lines(path), 1):
         if line.startswith("#"):
             continue
@@ -54,12 +54,22 @@ def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " "
         yield _join_words(words)
 
 
-def _check_has_text(path: Path) -> None:
-    """Raise DataError if all forms of the first sentences are `_`, as where somebody else has a right to the text."""
+def _check_has_text(path: Path, target: str) -> None:
+    """Raise DataError if the first words are all `_`, as where somebody else has a right to the text, or their lemmas.
+
+    Here and there a word without a lemma is usual.
+    """
     lines = (line.split("\t") for line in open_lines(path) if line and not line.startswith("#"))
-    forms = [cells[COLUMN_INDICES["form"]] for cells in islice(lines, MAX_WORDS_SAMPLED) if len(cells) == NUM_COLUMNS]
-    if len(forms) >= MIN_WORDS_SAMPLED and {*forms} == {UNSPECIFIED_VALUE}:
+    words = [cells for cells in islice(lines, MAX_WORDS_SAMPLED) if len(cells) == NUM_COLUMNS and cells[0].isdecimal()]
+    has_no = {
+        column: len(words) >= MIN_WORDS_SAMPLED and {each[COLUMN_INDICES[column]] for each in words} == {"_"}
+        for column in ("form", "lemma")
+    }
+    if has_no["form"]:
         problem = "its words are all _, as in treebanks without their text: merge the text into them first"
+        raise DataError(problem, file=path)
+    if target == "lemma" and has_no["lemma"]:
+        problem = "its lemmas are all _, which says that words have none: name another target column"
         raise DataError(problem, file=path)
 
 
@@ -81,9 +91,7 @@ def _parse_word(
         raise DataError(f"{cells[0]:.40} is not a word number", file=path, line=line_number)
     values = [cells[READABLE_COLUMN_INDICES[column]] for column in columns]
     for column, value in zip(columns, values, strict=True):
-        is_lemma_missing = column == "lemma" and cells[COLUMN_INDICES["form"]] != UNSPECIFIED_VALUE
-        is_label = column == columns[-1] and "head" not in columns and (column in LABEL_COLUMNS or is_lemma_missing)
-        if value == UNSPECIFIED_VALUE and is_label:
+        if value == UNSPECIFIED_VALUE and column == columns[-1] and column in LABEL_COLUMNS and "head" not in columns:
             problem = f"its {column} is _, which says that the word has none: name a target column that every word has"
             raise DataError(problem, file=path, line=line_number)
         may_have_space = READABLE_COLUMN_INDICES[column] in (COLUMN_INDICES["form"], COLUMN_INDICES["lemma"])

@@ -22,11 +22,15 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         ("S This are it .\nA 1 2|||R:VERB:SVA|||is|||REQUIRED|||-NONE-|||0\n\n", "is M2, sentences with corrections"),
         ('<?xml version="1.0"?>\n<tmx version="1.4">\n', "is a translation memory: set format and path"),
         ('<xliff version="1.2">\n', "is a translation memory"),
+        ("-- MySQL dump 10.13  Distrib 8.0\n--\n", "is a dump of a database in SQL: export the table as CSV"),
+        ("--\n-- PostgreSQL database dump\n--\n", "is a dump of a database"),
+        ("INSERT INTO `t` VALUES (1,'a','b');\n", "is a dump of a database"),
+        ("a b\rc d\re\r", "its lines end in CR alone: convert them to LF"),
     ],
 )
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_files_of_tags_are_refused_by_name(text: str, reason: str, side: str, tmp_path: Path) -> None:
-    (tmp_path / "a").write_text(text)
+    (tmp_path / "a").write_bytes(text.encode())
     (tmp_path / "b").write_text("x\n" * text.count("\n"))
     files = {"source": str(tmp_path / "b"), "target": str(tmp_path / "b")} | {side: str(tmp_path / "a")}
     with pytest.raises(DataError, match=reason):

@@ -136,11 +136,9 @@ def test_a_treebank_without_its_text_is_refused(tmp_path: Path) -> None:
     assert read(write(tmp_path, [*lines, word("1", "a"), ""])) == [("_ _", "X X"), ("_", "X"), ("a", "X")]
 
 
-def test_a_word_without_a_lemma_has_none_to_learn(tmp_path: Path) -> None:
-    """`_` is the lemma of `_` alone."""
-    file = write(tmp_path, [word("1", "_", lemma="_"), word("2", "a", lemma="b"), ""])
-    assert read(file, target="lemma") == [("_ a", "_ b")]
-    file = write(tmp_path, [word("1", "a", lemma="_"), ""])
-    with pytest.raises(DataError, match="line 1: its lemma is _, which says that the word has none: name a target"):
-        read(file, target="lemma")
-    assert read(file) == [("a", "X")]
+def test_a_treebank_without_lemmas_has_none_to_learn(tmp_path: Path) -> None:
+    words = [word(str(number), form, lemma="_") for number, form in enumerate("abc", 1)]
+    with pytest.raises(DataError, match="its lemmas are all _, which says that words have none: name another target"):
+        read(write(tmp_path, words), target="lemma")
+    assert read(write(tmp_path, words)) == [("a b c", "X X X")]
+    assert read(write(tmp_path, [*words, word("4", "d", lemma="e")]), target="lemma") == [("a b c d", "_ _ _ e")]
