@@ -44,7 +44,7 @@ def read_conll(
     words: list[list[str]] = []
     lines: list[int] = []
     comments: list[int] = []
-    size = 0
+    size, width = 0, layout.width
     is_header_next = layout.is_headed
 
     def finish_sentence() -> tuple[str, ...]:
@@ -71,7 +71,9 @@ def read_conll(
         if size > MAX_LINE_BYTES:
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
-        words.append(_column_values(cells, places, layout.width, space_replacement, path, number))
+        if layout.has_arguments and not words:
+            width = len(cells)
+        words.append(_column_values(cells, places, width, space_replacement, path, number))
         lines.append(number)
     if words:
         yield finish_sentence()
@@ -96,6 +98,9 @@ def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout)
     if layout.width == 1 and {FIRST_COLUMN, LAST_COLUMN} <= {*columns}:
         problem = "its lines have one column; those of a word and its label stand between tabs or spaces"
         raise DataError(problem, file=path)
+    if layout.has_arguments and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
+        problem = "is CoNLL-2012's: set source to 3 for its words, and target to 4 for parts of speech"
+        raise DataError(f"{problem} (10 has entities in brackets)", file=path)
     if FIRST_COLUMN in columns and (problem_of_first := number_column_problem(path, layout)) is not None:
         raise DataError(f"{problem_of_first}: set source to the number of the column with the words", file=path)
 
@@ -114,6 +119,9 @@ def _column_values(
     if len(cells) != width:
         has = f"has {format_count(len(cells), 'column')}, but the first word has {width}"
         raise DataError(f"{has}: a blank line separates sentences", file=path, line=line_number)
+    if max(columns) >= width:
+        problem = f"has {format_count(width, 'column')}, and column {max(columns)} is asked for, counted from 0"
+        raise DataError(problem, file=path, line=line_number)
     values = [space_replacement.join(cells[place].split()) for place in columns]
     if empty := [place for place, value in zip(columns, values, strict=True) if not value]:
         raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=line_number)

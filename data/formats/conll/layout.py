@@ -10,6 +10,7 @@ from tfm.data.lines import open_lines
 
 DOCUMENT_START = "-DOCSTART-"
 COMMENT_MARK = "#"
+DOCUMENT_BEGIN = "#begin document"
 MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 200, 3
 WORD_COLUMN_NAMES = ("word", "words", "token", "tokens", "form", "text")
 LABEL_COLUMN_NAMES = (
@@ -26,12 +27,15 @@ class ColumnLayout:
         is_tabbed: whether tabs separate the columns, else spaces.
         width: the number of columns.
         is_headed: whether the first line that is no comment names them.
+        has_arguments: whether it is CoNLL-2012's (OntoNotes): a sentence has a column for each of its predicates, behind
+            others, the first of which names the document.
         comment_values: what stands in the last column of lines that begin as the word `#` would, but are comments.
     """
 
     is_tabbed: bool
     width: int
     is_headed: bool = False
+    has_arguments: bool = False
     comment_values: frozenset[str] = frozenset()
 
     def split(self, line: str) -> list[str]:
@@ -42,8 +46,10 @@ class ColumnLayout:
         """Whether a line is a comment. is_first: whether no word of its sentence stands before it."""
         if not cells[0].startswith(COMMENT_MARK):
             return False
-        return len(cells) != self.width or (
-            is_first and cells[0].strip() == COMMENT_MARK and cells[-1] in self.comment_values
+        return (
+            self.has_arguments
+            or len(cells) != self.width
+            or (is_first and cells[0].strip() == COMMENT_MARK and cells[-1] in self.comment_values)
         )
 
 
@@ -56,7 +62,10 @@ def detect_layout(path: Path) -> ColumnLayout:
     cells = layout.split(first)
     names = [cell.lower() for cell in cells]
     is_headed = names[-1] in LABEL_COLUMN_NAMES and not {*names}.isdisjoint(WORD_COLUMN_NAMES)
-    return ColumnLayout(layout.is_tabbed, len(cells), is_headed, _comment_values(path, layout, len(cells)))
+    if next(open_lines(path), "").startswith(DOCUMENT_BEGIN):
+        return ColumnLayout(layout.is_tabbed, len(cells), has_arguments=True)
+    comment_values = _comment_values(path, layout, len(cells))
+    return ColumnLayout(layout.is_tabbed, len(cells), is_headed, comment_values=comment_values)
 
 
 def number_column_problem(path: Path, layout: ColumnLayout) -> str | None:

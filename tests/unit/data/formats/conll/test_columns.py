@@ -202,3 +202,28 @@ def test_words_that_are_in_another_column_are_asked_for(text: str, message: str,
 
 def test_a_space_of_another_kind_is_within_a_word(tmp_path: Path) -> None:
     assert read(tmp_path / "a", "5\u00a0000 O\n\u3042\u3000\u3044  B-X\n") == [("5 000 \u3042 \u3044", "O B-X")]
+
+
+ONTONOTES = """#begin document (bc/cctv/00/cctv_0000); part 000
+bc/cctv/00/cctv_0000   0   0    In     IN  (TOP(S(PP*   -   -   -   Speaker#1   *        *   (ARG*   -
+bc/cctv/00/cctv_0000   0   1  1999     CD       (NP*)   -   -   -   Speaker#1   (DATE)   *      *)   -
+
+#bc/x 0 0 0 0 0 0 0 0 0 0 0
+bc/cctv/00/cctv_0000   0   0     #     UH  (TOP(S(PP*   -   -   -   Speaker#1   *   -
+
+#end document
+"""
+
+
+def test_sentences_of_conll_2012_have_as_many_columns_as_predicates(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    assert read(file, ONTONOTES, source=3, target=4) == [("In 1999", "IN CD"), ("#", "UH")]
+    for keys in ({}, {"source": 3}, {"target": 4}):
+        with pytest.raises(
+            DataError, match="is CoNLL-2012's: set source to 3 for its words, and target to 4 for parts"
+        ):
+            read(file, ONTONOTES, **keys)
+    with pytest.raises(DataError, match="line 3: has 13 columns, but the first word has 14"):
+        read(file, ONTONOTES.replace("*)   -\n", "-\n"), source=3, target=4)
+    with pytest.raises(DataError, match="line 6: has 12 columns, and column 12 is asked for, counted from 0"):
+        read(file, ONTONOTES, source=3, target=12)
