@@ -27,7 +27,7 @@ class ColumnLayout:
         is_tabbed: whether tabs separate the columns, else spaces.
         width: the number of columns.
         is_headed: whether the first line that is no comment names them.
-        has_arguments: whether it is CoNLL-2012's (OntoNotes): a sentence has a column for each of its predicates, behind
+        has_arguments: whether it is CoNLL-2012's (OntoNotes): a sentence has a column for each predicate of it, behind
             others, the first of which names the document.
         comment_values: what stands in the last column of lines that begin as the word `#` would, but are comments.
     """
