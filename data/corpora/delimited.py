@@ -23,6 +23,12 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.lines import join_lines
 
+HEADER_NAMES = frozenset(
+    "text texts sentence sentences label labels class category sentiment source target src tgt trg input output "
+    "question answer title article document summary word words form lemma pronunciation phonemes reference hypothesis "
+    "english german french spanish italian russian chinese japanese arabic hindi".split()
+)
+"""Usual names of columns: a first row of such cells is one of names."""
 BLANK_ROWS: tuple[list[str], ...] = ([], [""])
 """How a blank line is read."""
 
@@ -83,9 +89,27 @@ def _read_columns(
     places = [
         _column_index(path, [] if _has_numbered_columns(corpus) else names, each) for each in column_names(corpus)
     ]
+    if corpus.header is None and not names:
+        rows = _with_header_remark(path, rows, places)
     has_blank = len(names) > 1 or max(places) > 0
     kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
     yield from _select_cells(path, _check_row_widths(path, kept, len(names), remedy), *places)
+
+
+def _with_header_remark(
+    path: Path, rows: Iterator[tuple[int, list[str]]], places: Sequence[int]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows, with a remark if the first seems to name the columns that are read as data."""
+    for line, row in rows:
+        cells = [row[place].strip().lower() for place in places if 0 <= place < len(row)]
+        if row in BLANK_ROWS:
+            yield line, row
+            continue
+        if cells and HEADER_NAMES.issuperset(cells) and len({*cells}) == len(cells):
+            add_remark(path, f"its first row ({format_names(row)}) is read as data: if it names columns, header = true")
+        yield line, row
+        break
+    yield from rows
 
 
 def _find_row_names(

@@ -183,3 +183,14 @@ def test_rows_that_r_names(tmp_path: Path, name: str, delimiter: str, quote: str
             read(tmp_path / name, text.replace("1", "x"))
         with pytest.raises(DataError, match="line 3: has 2 columns, but the first row has 3"):
             read(tmp_path / name, text.replace(f"2{delimiter}", ""))
+
+
+def test_a_first_row_of_names_that_is_read_as_data_is_remarked(tmp_path: Path) -> None:
+    said = "its first row (Text, label) is read as data: if it names columns, header = true"
+    for name, mark in (("a.tsv", "\t"), ("a.csv", ",")):
+        text = f"\nText{mark}label\na{mark}b\n"
+        assert said in remarks(tmp_path / name, text, **BY_NUMBER)
+        assert read(tmp_path / name, text, **BY_NUMBER) == [("Text", "label"), ("a", "b")]
+        for keys in ({"header": True}, {"header": False}):
+            assert said not in remarks(tmp_path / name, text, **BY_NUMBER, **keys)
+        assert not any("first row" in each for each in remarks(tmp_path / name, f"a{mark}label\n", **BY_NUMBER))
