@@ -3,6 +3,7 @@
 They end at "\\n" and nowhere else, so that aligned files stay so.
 """
 
+import codecs
 import errno
 import os
 import re
@@ -161,6 +162,8 @@ def _length_error(path: Path | str, line: int) -> DataError:
 
 
 def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
+    if first_line == 1 and _is_utf16(block):
+        raise DataError("is UTF-16, as Excel's Unicode text is; convert it to UTF-8", file=path)
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -168,3 +171,12 @@ def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
         byte = error.start - block.rfind(b"\n", 0, error.start)
         problem = f"not UTF-8 (0x{block[error.start]:02x}: {error.reason}); convert it to UTF-8"
         raise DataError(problem, file=path, line=line, byte=byte) from None
+
+
+def _is_utf16(begin: bytes) -> bool:
+    """Whether a file that begins so is in UTF-16: by its mark or, for UTF-8 can be that too, by its zeros."""
+    head = begin[:1000]
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    zeros, others = sorted((head[0::2].count(0), head[1::2].count(0)), reverse=True)
+    return 4 * zeros > len(head) and others * 20 < zeros

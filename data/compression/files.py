@@ -43,6 +43,14 @@ def _open_zstd(compressed: BufferedReader, path: Path) -> BufferedIOBase:
     return BufferedReader(cast(RawIOBase, pa.CompressedInputStream(compressed, "zstd")))
 
 
+DOCUMENTS_BY_MEMBER = {
+    "xl/workbook.xml": "is an Excel workbook: save the sheet as CSV UTF-8, and give that",
+    "word/document.xml": "is a Word document: save it as plain text in UTF-8, and give that",
+    "META-INF/manifest.xml": "is an OpenDocument file: save it as CSV or plain text in UTF-8, and give that",
+}
+"""Files of offices, which are zip archives, by a file that each has in it."""
+
+
 def _open_zip(compressed: BufferedReader, path: Path) -> BufferedIOBase:
     try:
         return _open_single_member(zipfile.ZipFile(cast(BufferedReader, ShortReadStream(compressed))), path)
@@ -53,6 +61,9 @@ def _open_zip(compressed: BufferedReader, path: Path) -> BufferedIOBase:
 def _open_single_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
     members = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
     if len(members) != 1:
+        for name, problem in DOCUMENTS_BY_MEMBER.items():
+            if any(each.filename == name for each in members):
+                raise DataError(problem, file=path)
         names = format_names(each.filename for each in members)
         holds = f"{len(members):,} files ({names})" if members else "no file"
         raise DataError(f"is a zip archive that holds {holds}, not one: unpack it and name the files", file=path)

@@ -5,9 +5,11 @@ of other columns.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from tfm.data.corpora.dialects import (
+    FIRST_ROW_NAME,
     drop_blank_rows,
     find_csv_quoting,
     find_delimiter,
@@ -15,11 +17,18 @@ from tfm.data.corpora.dialects import (
     split_rows,
 )
 from tfm.data.corpora.references import Row
+from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.lines import join_lines
 
+HEADER_NAMES = frozenset(
+    "text texts sentence sentences label labels class category sentiment source target src tgt trg input output "
+    "question answer title article document summary word words form lemma pronunciation phonemes reference hypothesis "
+    "english german french spanish italian russian chinese japanese arabic hindi".split()
+)
+"""Usual names of columns: a first row of such cells is one of names."""
 BLANK_ROWS: tuple[list[str], ...] = ([], [""])
 """How a blank line is read."""
 
@@ -73,12 +82,44 @@ def _read_columns(
                 names = row
                 break
             num_blank += 1
+    rows, has_row_names = _find_row_names(rows, len(names))
+    if has_row_names:
+        add_remark(path, "its header has no name for the first column, which has the names of rows, as R writes them")
+        names = ["", *names]
     places = [
         _column_index(path, [] if _has_numbered_columns(corpus) else names, each) for each in column_names(corpus)
     ]
+    if corpus.header is None and not names:
+        rows = _with_header_remark(path, rows, places)
     has_blank = len(names) > 1 or max(places) > 0
     kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
     yield from _select_cells(path, _check_row_widths(path, kept, len(names), remedy), *places)
+
+
+def _with_header_remark(
+    path: Path, rows: Iterator[tuple[int, list[str]]], places: Sequence[int]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows, with a remark if the first seems to name the columns that are read as data."""
+    for line, row in rows:
+        cells = [row[place].strip().lower() for place in places if 0 <= place < len(row)]
+        if row in BLANK_ROWS:
+            yield line, row
+            continue
+        if cells and HEADER_NAMES.issuperset(cells) and len({*cells}) == len(cells):
+            add_remark(path, f"its first row ({format_names(row)}) is read as data: if it names columns, header = true")
+        yield line, row
+        break
+    yield from rows
+
+
+def _find_row_names(
+    rows: Iterator[tuple[int, list[str]]], num_names: int
+) -> tuple[Iterator[tuple[int, list[str]]], bool]:
+    """The rows, and whether they have names before the cells that a header names, beginning with 1."""
+    first = next(rows, None)
+    if first is None:
+        return iter(()), False
+    return chain([first], rows), bool(num_names) and len(first[1]) == num_names + 1 and first[1][0] == FIRST_ROW_NAME
 
 
 def _check_row_widths(

@@ -18,6 +18,10 @@ QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*"')
 CR_PLACEHOLDER = "\udc0d"
 """Stands for a carriage return while `csv` reads, which takes one outside of quotation marks for an error. It is half a
 surrogate pair, which no file in UTF-8 has."""
+FIRST_ROW_NAME = "1"
+"""R's name of the first row, if it has no other."""
+SEPARATOR_LINE = re.compile(r"sep=(.)")
+"""A first line that says the delimiter, as spreadsheets read it."""
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 DELIMITERS_BY_PRIORITY = ("\t", "|", ";", ",")
 """Without a header, the delimiter that texts have least often is tried first."""
@@ -45,8 +49,11 @@ def find_delimiter(path: Path, columns: Sequence[str], *, is_headed: bool) -> st
         is_headed: whether its first row names the columns.
 
     Returns:
-        One of `DELIMITERS`; a comma if none fits.
+        That of a first line `sep=;`, else one of `DELIMITERS`; a comma if none fits.
     """
+    if (said := SEPARATOR_LINE.fullmatch(next(open_lines(path), ""))) is not None:
+        add_remark(path, f"cells are read as separated by {said[1]!r}, as its first line says")
+        return said[1]
     for delimiter in DELIMITERS if is_headed else DELIMITERS_BY_PRIORITY:
         if _splits_into_columns(path, delimiter, columns, is_headed=is_headed):
             if delimiter != ",":
@@ -76,6 +83,8 @@ def find_tsv_quoting(path: Path) -> Quoting:
     is_quoted, is_even, width = False, True, 0
     for number, line in enumerate(open_lines(path), 1):
         cells = line.split("\t")
+        if number == 2 and len(cells) == width + 1 and cells[0] == f'"{FIRST_ROW_NAME}"':
+            width += 1  # R names the rows, and has no name for the column of their names
         width = width or len(cells)
         is_even &= len(cells) == width or not line
         for cell in cells:
@@ -107,7 +116,8 @@ def _splits_into_columns(path: Path, delimiter: str, columns: Sequence[str], *, 
         except DataError:
             return False
     rows = [row for row in rows if row]
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
+    has_row_names = len(rows) > 1 and len(rows[1]) == len(rows[0]) + 1 and rows[1][0] == FIRST_ROW_NAME
+    if not rows or any(len(row) != len(rows[0]) + has_row_names for row in rows[1:]):
         return False
     if is_headed:
         return {*columns} <= {*rows[0]}
@@ -153,6 +163,8 @@ def _quoted_rows(path: Path, delimiter: str, quoting: Quoting) -> NumberedRows:
     try:
         for row in table:
             size = 0
+            if table.line_num == 1 and SEPARATOR_LINE.fullmatch(delimiter.join(row)):
+                continue
             yield table.line_num, [cell.replace(CR_PLACEHOLDER, "\r") for cell in row]
     except csv.Error as error:
         raise DataError(f"not a CSV row: {error}", file=path, line=table.line_num) from None

@@ -5,6 +5,7 @@ A form or its lemma may contain spaces (5 000).
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from tfm.data.errors import DataError, format_count
@@ -15,6 +16,7 @@ NUM_COLUMNS = 10
 COLUMN_INDICES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
 READABLE_COLUMN_INDICES = {**COLUMN_INDICES, "id": 0, "head": 6}
 """Columns that can be read; those of COLUMN_INDICES can also be a side of a corpus."""
+MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 50, 3
 LABEL_COLUMNS, UNSPECIFIED_VALUE = ("upos", "xpos", "deprel", "target"), "_"
 """Columns of labels, in which `_` says that a word has none."""
 
@@ -31,10 +33,11 @@ def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " "
 
     Raises:
         DataError: naming file and line; also of a word without a label in the last column, the target, where no tree
-            (head) is asked for.
+            (head) is asked for, and of a file whose words, or lemmas that are the target, are all `_`.
     """
     words: list[list[str]] = []
     size = 0
+    _check_has_text(path, columns[-1])
     for number, line in enumerate(open_lines(path), 1):
         if line.startswith("#"):
             continue
@@ -49,6 +52,25 @@ def read_conllu(path: Path, columns: Sequence[str], space_replacement: str = " "
             words = []
     if words:
         yield _join_words(words)
+
+
+def _check_has_text(path: Path, target: str) -> None:
+    """Raise DataError if the first words are all `_`, as where somebody else has a right to the text, or their lemmas.
+
+    Here and there a word without a lemma is usual.
+    """
+    lines = (line.split("\t") for line in open_lines(path) if line and not line.startswith("#"))
+    words = [cells for cells in islice(lines, MAX_WORDS_SAMPLED) if len(cells) == NUM_COLUMNS and cells[0].isdecimal()]
+    has_no = {
+        column: len(words) >= MIN_WORDS_SAMPLED and {each[COLUMN_INDICES[column]] for each in words} == {"_"}
+        for column in ("form", "lemma")
+    }
+    if has_no["form"]:
+        problem = "its words are all _, as in treebanks without their text: merge the text into them first"
+        raise DataError(problem, file=path)
+    if target == "lemma" and has_no["lemma"]:
+        problem = "its lemmas are all _, which says that words have none: name another target column"
+        raise DataError(problem, file=path)
 
 
 def _join_words(words: list[list[str]]) -> tuple[str, ...]:

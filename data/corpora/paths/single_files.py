@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
-from tfm.data.corpora.dialects import find_delimiter, find_tsv_quoting, split_rows
+from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import keys_of_first_row
+from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header
 from tfm.data.errors import DataError, escape_unprintable
+from tfm.data.formats.conll.layout import COMMENT_MARK, DOCUMENT_START, detect_layout, number_column_problem
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
@@ -22,9 +24,8 @@ FORMAT_BY_EXTENSION = {
 """By the ending of a name."""
 FORMATS_WITH_DEFAULTS = ("conllu", "conll", "xliff", "po", "labelled")
 """Formats whose columns need no names."""
-COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[^\W\d][\w .:/()-]{0,39}")
-"""A cell that may be the name of a column, of at most four words."""
 TAG_PATTERN = re.compile(r"(?:[BIESLUM]-\S+|O)")
+MARKS = (COMMENT_MARK, DOCUMENT_START)
 MAX_LINES_SAMPLED = 50
 
 
@@ -38,9 +39,10 @@ def suggest_corpus_table(path: Path, source: str | None, target: str) -> str:
     """
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     names: Sequence[str | int]
+    places = (0, 1)
     try:
-        format_ = format_ or _detect_content_format(path)
-        names, is_sure = _detect_columns(path, format_)
+        format_ = "conll" if format_ == "tsv" and _has_word_per_line(path) else format_ or _detect_content_format(path)
+        names, is_sure, places = _detect_columns(path, format_)
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_, is_sure = format_ or "text", True
         names = [0, 1] if format_ in ("csv", "tsv") else [each for each in (source, target) if each is not None]
@@ -51,22 +53,27 @@ def suggest_corpus_table(path: Path, source: str | None, target: str) -> str:
         pair = f'{{ source = "{path}", target = "OTHER" }}'
         return f"{pair}, where line i of OTHER is the translation of line i, or {alone} for texts alone"
     table = f'{{ format = "{format_}", path = "{path}"'
+    if format_ == "conll" and number_column_problem(path, detect_layout(path)) is not None:
+        return table + ", source = 1 }"
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
-    columns = _choose_columns(names, source, target)
+    columns = _choose_columns(names, source, target, places)
     said = f"{table}, {_format_toml_columns(*columns)} }}"
     if is_sure:
-        return said
+        more = len(names) > 2 and isinstance(names[0], int)
+        return f"{said} (its columns are 0 to {len(names) - 1})" if more else said
     first, second = (None if each is None else names.index(each) for each in columns)
     return f"{said}, or {_format_toml_columns(first, second or 0)} if its first row is not a header"
 
 
-def _choose_columns(names: Sequence[str | int], source: str | None, target: str) -> tuple[str | int | None, str | int]:
+def _choose_columns(
+    names: Sequence[str | int], source: str | None, target: str, places: tuple[int, int]
+) -> tuple[str | int | None, str | int]:
     if target in names and (source is None or source in names):
         return source, target
     if len(names) < 2 or source is None:
         return None, names[-1] if names else target
-    return names[0], names[1]
+    return names[places[0]], names[places[1]]
 
 
 def _format_toml_columns(source: str | int | None, target: str | int) -> str:
@@ -91,12 +98,7 @@ def _detect_content_format(path: Path) -> str:
     filled = [line for line in lines if line.strip()]
     if filled and (all(line.startswith("__label__") for line in filled) or _have_class_labels(filled)):
         return "labelled"
-    cells = [line.split() for line in filled if not line.startswith("-DOCSTART-")]
-    if (
-        cells
-        and len(cells[0]) > 1
-        and all(len(each) == len(cells[0]) and TAG_PATTERN.fullmatch(each[-1]) for each in cells)
-    ):
+    if _has_word_per_line(path):
         return "conll"
     return "tsv" if filled and all("\t" in line for line in filled) else "text"
 
@@ -108,23 +110,39 @@ def _have_class_labels(lines: Sequence[str]) -> bool:
     return None not in matches and 2 * len(classes) <= len(lines)
 
 
-def _detect_columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool]:
-    """The names of a file's columns, or their numbers, and whether it is sure that these are names."""
+def _has_word_per_line(path: Path) -> bool:
+    """Whether lines have as many columns, and the last is tags of entities, or sentences of words have few labels."""
+    layout = detect_layout(path)
+    lines = list(islice((line for line in open_lines(path) if not line.startswith(MARKS)), MAX_LINES_SAMPLED))
+    cells = [layout.split(line) for line in lines if line.strip()]
+    if layout.width < 2 or not cells or any(len(each) != layout.width for each in cells):
+        return False
+    labels = [each[-1] for each in cells[int(layout.is_headed) :]]
+    if all(TAG_PATTERN.fullmatch(label) for label in labels):
+        return True
+    text = "\n".join(line.strip() for line in lines).strip("\n")
+    has_words = not any(re.search(r"\s", cell.strip()) for each in cells for cell in each)
+    return "\n\n" in text and has_words and len(labels) >= MIN_ROWS_JUDGED and 2 * len({*labels}) <= len(labels)
+
+
+def _detect_columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool, tuple[int, int]]:
+    """The names of a file's columns, or their numbers, whether it is sure which they are, and the places of two."""
+    places = (0, 1)
     if format_ == "jsonl":
-        return keys_of_first_row(path), True
+        return keys_of_first_row(path), True, places
     if format_ == "parquet":
         with open_maybe_compressed(path) as stream:
-            return next(read_parquet(cast(BinaryIO, stream), lambda _: [])).column_names, True
+            return next(read_parquet(cast(BinaryIO, stream), lambda _: [])).column_names, True, places
     if format_ == "tmx":
-        return languages_of_first_unit(path), True
+        return languages_of_first_unit(path), True, places
     if format_ not in ("csv", "tsv"):
-        return [], True
+        return [], True, places
     delimiter = "\t" if format_ == "tsv" else find_delimiter(path, ["1"], is_headed=False)
     quoting = find_tsv_quoting(path) if format_ == "tsv" else "double"
     rows = [row for _, row in islice(split_rows(path, delimiter, quoting), MAX_LINES_SAMPLED) if any(row)]
-    first = rows[0] if rows else ["", ""]
-    is_header = all(COLUMN_NAME_PATTERN.fullmatch(cell) for cell in first) and len({*first}) == len(first)
-    is_header = is_header and not any(
-        cell in row[place : place + 1] for row in rows[1:] for place, cell in enumerate(first)
-    )
-    return (first, False) if is_header else (range(len(first)), True)
+    first, others = (rows[0], rows[1:]) if rows else (["", ""], [])
+    if others and len(others[0]) == len(first) + 1 and others[0][0] == FIRST_ROW_NAME:
+        first = ["", *first]
+    if not is_header(first, others):
+        return range(len(first)), True, choose_places(rows, len(first))
+    return first, "" in first, choose_places(others, len(first))

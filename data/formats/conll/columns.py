@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.errors import DataError, format_count
+from tfm.data.formats.conll.layout import DOCUMENT_START, ColumnLayout, detect_layout, number_column_problem
 from tfm.data.formats.conll.schemes import TagSchemeChecker
 from tfm.data.lines import MAX_LINE_BYTES, open_lines
 
-DOCUMENT_START = "-DOCSTART-"
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
 """Names of columns whose number is not given: the word is in the first one, its label in the last."""
 UNSPECIFIED_LABEL = "_"
@@ -30,18 +30,22 @@ def read_conll(
         path: the file.
         columns: numbers from 0, or FIRST_COLUMN and LAST_COLUMN.
         space_replacement: what stands for a space within a value, which files with tabs may have.
-        on_warning: is told the scheme of the tags in the last of the columns, and how often they break it.
+        on_warning: is told which lines are left out (a header, comments), the scheme of the tags in the last of the
+            columns, and how often they break it.
 
     Raises:
         DataError: naming the line; it has another number of columns than the first one, an empty cell, or a word
-            without label.
+            without label. Or the first column has no words, but their numbers.
     """
-    is_tabbed, width = _detect_tabs_and_width(path)
-    places = [_column_index(path, column, width) for column in columns]
+    layout = detect_layout(path)
+    places = [_column_index(path, column, layout.width) for column in columns]
+    _check_word_column(path, columns, layout)
     check = TagSchemeChecker()
     words: list[list[str]] = []
     lines: list[int] = []
-    size = 0
+    comments: list[int] = []
+    size, width = 0, layout.width
+    is_header_next = layout.is_headed
 
     def finish_sentence() -> tuple[str, ...]:
         values = list(zip(*words, strict=True))
@@ -51,33 +55,54 @@ def read_conll(
         return tuple(" ".join(column) for column in values)
 
     for number, line in enumerate(open_lines(path), 1):
-        cells = line.split("\t") if is_tabbed else line.split()
+        cells = layout.split(line)
         if not line.strip() or cells[0] == DOCUMENT_START:
             size = 0
             if words:
                 yield finish_sentence()
             continue
-        if line.startswith("#") and len(cells) != width:
+        if layout.is_comment(cells, is_first=not words):
+            comments.append(number)
+            continue
+        if is_header_next:
+            is_header_next = False
             continue
         size += len(line)
         if size > MAX_LINE_BYTES:
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
+        if layout.has_arguments and not words:
+            width = len(cells)
         words.append(_column_values(cells, places, width, space_replacement, path, number))
         lines.append(number)
     if words:
         yield finish_sentence()
-    if on_warning is not None and (text := check.warning()) is not None:
-        on_warning(path, text)
+    if on_warning is not None:
+        for text in _remarks(layout, comments, check):
+            on_warning(path, text)
 
 
-def _detect_tabs_and_width(path: Path) -> tuple[bool, int]:
-    """Whether tabs separate the columns of a file, and their number, by its first word."""
-    for line in open_lines(path):
-        if line.strip() and not line.startswith(("#", DOCUMENT_START)):
-            is_tabbed = "\t" in line
-            return is_tabbed, len(line.split("\t") if is_tabbed else line.split())
-    return False, 1
+def _remarks(layout: ColumnLayout, comments: Sequence[int], check: TagSchemeChecker) -> Iterator[str]:
+    if layout.is_headed:
+        yield "its first line names the columns, and is left out"
+    if len(comments) == 1:
+        yield f"line {comments[0]:,} is left out as a comment"
+    elif comments:
+        yield f"{len(comments):,} lines are left out as comments, the first of them is line {comments[0]:,}"
+    if (text := check.warning()) is not None:
+        yield text
+
+
+def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout) -> None:
+    """Raise DataError if columns are taken by their place, and the words or the labels are elsewhere."""
+    if layout.width == 1 and {FIRST_COLUMN, LAST_COLUMN} <= {*columns}:
+        problem = "its lines have one column; those of a word and its label stand between tabs or spaces"
+        raise DataError(problem, file=path)
+    if layout.has_arguments and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
+        problem = "is CoNLL-2012's: set source to 3 for its words, and target to 4 for parts of speech"
+        raise DataError(f"{problem} (10 has entities in brackets)", file=path)
+    if FIRST_COLUMN in columns and (problem_of_first := number_column_problem(path, layout)) is not None:
+        raise DataError(f"{problem_of_first}: set source to the number of the column with the words", file=path)
 
 
 def _column_index(path: Path, column: str, width: int) -> int:
@@ -94,6 +119,9 @@ def _column_values(
     if len(cells) != width:
         has = f"has {format_count(len(cells), 'column')}, but the first word has {width}"
         raise DataError(f"{has}: a blank line separates sentences", file=path, line=line_number)
+    if max(columns) >= width:
+        problem = f"has {format_count(width, 'column')}, and column {max(columns)} is asked for, counted from 0"
+        raise DataError(problem, file=path, line=line_number)
     values = [space_replacement.join(cells[place].split()) for place in columns]
     if empty := [place for place, value in zip(columns, values, strict=True) if not value]:
         raise DataError(f"its column {empty[0]} is empty: each word needs a value", file=path, line=line_number)

@@ -1,4 +1,4 @@
-"""Tags of spans, one a word (B-PER, I-PER, O): which scheme a corpus follows, and where it breaks it.
+"""Tags of spans, one a word (B-PER, I-PER, O; of a single type B, I, O): which scheme they follow, and where not.
 
 Schemes: IOB1 (Ramshaw and Marcus 1995; B only between two spans of one type), IOB2 or BIO (B begins each span), IOBES
 and, with other letters, BILOU and BMES (E ends a span, S is one of a single word).
@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-TAG_PATTERN = re.compile(r"(?:([BIESLUM])-(.+)|O)")
+TAG_PATTERN = re.compile(r"(?:([BIESLUM])(?:-(.+))?|O)")
 LETTERS_BY_SCHEME: Mapping[str, Mapping[str, str]] = {
     "IOBES": {},
     "BILOU": {"L": "E", "U": "S"},
@@ -31,6 +31,7 @@ class TagSchemeChecker:
     """Reads the tags of sentences and counts, for each scheme, what it does not allow."""
 
     is_tagged: bool = True
+    has_types: bool = False
     letters: set[str] = field(default_factory=set)
     breaks: dict[str, SchemeViolations] = field(
         default_factory=lambda: {name: SchemeViolations() for name in ("IOB2", "IOB1", *LETTERS_BY_SCHEME)}
@@ -42,7 +43,8 @@ class TagSchemeChecker:
         if not self.is_tagged or None in parsed:
             self.is_tagged = False
             return
-        spans = [("O", "") if match is None or match[1] is None else (match[1], match[2]) for match in parsed]
+        spans = [("O", "") if match is None or match[1] is None else (match[1], match[2] or "") for match in parsed]
+        self.has_types |= any(kind for _, kind in spans)
         self.letters.update(letter for letter, _ in spans)
         begin = ("O", "")
         for place, (before, span) in enumerate(zip([begin, *spans], [*spans, begin], strict=True)):
@@ -59,8 +61,8 @@ class TagSchemeChecker:
     @property
     def scheme(self) -> str | None:
         """The scheme of the tags that were read: by their letters, and of IOB1 and IOB2 the one they break less."""
-        if not self.is_tagged or self.letters <= {"O"}:
-            return None
+        if not self.is_tagged or self.letters <= {"O"} or not (self.has_types or "B" in self.letters):
+            return None  # single letters without B are labels of another kind
         if self.letters & {"L", "U"}:
             return "BILOU"
         if "M" in self.letters:

@@ -118,3 +118,16 @@ def test_a_portion_of_one_row_waits_for_no_other():
     rows = chunk_rows(((asked.append(number) or "a",) for number in range(3)), 1)
     assert next(rows) == [("a",)]
     assert asked == [0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("read", [count_lines, lambda file: list(open_lines(file))])
+def test_utf_16_is_named_and_not_read_as_text_with_zeros(tmp_path, encoding, read):
+    (tmp_path / "a").write_bytes("english\tgerman\na\tb\n".encode(encoding))
+    with pytest.raises(DataError, match=r"is UTF-16, as Excel's Unicode text is; convert it to UTF-8"):
+        read(tmp_path / "a")
+    (tmp_path / "b").write_bytes(b"SQLite\0\0\0\0" * 20 + b"\xff")
+    with pytest.raises(DataError, match="not UTF-8"):
+        read(tmp_path / "b")
+    (tmp_path / "a").write_bytes(b"a\0b\ncd\n")
+    assert list(open_lines(tmp_path / "a")) == ["a\0b", "cd"]

@@ -200,3 +200,15 @@ def test_endings_of_names() -> None:
     )
     assert strip_compression_ending("a.gz.en") == "a.gz.en"
     assert strip_compression_ending("a.en.zst.gz") == "a.en.zst"
+
+
+@pytest.mark.parametrize(
+    ("member", "name"),
+    [("xl/workbook.xml", "Excel workbook"), ("word/document.xml", "Word document"), ("META-INF/manifest.xml", "OpenD")],
+)
+def test_files_of_offices_are_named(tmp_path: Path, member: str, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        for each in ("[Content_Types].xml", member):
+            archive.writestr(each, "x")
+    with pytest.raises(DataError, match=rf"is an? {name}.*: save .*, and give that"):
+        list(open_lines(tmp_path / "a.xlsx"))

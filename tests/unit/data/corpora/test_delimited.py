@@ -155,3 +155,42 @@ def test_random_tables_as_pandas_and_csv_read_them(tmp_path: Path) -> None:
         if delimiter == "\t":
             (tmp_path / "a.tsv").write_text(written.getvalue(), "utf-8", newline="")
             assert read(tmp_path / "a.tsv", source=0, target=2, quoting="double") == found
+
+
+@pytest.mark.parametrize("sign", [";", ",", "\t", "^"])
+def test_a_first_line_that_says_the_delimiter_is_no_row(tmp_path: Path, sign: str) -> None:
+    """Excel's `sep=;` was a row where columns are numbers, and a header else."""
+    text = f"\ufeffsep={sign}\r\ntext{sign}label\r\na{sign}b\r\n"
+    assert remarks(tmp_path / "a.csv", text) == [f"cells are read as separated by {sign!r}, as its first line says"]
+    for keys in ({}, {"delimiter": sign}):
+        assert read(tmp_path / "a.csv", text, **keys) == [("a", "b")]
+        assert read(tmp_path / "a.csv", text, **BY_NUMBER, **keys)[0] == ("text", "label")
+    assert read(tmp_path / "a.csv", "sep=a,b\nx,y\n", **BY_NUMBER) == [("sep=a", "b"), ("x", "y")]
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize(("name", "delimiter"), [("a.tsv", "\t"), ("a.csv", ","), ("a.csv", ";")])
+def test_rows_that_r_names(tmp_path: Path, name: str, delimiter: str, quote: str) -> None:
+    """R's write.table has no name above the names of rows."""
+    lines = [["text", "label"], ["1", "a b", "pos"], ["2", "c", "neg"]]
+    text = "".join(delimiter.join(f"{quote}{cell}{quote}" for cell in cells) + "\n" for cells in lines)
+    assert read(tmp_path / name, text) == [("a b", "pos"), ("c", "neg")]
+    assert "its header has no name for the first column, which has the names of rows, as R writes them" in remarks(
+        tmp_path / name, text
+    )
+    if not quote and delimiter != ";":
+        with pytest.raises(DataError, match="line 2: has 3 columns, but the first row has 2"):
+            read(tmp_path / name, text.replace("1", "x"))
+        with pytest.raises(DataError, match="line 3: has 2 columns, but the first row has 3"):
+            read(tmp_path / name, text.replace(f"2{delimiter}", ""))
+
+
+def test_a_first_row_of_names_that_is_read_as_data_is_remarked(tmp_path: Path) -> None:
+    said = "its first row (Text, label) is read as data: if it names columns, header = true"
+    for name, mark in (("a.tsv", "\t"), ("a.csv", ",")):
+        text = f"\nText{mark}label\na{mark}b\n"
+        assert said in remarks(tmp_path / name, text, **BY_NUMBER)
+        assert read(tmp_path / name, text, **BY_NUMBER) == [("Text", "label"), ("a", "b")]
+        for keys in ({"header": True}, {"header": False}):
+            assert said not in remarks(tmp_path / name, text, **BY_NUMBER, **keys)
+        assert not any("first row" in each for each in remarks(tmp_path / name, f"a{mark}label\n", **BY_NUMBER))

@@ -127,3 +127,18 @@ def test_what_says_that_there_is_none_is_no_label(tmp_path: Path, column: str) -
         read(file, source="form", target=column)
     assert "name a target column that every word has" in str(problem.value)
     assert read(file, source=column, target="form")[0][1] == "_ x", "a word may be an underscore, and a source anything"
+
+
+def test_a_treebank_without_its_text_is_refused(tmp_path: Path) -> None:
+    lines = [word("1", "_", upos="X"), word("2", "_"), "", word("1", "_"), ""]
+    with pytest.raises(DataError, match="its words are all _, as in treebanks without their text: merge the text into"):
+        read(write(tmp_path, lines))
+    assert read(write(tmp_path, [*lines, word("1", "a"), ""])) == [("_ _", "X X"), ("_", "X"), ("a", "X")]
+
+
+def test_a_treebank_without_lemmas_has_none_to_learn(tmp_path: Path) -> None:
+    words = [word(str(number), form, lemma="_") for number, form in enumerate("abc", 1)]
+    with pytest.raises(DataError, match="its lemmas are all _, which says that words have none: name another target"):
+        read(write(tmp_path, words), target="lemma")
+    assert read(write(tmp_path, words)) == [("a b c", "X X X")]
+    assert read(write(tmp_path, [*words, word("4", "d", lemma="e")]), target="lemma") == [("a b c d", "_ _ _ e")]

@@ -21,8 +21,34 @@ def test_the_label_is_the_first_word(tmp_path: Path) -> None:
 
 
 def test_fasttext_writes_a_prefix_before_the_label(tmp_path: Path) -> None:
-    text = "__label__good a fine film\n__label__bad  __lab el__ 1\nplain __label__x\n"
-    assert read(tmp_path, text) == [("a fine film", "good"), ("__lab el__ 1", "bad"), ("__label__x", "plain")]
+    text = "__label__good a fine film\n__label__bad  __lab el__ 1\n__label__x\n__label__y a __label__ b\n"
+    assert read(tmp_path, text) == [
+        ("a fine film", "good"),
+        ("__lab el__ 1", "bad"),
+        ("", "x"),
+        ("a __label__ b", "y"),
+    ]
+
+
+def test_a_label_may_stand_behind_its_text(tmp_path: Path) -> None:
+    """The first word was the label, and the label text."""
+    text = "a fine\tfilm\t__label__good\n so  so __label__bad \n__label__x first\n"
+    assert read(tmp_path, text) == [("a fine\tfilm", "good"), ("so  so", "bad"), ("first", "x")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a text", "has no label: those of the lines before begin with __label__, before or behind the text"),
+        ("a __label__x text", "has no label"),
+        ("__label__a text __label__b", r"has more than one label \(a, b\)"),
+        ("text __label__a __label__b", r"has more than one label \(a, b\)"),
+    ],
+)
+def test_each_line_has_one_label_if_the_first_has_fasttexts(tmp_path: Path, line: str, message: str) -> None:
+    for first in ("__label__x a", "a __label__x"):
+        with pytest.raises(DataError, match=rf"a\.txt, line 2: {message}"):
+            read(tmp_path, f"{first}\n{line}\n")
 
 
 def test_blank_lines_are_passed_over_and_a_text_may_be_empty(tmp_path: Path) -> None:

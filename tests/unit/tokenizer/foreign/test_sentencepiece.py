@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -151,6 +152,32 @@ def test_ids_of_a_whole_model_are_its_own_in_ten_scripts(settings: dict[str, Any
         wanted = theirs.encode(line)
         assert [found.rows[number] for number in ours.encode(line)] == wanted, line
         assert control[UNK] in wanted or ours.decode(ours.encode(line)) == theirs.decode(wanted)
+
+
+DECOMPOSED = ("Tiếng Việt Ệ", "ẹ̀kọ́ ọ̀rọ̀ Yorùbá", "한국어 조선말", "がぎぐ プ", "ἀρχή Ὅμηρος", "क़ שׁ Å", "x\u0301y")
+
+
+@pytest.mark.parametrize("rule", ["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "identity"])
+def test_letters_and_their_marks_are_composed_as_there(rule: str) -> None:
+    """The tones of Vietnamese in decomposed form were lost: the first of two marks alone was read."""
+    lines = [normalize(form, line) for line in DECOMPOSED for form in ("NFC", "NFD")]
+    data, theirs = trained(lines, vocab_size=200, normalization_rule_name=rule, character_coverage=1.0)
+    document = build_tokenizer_json_with_model_ids(parse_sentencepiece_model(data))
+    found = renumber(document, {UNK: theirs.unk_id()}, theirs.get_piece_size())
+    ours = Tokenizer.from_json(json.dumps(found.document))
+    for line in lines:
+        assert [found.rows[number] for number in ours.encode(line)] == theirs.encode(line), line
+
+
+@pytest.mark.parametrize("settings", [{}, {"model_type": "bpe"}, {"model_type": "char", "add_dummy_prefix": False}])
+def test_only_spaces_are_stripped(settings: dict[str, Any]) -> None:
+    lines = ["\ta dog", "a dog\t", " \t a \t dog \t ", "\u2028a\u3000", "\ta b\x0b"]
+    data, theirs = trained(lines * 9, **({"normalization_rule_name": "identity"} | settings))
+    document = build_tokenizer_json_with_model_ids(parse_sentencepiece_model(data))
+    found = renumber(document, {UNK: theirs.unk_id()}, theirs.get_piece_size())
+    ours = Tokenizer.from_json(json.dumps(found.document))
+    for line in lines:
+        assert [found.rows[number] for number in ours.encode(line)] == theirs.encode(line), line
 
 
 def test_a_model_without_one_unknown_piece_is_refused() -> None:

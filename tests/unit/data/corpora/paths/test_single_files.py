@@ -44,6 +44,24 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     ),
     "a.xlf": ("<xliff><unit><segment><source>A</source><target>B</target></segment></unit></xliff>", [("A", "B")]),
     "a.po": ('msgid "A"\nmsgstr "B"\n', [("A", "B")]),
+    "excel.csv": ("sep=;\r\nenglish;german\r\nA dog;Hund\r\n", [("A dog", "Hund")]),
+    "pandas.csv": (",english,german\n0,A dog,Hund\n1,A cat,Katze\n", [("A dog", "Hund"), ("A cat", "Katze")]),
+    "r.tsv": ("english\tgerman\n1\tA dog\tHund\n2\tA cat\tKatze\n", [("A dog", "Hund"), ("A cat", "Katze")]),
+    "trailing.csv": ("english,german,\nA dog,Hund,\n", [("A dog", "Hund")]),
+    "spaces.csv": ("english, german\nA dog, Hund\n", [("A dog", " Hund")]),
+    "mrpc.txt": ("Quality\t#1 String\t#2 String\n1\tA dog.\tDogs.\n", [("A dog.", "Dogs.")]),
+    "tatoeba.tsv": ("12\tA dog.\t7\tHund.\n13\tA cat.\t8\tKatze.\n", [("A dog.", "Hund."), ("A cat.", "Katze.")]),
+    "by_language.tsv": ("1\teng\tA dog.\tx y\n2\teng\tA cat.\tz\n", [("A dog.", "x y"), ("A cat.", "z")]),
+    "class_first.tsv": ("0\tA\n1\tB\n1\tC\n0\tD\n", [("A", "0"), ("B", "1"), ("C", "1"), ("D", "0")]),
+    "spam.csv": (
+        "class,text\nham,A\nspam,B\nham,C\nham,D\n",
+        [("A", "ham"), ("B", "spam"), ("C", "ham"), ("D", "ham")],
+    ),
+    "germeval.tsv": ("# \thttp://a\t\n1\tIn\tO\n2\tKiel\tB-LOC\n3\t.\tO\n\n", [("In Kiel .", "O B-LOC O")]),
+    "types.txt": (
+        "Ana\tPESSOA\nri\tO\n.\tO\n\nEla\tO\nri\tO\n.\tO\n",
+        [("Ana ri .", "PESSOA O O"), ("Ela ri .", "O O O")],
+    ),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 

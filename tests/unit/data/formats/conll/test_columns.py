@@ -102,6 +102,9 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
         ("NN VB", None, 0),
         ("B-X NN", None, 0),
         ("B-", None, 0),
+        ("B I O O B", "IOB2", 0),
+        ("B M E S", "BMES", 0),
+        ("O I S", None, 0),
     ],
 )
 def test_schemes_are_recognised_and_their_breaks_counted(tags: str, scheme: str | None, breaks: int) -> None:
@@ -143,3 +146,84 @@ def test_random_spans_in_each_scheme_have_no_breaks() -> None:
             check.add(tags, range(len(tags)))
         assert check.scheme == scheme
         assert check.breaks[scheme].count == 0
+
+
+GERMEVAL = "#\thttp://a.de/x\t[2010-07-04]\t\n1\tGleich\tO\tO\n2\tin\tO\tO\n3\tKiel\tB-LOC\tO\n\n"
+MULTICONER = "# id f5-46\tdomain=en\ndoris _ _ B-Artist\nday _ _ I-Artist\n\n# id f6-1\tdomain=en\nin _ _ O\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "rows", "first"),
+    [
+        (
+            GERMEVAL * 2,
+            {"source": 1, "target": 2},
+            [("Gleich in Kiel", "O O B-LOC")] * 2,
+            "2 lines are left out as com",
+        ),
+        (MULTICONER, {}, [("doris day", "B-Artist I-Artist"), ("in", "O")], "2 lines are left out as comments"),
+        ("# s1\na O\nb B-X\n\n# O\n# O\n", {}, [("a b", "O B-X"), ("# #", "O O")], "line 1 is left out as a comment"),
+        ("# #\nx NN\n# XX\n", {}, [("# x #", "# NN XX")], None),
+        ("#a O\n#b c O\nx O\n", {}, [("#a x", "O O")], "line 2 is left out as a comment"),
+    ],
+)
+def test_comments_of_as_many_columns_are_no_words(
+    text: str, keys: dict[str, int], rows: list[tuple[str, str]], first: str | None, tmp_path: Path
+) -> None:
+    """GermEval's and MultiCoNER's comments were words, with a date or `domain=en` as their labels."""
+    file = tmp_path / "a"
+    with collect_remarks() as found:
+        assert read(file, text, **keys) == rows
+    remark = next(iter(found), None)
+    assert remark is None if first is None else remark is not None and first in remark
+
+
+def test_a_header_is_no_word(tmp_path: Path) -> None:
+    text = "Token\tPOS\tNER\nEU\tNNP\tB-ORG\n\nx\tNN\tO\n"
+    assert read(tmp_path / "a", text) == [("EU", "B-ORG"), ("x", "O")]
+    assert said(tmp_path / "a", text)[0] == "its first line names the columns, and is left out"
+    assert read(tmp_path / "a", "word NN\ntags NNS\n") == [("word tags", "NN NNS")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GERMEVAL, r"first column counts the words \(1, 2, 3, ...\): set source to the number of the column with"),
+        ("0 a X\n1 b Y\n\n0 c X\n", "its first column counts the words"),
+        ("bc/cctv a X\n" * 7, "its first column is bc/cctv at every word: set source to"),
+        ("EU,B-ORG\nx,O\n", "its lines have one column; those of a word and its label stand between tabs or spaces"),
+    ],
+)
+def test_words_that_are_in_another_column_are_asked_for(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "a", text)
+    read(tmp_path / "a", text, source=0, target=0)
+
+
+def test_a_space_of_another_kind_is_within_a_word(tmp_path: Path) -> None:
+    assert read(tmp_path / "a", "5\u00a0000 O\n\u3042\u3000\u3044  B-X\n") == [("5 000 \u3042 \u3044", "O B-X")]
+
+
+ONTONOTES = """#begin document (bc/cctv/00/cctv_0000); part 000
+bc/cctv/00/cctv_0000   0   0    In     IN  (TOP(S(PP*   -   -   -   Speaker#1   *        *   (ARG*   -
+bc/cctv/00/cctv_0000   0   1  1999     CD       (NP*)   -   -   -   Speaker#1   (DATE)   *      *)   -
+
+#bc/x 0 0 0 0 0 0 0 0 0 0 0
+bc/cctv/00/cctv_0000   0   0     #     UH  (TOP(S(PP*   -   -   -   Speaker#1   *   -
+
+#end document
+"""
+
+
+def test_sentences_of_conll_2012_have_as_many_columns_as_predicates(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    assert read(file, ONTONOTES, source=3, target=4) == [("In 1999", "IN CD"), ("#", "UH")]
+    for keys in ({}, {"source": 3}, {"target": 4}):
+        with pytest.raises(
+            DataError, match="is CoNLL-2012's: set source to 3 for its words, and target to 4 for parts"
+        ):
+            read(file, ONTONOTES, **keys)
+    with pytest.raises(DataError, match="line 3: has 13 columns, but the first word has 14"):
+        read(file, ONTONOTES.replace("*)   -\n", "-\n"), source=3, target=4)
+    with pytest.raises(DataError, match="line 6: has 12 columns, and column 12 is asked for, counted from 0"):
+        read(file, ONTONOTES, source=3, target=12)

@@ -1,0 +1,40 @@
+"""Files that are not a text a line, though they are read as such without an error: tags would be words."""
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+
+from tfm.data.errors import DataError
+from tfm.data.lines import open_lines
+
+MAX_LINES_READ = 3
+REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
+    re.compile(r"\s*(<\?xml[^>]*>\s*)?<(!doctype\s+)?(mteval|srcset|refset|tstset)\b", re.IGNORECASE): (
+        "is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"
+    ),
+    re.compile(r"\s*<(url|keywords|speaker|talkid|title|description|reviewer|translator)>"): (
+        "has lines of tags, as talks of IWSLT have them: leave these out of both files, as by grep -v '^<'"
+    ),
+    re.compile(r"S .*\nA -?[0-9]+ -?[0-9]+\|\|\|"): (
+        "is M2, sentences with corrections: write the sentences into a file, and the corrected ones into another"
+    ),
+    re.compile(
+        r"(--.*\n)*(-- (MySQL|MariaDB|PostgreSQL|SQLite)\b.* dump|PRAGMA foreign_keys=|INSERT INTO \S+.* VALUES\b)"
+    ): ("is a dump of a database in SQL: export the table as CSV"),
+    re.compile(r"(<\?xml[^>]*>\s*)?(<!DOCTYPE [^>]*>\s*)?<(tmx|xliff)\b"): (
+        "is a translation memory: set format and path in place of source and target"
+    ),
+}
+"""Why a file whose first lines match is no text a line, and what to do."""
+
+
+def check_no_markup(path: Path) -> None:
+    """Raise DataError if a file is one of the known forms of tagged text, or has lines that end otherwise."""
+    lines = list(islice(open_lines(path), MAX_LINES_READ))
+    if len(lines) == 1 and lines[0].count("\r") > 1:
+        raise DataError("its lines end in CR alone: convert them to LF", file=path)
+    head = "\n".join(lines)
+    for pattern, reason in REASONS_BY_PATTERN.items():
+        if pattern.match(head):
+            raise DataError(reason, file=path)

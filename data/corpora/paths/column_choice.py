@@ -1,0 +1,58 @@
+"""Which columns of a table are its source and target, by what is in them; and whether a first row names them."""
+
+import re
+from collections.abc import Sequence
+
+COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})#?[^\W_][\w .:/()#?-]{0,39}")
+"""A cell that may be the name of a column, of at most four words."""
+NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
+LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
+MIN_ROWS_JUDGED = 4
+"""With fewer rows nothing is said of how many different values a column has."""
+
+
+def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names columns: short, different, and none of them is a cell below. Some may be empty."""
+    names = [cell.strip() for cell in first]
+    filled = [name for name in names if name]
+    return (
+        bool(filled)
+        and all(COLUMN_NAME_PATTERN.fullmatch(name) and not name[0].isdecimal() for name in filled)
+        and len({*filled}) == len(filled)
+        and not any(name and name == cell.strip() for row in others for name, cell in zip(names, row, strict=False))
+    )
+
+
+def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, int]:
+    """The columns of the source and the target, without their names.
+
+    Columns of numbers, and of one or two codes of languages, are no texts. Beside a single text, and before several, a
+    column of few different values is the target.
+    """
+    columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
+    texts = [
+        place
+        for place, cells in enumerate(columns)
+        if any(cells) and not _has_numbers(cells) and not _has_languages(cells)
+    ]
+    labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and not _has_languages(cells)]
+    free = [place for place in texts if place not in labels]
+    numbered = [place for place in labels if place not in texts]
+    if free and numbered and (len(free) == 1 or numbered[0] == 0):
+        return free[0], numbered[0]
+    if len(free) == 1 and labels:
+        return free[0], labels[0]
+    return (texts[0], texts[1]) if len(texts) > 1 else (0, 1)
+
+
+def _has_numbers(cells: Sequence[str]) -> bool:
+    return all(NUMBER_PATTERN.fullmatch(cell) for cell in cells if cell)
+
+
+def _has_languages(cells: Sequence[str]) -> bool:
+    is_of_few = len({*cells}) <= 2 and len(cells) > len({*cells})
+    return is_of_few and all(LANGUAGE_PATTERN.fullmatch(cell) for cell in cells)
+
+
+def _has_classes(cells: Sequence[str]) -> bool:
+    return len(cells) >= MIN_ROWS_JUDGED and 1 < len({*cells}) <= len(cells) / 2

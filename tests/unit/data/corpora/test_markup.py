@@ -1,0 +1,45 @@
+"""Files with tags that would be read as words of a text a line."""
+
+from pathlib import Path
+
+import pytest
+
+from tfm.data.corpora.sources import read_pairs
+from tfm.data.corpus_config import CorpusConfig
+from tfm.data.errors import DataError
+
+SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f'<srcset setid="x" srclang="any">{SEGMENTS}</srcset>\n', "is a test set as WMT had it"),
+        (f'<refset setid="x">\n{SEGMENTS}</refset>\n', "is a test set as WMT had it, in SGML or XML: write the text"),
+        (f'<?xml version="1.0"?>\n<!DOCTYPE mteval SYSTEM "a.dtd">\n<mteval>{SEGMENTS}', "is a test set as WMT had it"),
+        ("<url>http://a</url>\n<keywords>x</keywords>\nHello\n", "has lines of tags, as talks of IWSLT have them"),
+        (" <title>A title</title>\nHello\n", "leave these out of both files, as by grep -v"),
+        ("S This are it .\nA 1 2|||R:VERB:SVA|||is|||REQUIRED|||-NONE-|||0\n\n", "is M2, sentences with corrections"),
+        ('<?xml version="1.0"?>\n<tmx version="1.4">\n', "is a translation memory: set format and path"),
+        ('<xliff version="1.2">\n', "is a translation memory"),
+        ("-- MySQL dump 10.13  Distrib 8.0\n--\n", "is a dump of a database in SQL: export the table as CSV"),
+        ("--\n-- PostgreSQL database dump\n--\n", "is a dump of a database"),
+        ("INSERT INTO `t` VALUES (1,'a','b');\n", "is a dump of a database"),
+        ("a b\rc d\re\r", "its lines end in CR alone: convert them to LF"),
+    ],
+)
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_files_of_tags_are_refused_by_name(text: str, reason: str, side: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(text.encode())
+    (tmp_path / "b").write_text("x\n" * text.count("\n"))
+    files = {"source": str(tmp_path / "b"), "target": str(tmp_path / "b")} | {side: str(tmp_path / "a")}
+    with pytest.raises(DataError, match=reason):
+        list(read_pairs(CorpusConfig.model_validate(files)))
+
+
+def test_text_that_begins_with_an_angle_bracket_is_text(tmp_path: Path) -> None:
+    lines = ["<b> bold", "S is a letter .", "A 1 2 3", "< url >", "<s> x </s>"]
+    for line in lines:
+        (tmp_path / "a").write_text(f"{line}\n{line}\n")
+        keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
+        assert list(read_pairs(CorpusConfig.model_validate(keys))) == [(line, line)] * 2
