@@ -9,11 +9,12 @@ from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
 
 MAX_LINES_READ = 3
+TALK_TAG = "<(?:url|keywords|speaker|talkid|title|description|reviewer|translator)>"
 REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r"\s*(<\?xml[^>]*>\s*)?<(!doctype\s+)?(mteval|srcset|refset|tstset)\b", re.IGNORECASE): (
         "is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"
     ),
-    re.compile(r"\s*<(url|keywords|speaker|talkid|title|description|reviewer|translator)>"): (
+    re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}"): (
         "has lines of tags, as talks of IWSLT have them: leave these out of both files, as by grep -v '^<'"
     ),
     re.compile(r"S .*\nA -?[0-9]+ -?[0-9]+\|\|\|"): (

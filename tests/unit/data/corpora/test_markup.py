@@ -18,7 +18,10 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         (f'<refset setid="x">\n{SEGMENTS}</refset>\n', "is a test set as WMT had it, in SGML or XML: write the text"),
         (f'<?xml version="1.0"?>\n<!DOCTYPE mteval SYSTEM "a.dtd">\n<mteval>{SEGMENTS}', "is a test set as WMT had it"),
         ("<url>http://a</url>\n<keywords>x</keywords>\nHello\n", "has lines of tags, as talks of IWSLT have them"),
-        (" <title>A title</title>\nHello\n", "leave these out of both files, as by grep -v"),
+        (
+            " <title>A title</title>\n<description>A talk</description>\nHello\n",
+            "leave these out of both files, as by grep -v",
+        ),
         ("S This are it .\nA 1 2|||R:VERB:SVA|||is|||REQUIRED|||-NONE-|||0\n\n", "is M2, sentences with corrections"),
         ('<?xml version="1.0"?>\n<tmx version="1.4">\n', "is a translation memory: set format and path"),
         ('<xliff version="1.2">\n', "is a translation memory"),
@@ -43,3 +46,12 @@ def test_text_that_begins_with_an_angle_bracket_is_text(tmp_path: Path) -> None:
         (tmp_path / "a").write_text(f"{line}\n{line}\n")
         keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
         assert list(read_pairs(CorpusConfig.model_validate(keys))) == [(line, line)] * 2
+
+
+def test_strings_of_a_web_page_are_text(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("<title>Shop</title>\nAdd to basket\n")
+    keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
+    assert [source for source, _ in read_pairs(CorpusConfig.model_validate(keys))] == [
+        "<title>Shop</title>",
+        "Add to basket",
+    ]
