@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RECIPE = "recipes/claims/lengths.toml"
 FOLDER = RUNS_FOLDER / "lengths"
-SPLITS = {"train": 8_000, "valid": 200, "test": 300}
+SPLITS = {"train": 16_000, "valid": 200, "test": 300}
 MAX_WORDS, BIN_WORDS, MAX_SENTENCES = 100, 20, 14
 MODELS: Mapping[str, Sequence[str]] = {
     "LSTM, state of 64": recurrent(64),
