@@ -100,7 +100,7 @@ def test_gradients_have_a_figure_for_every_network() -> None:
 
 
 def test_a_loop_over_queries_and_one_product_agree() -> None:
-    query, key, value = torch.randn(3, 7, 4)
+    query, key, value = torch.randn(3, 7, 4, dtype=torch.float64)
     assert torch.allclose(parallel.attend_by_loop(query, key, value), parallel.attend_at_once(query, key, value))
 
 
