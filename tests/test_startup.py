@@ -71,6 +71,17 @@ def test_scores_of_files_load_what_they_compute_with(tmp_path: Path) -> None:
     assert unneeded & set(json.loads(end)["modules"]) == set()
 
 
+def test_bleu_chrf_and_ter_of_files_do_without_numpy(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the cat sat on the mat\n", "utf-8")
+    metrics = ("--metric", "bleu", "--metric", "chrf", "--metric", "ter")
+    words = ("evaluate", "--hypotheses", str(tmp_path / "a.txt"), "--reference", str(tmp_path / "a.txt"), *metrics)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(words)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "100.00" in done.stdout
+    assert {"numpy", "torch"} & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == set()
+
+
 def test_a_vocabulary_of_files_loads_what_it_is_learned_with(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("the cat sat on the mat\n" * 9, "utf-8")
     words = ("tokenize", str(tmp_path / "a.txt"), "--vocab-size", "40", "--out", str(tmp_path / "tokenizer"))

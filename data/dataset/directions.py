@@ -4,13 +4,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from tfm.data.errors import DataError
 from tfm.tokenizer.special import LANGUAGE_CODE_PATTERN
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,11 @@ def read_directions(metadata: Mapping[str, Any], file: Path) -> dict[str, tuple[
     return found
 
 
-def rows_by_direction(directions: Sequence[Direction]) -> dict[str, NDArray[np.int64]]:
+def rows_by_direction(directions: Sequence[Direction]) -> "dict[str, NDArray[np.int64]]":
     """The row numbers of each direction, by its name ("eng-deu"), in the order in which they come first; one that has
     no rows is left out."""
+    import numpy as np  # here, not at the top: scores of files do without
+
     ends = np.cumsum([each.rows for each in directions], dtype=np.int64)
     found: dict[str, list[NDArray[np.int64]]] = {}
     for each, end in zip(directions, ends, strict=True):

@@ -5,10 +5,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SEGMENTS_FILE = "segments.jsonl"
 
@@ -25,14 +26,14 @@ class Likelihoods:
         words: (n,) the numbers of words of those references.
     """
 
-    log_probs: NDArray[np.float64]
-    pieces: NDArray[np.int64]
-    words: NDArray[np.int64]
+    log_probs: "NDArray[np.float64]"
+    pieces: "NDArray[np.int64]"
+    words: "NDArray[np.int64]"
 
     @property
     def total(self) -> float:
         """The log probability of the corpus, which does not depend on the order of its segments."""
-        return math.fsum(self.log_probs[~np.isnan(self.log_probs)])
+        return math.fsum(each for each in self.log_probs.tolist() if not math.isnan(each))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import trained_task
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
-from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
-from tfm.pipeline.model_io.shortlist_folder import load_shortlist, shortlist_inputs
 from tfm.pipeline.reports.published_scores import publish_scores, show_unpublished_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_aligned_files, write_texts
@@ -125,7 +123,7 @@ def evaluate_files(
                 )
             languages = to, source_language
             lines["hypotheses"] = _translate_lines(
-                loaded, lines, prefix, decoding, reporter, remote, languages, shortlist.get(SHORTLIST_STAGE)
+                loaded, lines, prefix, decoding, reporter, remote, languages, next(iter(shortlist.values()), None)
             )
         segments = Segments(
             name=references[0].name + ("" if noise is None else f", noise {noise:g}"),
@@ -145,7 +143,11 @@ def evaluate_files(
             found = found.add_replaced_words_to_signatures()
         return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
 
-    shortlist = shortlist_inputs(decoding) if hypotheses is None else {}
+    shortlist: dict[str, Input] = {}
+    if hypotheses is None and decoding.shortlist is not None:
+        from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs  # loads numpy, which files do without
+
+        shortlist = shortlist_inputs(decoding)
     members = [] if model is None else [open_artifact(each, "train") for each in (model, *ensemble)]
     suited = task_evaluation_config(trained_task(members[0]), config) if members else config
     if suited.lowercase and {*suited.metrics} <= {"accuracy", "macro_f1", "entity_f1"}:
@@ -179,6 +181,7 @@ def _translate_lines(
 ) -> list[str]:
     """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
     from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
+    from tfm.pipeline.model_io.shortlist_folder import load_shortlist
 
     if not TASK_SPECS[loaded.config.task].gives_hypotheses:
         how = "remove --source, and the model says how probable it finds the text in --reference"
