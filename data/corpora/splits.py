@@ -192,7 +192,11 @@ def _find_corpora_at_path(
         if TRAIN_NAME not in corpora and (only := _only_training_pair_name(config, files)) is not None:
             corpora[TRAIN_NAME] = corpora.pop(only)
     if TRAIN_NAME not in corpora:
-        wanted = f"a split {TRAIN_NAME!r}" if of_hub else _train_file_names(config) + found_files_hint(folder, files)
+        wanted = (
+            f"a split {TRAIN_NAME!r}"
+            if of_hub
+            else _train_file_names(config) + found_files_hint(folder, files, (config.source, config.target))
+        )
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
     uses = classify_splits(corpora)
     valid = () if uses.valid is None else (corpora[uses.valid],)
@@ -232,7 +236,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             raise
         if _only_training_pair_name(config, files) is not None:
             return ()
-        there = found_files_hint(Path(config.path), files)
+        there = found_files_hint(Path(config.path), files, (config.source, config.target))
         raise DataError(
             f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error

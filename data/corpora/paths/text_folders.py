@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.compression.files import strip_compression_ending
@@ -13,6 +14,9 @@ SIDE_EXTENSION_PATTERN = re.compile(
     r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)"
 )
 """An ending that may be that of a language or side."""
+LANGUAGE_PART_PATTERN, NAME_PART_PATTERN = re.compile(r"[a-z]{2,3}"), re.compile(r"([._-])")
+"""A part of a name that may be a language, and what is between parts."""
+MAX_FILES_LOOKED_AT = 10_000
 SIDE_NAMES = ("src", "source", "trg", "tgt", "target")
 FilePairs = Mapping[str, tuple[Path | None, Path]]
 
@@ -65,12 +69,13 @@ def drop_languages_from_names(pairs: FilePairs, source: str, target: str) -> dic
     return {short[name] if short[name] and counts[short[name]] == 1 else name: pair for name, pair in pairs.items()}
 
 
-def found_files_hint(folder: Path, pairs: FilePairs) -> str:
+def found_files_hint(folder: Path, pairs: FilePairs, languages: tuple[str | None, str]) -> str:
     """Name the pairs of files in a folder and the keys that would take them; empty if there are none.
 
     Args:
         folder: the folder.
         pairs: its pairs of files with the endings that are asked for.
+        languages: of source and target, as they are asked for.
     """
     if pairs:
         source, target = next(iter(pairs.values()))
@@ -84,9 +89,35 @@ def found_files_hint(folder: Path, pairs: FilePairs) -> str:
             endings[name].append(ending)
     found = sorted((TRAIN_NAME not in name, name) for name, sides in endings.items() if len(sides) > 1)
     if not found:
-        return ""
+        return _hint_of_languages_in_names(folder, *languages)
     name = found[0][1]
     sides = [ending for ending in endings[name] if ending in SIDE_NAMES]
     one, other = sides if len(sides) == 2 else endings[name][:2]
     files = format_names([f"{name}.{one} and {name}.{other}"])
     return f'; it has {files}: set data.source = "{one}", data.target = "{other}"'
+
+
+def _hint_of_languages_in_names(folder: Path, source: str | None, target: str) -> str:
+    """Name two files whose names differ in their language alone, as FLORES and NTREX have them: deu_Latn.dev."""
+    files: dict[tuple[str, ...], dict[str, Path]] = {}
+    for path in islice(chain(sorted(folder.glob("*")), sorted(folder.glob("*/*"))), MAX_FILES_LOOKED_AT):
+        parts = NAME_PART_PATTERN.split(strip_compression_ending(path.name))
+        same = ["*" if part in ("src", "ref") else part for part in parts]
+        for place, part in enumerate(same):
+            if LANGUAGE_PART_PATTERN.fullmatch(part) and path.is_file():
+                rest = str(path.parent), *same[:place], "*", *same[place + 1 :]
+                files.setdefault(rest, {}).setdefault(part, path)
+    for by_language in files.values():
+        one, other = (_path_of_language(by_language, asked) for asked in (source, target))
+        if one is not None and other is not None and one != other:
+            names = format_names([f"{one.relative_to(folder)} and {other.relative_to(folder)}"])
+            keys = f'{{ source = "{one}", target = "{other}" }}'
+            return f"; it has {names}: name those for training, as data.train = [{keys}]"
+    return ""
+
+
+def _path_of_language(by_language: Mapping[str, Path], asked: str | None) -> Path | None:
+    """The file of a language, `de` or `deu`; None where there is none."""
+    if asked is None or asked in by_language:
+        return by_language.get(asked or "")
+    return next((path for code, path in by_language.items() if code[:2] == asked[:2]), None)

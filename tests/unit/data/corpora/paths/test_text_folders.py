@@ -74,6 +74,30 @@ def test_several_corpora_are_named_with_the_keys_that_take_one(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("names", "pair"),
+    [
+        (["dev/eng_Latn.dev", "dev/ron_Latn.dev", "dev/est_Latn.dev"], ("dev/eng_Latn.dev", "dev/ron_Latn.dev")),
+        (
+            ["newstest-src.eng.txt", "newstest-ref.ron.txt", "README.md"],
+            ("newstest-src.eng.txt", "newstest-ref.ron.txt"),
+        ),
+        (["corpus-en.txt", "corpus-ro.txt", "corpus-rom.txt"], ("corpus-en.txt", "corpus-ro.txt")),
+        (["text", "utt2spk", "wav.scp", "eng.txt"], None),
+    ],
+    ids=["FLORES", "NTREX", "endings of texts", "Kaldi"],
+)
+def test_files_named_by_their_languages_are_named_with_the_keys(
+    names: list[str], pair: tuple[str, str] | None, tmp_path: Path
+) -> None:
+    (tmp_path / "dev").mkdir()
+    lay_out(tmp_path, *names)
+    with pytest.raises(DataError, match="this folder has neither") as error:
+        found(tmp_path, "en", "ro")
+    match = re.search(r'; it has .* data\.train = \[{ source = "(.*)", target = "(.*)" }\]', str(error.value))
+    assert (match and match.groups()) == (pair and tuple(str(tmp_path / each) for each in pair))
+
+
+@pytest.mark.parametrize(
     ("names", "said"),
     [
         (["corpus.tc.en", "corpus.tc.ro"], 'corpus.tc.en and corpus.tc.ro: set data.source = "en", data.target = "ro"'),
