@@ -15,6 +15,8 @@ from tfm.pipeline.artifacts.artifact import Input
 Link = tuple[int, int]
 """The places of a word of the source and of one of the target, from 0; words are what stands between spaces."""
 Links = frozenset[Link]
+COUNTED_FROM_ONE = "does the file count from 1? Then take 1 from each of its numbers"
+"""The remedy for links that `is_counted_from_one` finds."""
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
 
@@ -44,6 +46,17 @@ def parse_gold_links(line: str) -> GoldLinks:
         if matched[2] == "-":
             sure.add(link)
     return GoldLinks(frozenset(sure), frozenset(possible))
+
+
+def outside_link(links: GoldLinks, num_source_words: int, num_target_words: int) -> Link | None:
+    """Return a link of a word that a pair does not have; None where there is none."""
+    outside = (link for link in links.possible if link[0] >= num_source_words or link[1] >= num_target_words)
+    return min(outside, default=None)
+
+
+def is_counted_from_one(lines: Iterable[GoldLinks]) -> bool:
+    """Whether no link is of the first word of a source or target, as it is where places are counted from 1."""
+    return not any(0 in link for links in lines for link in links.possible)
 
 
 def read_gold_links(file: Path) -> Iterator[GoldLinks]:

@@ -12,7 +12,7 @@ import numpy as np
 from tfm.data.arrays import Ints
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.errors import DataError, format_count
-from tfm.pipeline.alignment.pharaoh import Link, read_gold_links
+from tfm.pipeline.alignment.pharaoh import COUNTED_FROM_ONE, Link, is_counted_from_one, outside_link, read_gold_links
 from tfm.pipeline.alignment.word_pieces import PieceToWordMapper
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -109,6 +109,7 @@ def read_piece_links(
     texts = RowTexts(*tokenizers)
     targets: list[list[int]] = []
     sources: list[list[int]] = []
+    from_one = True
     for first in range(0, len(split), CHUNK_ROWS):
         rows = range(first, min(first + CHUNK_ROWS, len(split)))
         for row, pair in zip(rows, texts.texts(split, rows), strict=True):
@@ -116,12 +117,12 @@ def read_piece_links(
             if links is None:
                 raise _length_error(file, row, len(split))
             words = texts.word_indices(split, row, pair)
-            sizes = tuple(len(text.split()) for text in pair)
-            outside = next((link for link in links.possible if link[0] >= sizes[0] or link[1] >= sizes[1]), None)
-            if outside is not None:
+            sizes = len(pair[0].split()), len(pair[1].split())
+            from_one = from_one and is_counted_from_one([links])
+            if (outside := outside_link(links, *sizes)) is not None:
                 raise DataError(
                     f"links word {outside[0]} with word {outside[1]}, counted from 0, and training pair {row + 1} has "
-                    f"{sizes[0]} and {sizes[1]} words: is it of this dataset?",
+                    f"{sizes[0]} and {sizes[1]} words: {COUNTED_FROM_ONE if from_one else 'is it of this dataset?'}",
                     file=file,
                     line=row + 1,
                 )

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tfm.data.scripts import MIN_SCRIPT_SHARE, SPACELESS_SCRIPTS, letters_by_script
+from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.decisions import RuleResult
 from tfm.pipeline.cleaning.limits import Limit
 from tfm.pipeline.cleaning.output import CleanTextSummary, RuleExample
@@ -43,6 +45,30 @@ def summary_line(text: CleanTextSummary) -> str:
     read, kept = sum(text.read), sum(text.kept)
     share = f" ({kept / read:.1%})" if read else ""
     return f"{format_count(read, 'pair')} read, {kept:,} kept{share}"
+
+
+def spaceless_warning(config: CleanConfig, text: CleanTextSummary) -> str | None:
+    """Why `ratio` should not count words: most of what it dropped is in a script without spaces between them.
+
+    None where it is not, or where `ratio` counts characters.
+    """
+    examples = text.examples.get("ratio", [])
+    if config.ratio is None or config.ratio.unit != "word" or not examples:
+        return None
+    if 2 * sum(map(_has_spaceless_side, examples)) <= len(examples):
+        return None
+    return (
+        "clean.ratio compares words between spaces, and most pairs that it dropped are in a script without spaces, "
+        'where a sentence is one word: set clean.ratio.unit = "character", with a max for these languages, or '
+        'clean.ratio = "none"'
+    )
+
+
+def _has_spaceless_side(example: RuleExample) -> bool:
+    return any(
+        sum(letters[name] for name in SPACELESS_SCRIPTS) > MIN_SCRIPT_SHARE * letters.total()
+        for letters in (letters_by_script([side]) for side in (example.source, example.target))
+    )
 
 
 def report_as_json(results: Sequence[RuleResult], text: CleanTextSummary, corpora: Sequence[str]) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from tfm.pipeline.judging.campaign import MAX_CAMPAIGN_BYTES, Campaign, check_js
 from tfm.pipeline.judging.forms.pearmut import read_pearmut
 from tfm.pipeline.judging.forms.spreadsheet import parse_filled_spreadsheet
 
+ZIP_MAGIC = b"PK\x03\x04"
+
 
 def read_answers(campaign: Campaign, files: Sequence[Path], *, partial: bool = False) -> list[Answer]:
     """All answers of some files, in the order given, and then the ties that these judges were not shown.
@@ -44,6 +46,14 @@ def _read_answers(campaign: Campaign, file: Path) -> Iterator[Answer]:
         raise DataError("no such file", file=file)
     try:
         data = read_bounded_file(file, max_bytes=MAX_CAMPAIGN_BYTES, follow_symlinks=True)
+        if data.startswith(ZIP_MAGIC):
+            raise DataError(
+                "is a zip archive, as Excel workbooks and OpenDocument files are: save the sheet as CSV UTF-8, and "
+                "give that",
+                file=file,
+            )
+        if not data.strip():
+            raise DataError("is empty", file=file)
         check_json_value_count(data)
         text = data.decode("utf-8")
         yield from _choose_reader(text)(campaign, text)

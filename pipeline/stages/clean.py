@@ -31,6 +31,7 @@ from tfm.pipeline.cleaning.report import (
     report_as_json,
     report_page,
     rule_rows,
+    spaceless_warning,
     summary_line,
 )
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
@@ -118,7 +119,7 @@ def clean(
         draft.figures["read"], draft.figures["kept"] = list(found.text.read), list(found.text.kept)
         draft.figures["dropped"] = {each.name: each.dropped for each in found.decisions.results}
     remove_path_below(work_folder.parent, work_folder)
-    _show_results(found, remarks, reporter)
+    _show_results(config, found, remarks, reporter)
     reporter.line(f"clean: {out}; report: {out / REPORT_PAGE}")
 
 
@@ -149,7 +150,7 @@ def show_dry_run(
     )
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
         found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter)
-    _show_results(found, remarks, reporter)
+    _show_results(config, found, remarks, reporter)
     if page is not None:
         text = report_page(found.decisions.results, found.text, found.corpora, is_dry=True)
         write_text_atomically(page, text)
@@ -217,8 +218,10 @@ def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> Held
     return HeldOutKeys.from_pairs(pair for corpus in corpora for pair in read_pairs(corpus, online=online))
 
 
-def _show_results(result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
+def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
     for remark in remarks:
         reporter.line(remark)
     reporter.table("rules", TABLE_COLUMNS, rule_rows(result.decisions.results))
     reporter.line(summary_line(result.text))
+    if (warning := spaceless_warning(config, result.text)) is not None:
+        reporter.warn(warning)

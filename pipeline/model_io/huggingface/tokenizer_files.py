@@ -9,6 +9,7 @@ from typing import Any
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces
 from tfm.tokenizer.foreign.sentencepiece import have_same_ids
 from tfm.tokenizer.foreign.sentencepiece_files import (
     build_sentencepiece_model,
@@ -108,7 +109,7 @@ def max_text_pieces(config: ModelConfig) -> int:
 
 def use_eos_as_line_break(document: dict[str, Any]) -> dict[str, Any]:
     """tokenizer.json of running text, in which the token that ends lines is read and written as a line break."""
-    document = _rename_token(document, EOS, LINE_BREAK)
+    document = _rename_token(_hide_line_breaks(document), EOS, LINE_BREAK)
     for token in document["added_tokens"]:
         token["special"] &= token["content"] != LINE_BREAK  # else it would be left out of a text
     own = document["decoder"]
@@ -125,6 +126,23 @@ def restore_eos_token(document: dict[str, Any]) -> dict[str, Any]:
         token["special"] |= token["content"] == EOS
     if "Metaspace" in json.dumps(document["decoder"]):
         document["decoder"] = document["decoder"]["decoders"][0]
+    return document
+
+
+def _hide_line_breaks(document: dict[str, Any]) -> dict[str, Any]:
+    """The tokenizer in which pieces with a line break, which stand in no line, have names that no text has.
+
+    Tokenizers of other programs may have such pieces; each id stays.
+    """
+    hidden = {number: piece for number, piece in document_pieces(document).items() if LINE_BREAK in piece}
+    for number, piece in hidden.items():
+        document = _rename_token(document, piece, f"{FILLER_PREFIX}line break:{number}")
+    for token in document["added_tokens"]:
+        token["special"] |= token["id"] in hidden
+    model = document["model"]
+    if hidden and model.get("merges"):
+        merges = [each for each in model["merges"] if LINE_BREAK not in "".join(each)]
+        document = {**document, "model": {**model, "merges": merges}}
     return document
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tfm.data.errors import DataError
 from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner
-from tfm.pipeline.alignment.pharaoh import GoldLinks
+from tfm.pipeline.alignment.pharaoh import COUNTED_FROM_ONE, GoldLinks, is_counted_from_one, outside_link
 from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
 from tfm.pipeline.scoring.metrics.score import Score
 
@@ -46,12 +46,12 @@ def score_heads(
     """
     for line, (pair, links) in enumerate(zip(pairs, gold, strict=True), 1):
         sizes = len(pair.source.split()), len(pair.target.split())
-        for source, target in links.possible:
-            if source >= sizes[0] or target >= sizes[1]:
-                raise DataError(
-                    f"line {line} of the gold alignments links word {source} with word {target}, counted from 0, and "
-                    f"the pair has {sizes[0]} and {sizes[1]} words"
-                )
+        if (outside := outside_link(links, *sizes)) is not None:
+            raise DataError(
+                f"line {line} of the gold alignments links word {outside[0]} with word {outside[1]}, counted from 0, "
+                f"and the pair has {sizes[0]} and {sizes[1]} words: "
+                f"{COUNTED_FROM_ONE if is_counted_from_one(gold) else 'are they of these texts?'}"
+            )
     counts = [LinkCounts() for _ in heads]
     for first in range(0, len(pairs), CHUNK_PAIRS):
         some = slice(first, first + CHUNK_PAIRS)

@@ -144,6 +144,12 @@ def test_scores_of_heads_come_in_order() -> None:
     assert next(each.scores["aer"].score for each in scored if each.head == head) == 0
     with pytest.raises(DataError, match="line 1 of the gold alignments links word 9 with word 0"):
         score_heads(aligner, PAIRS, [parse_gold_links("9-0"), *gold[1:]], [head])
+    from_one = [
+        GoldLinks(*(frozenset((source + 1, target + 1) for source, target in links) for links in (each.sure,) * 2))
+        for each in gold
+    ]
+    with pytest.raises(DataError, match="does the file count from 1"):
+        score_heads(aligner, PAIRS, from_one, [head])
 
 
 def test_pharaohs_form() -> None:

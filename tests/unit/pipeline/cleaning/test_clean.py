@@ -315,3 +315,27 @@ def test_a_corpus_that_changes_meanwhile_is_noticed(
     monkeypatch.setattr(cleaner, "iterate_chunks", shorter)
     with pytest.raises(DataError, match="a corpus was changed while it was cleaned"):
         run(data, tmp_path / "clean", CONFIG.model_copy(update={"external": ()}))
+
+
+@pytest.mark.parametrize(
+    ("sources", "ratio", "is_warned_of"),
+    [
+        ("今天天气很好，我们去公园。", {}, True),
+        ("วันนี้อากาศดีมาก", {}, True),
+        ("今天天气很好，我们去公园。", {"unit": "character", "max": 2.0}, False),
+        ("Kurz", {}, False),
+    ],
+)
+def test_a_ratio_of_words_is_warned_of_where_a_script_has_no_spaces(
+    sources: str, ratio: dict[str, Any], is_warned_of: bool, tmp_path: Path
+) -> None:
+    english = ["The weather is very nice today, so we go to the park."] * 5 + ["Good day."]
+    for name, lines in (("source", [f"{sources}{number}" for number in range(6)]), ("target", english)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    train = CorpusConfig(format="text", source=str(tmp_path / "source"), target=str(tmp_path / "target"))
+    config = CleanConfig.model_validate({"ratio": ratio})
+    data, dry, real = DataConfig(train=(train,)), Listening(), Listening()
+    show_dry_run(config, data, None, whole_corpora=True, reporter=dry)
+    clean(config, data, tmp_path / "clean", whole_corpora=True, command=(), reporter=real)
+    assert dry.warnings == real.warnings
+    assert ["clean.ratio compares words" in each for each in real.warnings] == [True] * is_warned_of

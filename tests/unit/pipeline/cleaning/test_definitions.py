@@ -192,10 +192,14 @@ def test_a_tag_without_end_takes_no_time() -> None:
 
 
 def test_controls_are_counted_and_removed() -> None:
-    text = "a\x00b\x1b[0m c\u202ed\tе\u200d\ufeff"
-    assert remove_controls([text, "plain"], config := _controls("remove")) == ["ab[0m cd\tе\u200d", "plain"]
+    text, config = "a\x00b\x1b[0m c\u202ed\tе\u200d\ufeff", _controls("remove")
+    assert remove_controls([text, "plain"], config) == ["ab[0m cd\tе\u200d", "plain"]
     assert count_controls(batch([(text, "plain"), ("x", "y")]), config)[:, 0].tolist() == [4, 0]
     assert remove_controls([text], _controls("drop")) == [text]
+    divided = ["\x0cone\x0ctwo\x85", "one \x0b\x0btwo", "one\x0b\x1e\x85two", "one\x00\x0ctwo\x00", "\x0c"]
+    kept = remove_controls(divided, config)
+    assert kept == ["one two", "one two", "one two", "one two", ""]
+    assert [each.split() for each in kept[:3]] == [each.split() for each in divided[:3]]
 
 
 def _controls(action: str) -> object:

@@ -218,6 +218,20 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, changed: dict[str, 
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"PK\x03\x04" + bytes(40), "is a zip archive, as Excel workbooks .* save the sheet as CSV UTF-8"),
+        (b"\r\n", "is empty"),
+        ("campaign\tjudge".encode("utf-16"), "is not UTF-8; save it as CSV UTF-8"),
+    ],
+)
+def test_a_spreadsheet_in_the_form_of_its_program_is_named(tmp_path: Path, data: bytes, said: str) -> None:
+    (file := tmp_path / "judge-1.xlsx").write_bytes(data)
+    with pytest.raises(DataError, match=rf"^{file}: {said}"):
+        read_answers(campaign("likert", item(1)), [file])
+
+
 def test_items_left_out_are_refused_or_allowed(tmp_path: Path) -> None:
     of = campaign("pairwise", item(1), item(2), item(3))
     file = answers_file(tmp_path / "a.json", of, [{"item": "i3", "answer": {"preferred": "A"}}])

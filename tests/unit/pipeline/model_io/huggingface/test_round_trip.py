@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
 import torch
 
+from tests.foreign_tokenizers import KINDS as FOREIGN_KINDS
+from tests.foreign_tokenizers import document_of, write
 from tests.huggingface_models import KINDS, LANGUAGE, LLAMA, published
 from tests.tiny_model import TEXTS
 from tests.unit.pipeline.model_io.huggingface.test_export import exported, quick, theirs
 from tests.unit.pipeline.model_io.huggingface.test_import import taken
+from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.inference.generation.generator import TextGenerator
@@ -24,7 +28,7 @@ from tfm.pipeline.model_io.huggingface.tokenizer_files import surrounding_tokens
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.tokenizer.config import Kind, TokenizerConfig
-from tfm.tokenizer.special import SPECIAL_TOKENS
+from tfm.tokenizer.special import BOS_ID, EOS_ID, SPECIAL_TOKENS
 from tfm.tokenizer.train import train
 
 HOSTILE = (
@@ -97,6 +101,28 @@ def test_hostile_texts_have_our_ids_there_and_after_they_came_back(pieces: Kind,
         assert there(spelled).input_ids == [*before, *ids, *after], text
         assert back.source_tokenizer.encode(text) == ours.source_tokenizer.encode(text)
     assert back.source_tokenizer.languages == ours.source_tokenizer.languages
+
+
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_pieces_with_line_breaks_of_another_program_are_not_the_ends_of_lines(name: str, tmp_path: Path) -> None:
+    """Gemma's tokenizer, for one, has line breaks as pieces; running text has the end token there."""
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra `dev`")
+    theirs = FOREIGN_KINDS[name]()
+    theirs.add_tokens([tokenizers.AddedToken(each, normalized=False) for each in ("\n", "\n\n", "<b>", "</b>")])
+    document = document_of(theirs)
+    if name == "llama":
+        document["model"]["vocab"] |= {"\n": theirs.token_to_id("\n"), "\n\n": theirs.token_to_id("\n\n")}
+        document["model"]["merges"].append(["\n", "\n"])
+    tokenizer = load_foreign_tokenizer(TokenizerConfig(file=str(write(tmp_path, document)))).tokenizer
+    ours, folder = exported(tmp_path / "out", tokenizer=tokenizer, **LANGUAGE | BLOCK)
+    there, back = transformers.AutoTokenizer.from_pretrained(folder), taken(folder)
+    text = "a <b>dog</b> runs"
+    ids = ours.source_tokenizer.encode(text)
+    assert there(text).input_ids == [BOS_ID, *ids]
+    assert there(f"{text}\n\n{text}").input_ids == [BOS_ID, *ids, EOS_ID, EOS_ID, *ids]
+    assert there.decode(ids) == ours.source_tokenizer.decode(ids)
+    assert back.source_tokenizer.encode(text) == ids
+    assert back.source_tokenizer.decode(ids) == ours.source_tokenizer.decode(ids)
 
 
 @pytest.mark.parametrize("kind", quick(*QUICK, "GPT-2, learned, that translates", all_kinds=WRITERS))
