@@ -9,11 +9,13 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     field_serializer,
+    field_validator,
     model_validator,
 )
 
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.image_config import ImagesConfig, images_problem
+from tfm.data.table_keys import parse_source, parse_target, several_columns_problem
 
 DEFAULT_SHARD_ROWS = 1_000_000
 
@@ -70,8 +72,10 @@ class DataConfig(BaseModel):
     path: str | None = Field(
         None, description="a folder (train.en, valid.en, ...) or Hugging Face dataset that holds all splits"
     )
-    source: str | None = Field(
-        "source", description="with path: the source's file ending or column; none: texts, which are targets"
+    source: str | tuple[str, ...] | None = Field(
+        "source",
+        description="with path: the source's file ending or column, or a list of columns of a dataset, joined by "
+        "spaces; none: texts, which are targets",
     )
     target: str = Field("target", description="with path: the target's file ending or column")
     train: Annotated[tuple[CorpusConfig, ...], BeforeValidator(_as_tuple)] = ()
@@ -121,10 +125,15 @@ class DataConfig(BaseModel):
         description="allow downloads (Hugging Face datasets, files behind URLs); else only local data is used",
     )
 
+    _parse_source = field_validator("source", mode="before")(parse_source)
+    _parse_target = field_validator("target", mode="before")(parse_target)
+
     @model_validator(mode="after")
     def _check_path_or_corpora(self) -> "DataConfig":
         if self.path is not None and (self.train or self.valid or self.tests):
             raise ValueError("give either `path` or `train`/`valid`/`tests`, not both")
+        if (problem := several_columns_problem(self.source, self.target)) is not None:
+            raise ValueError(problem)
         if abs(sum(self.ratios) - 1) > 1e-9 or min(self.ratios) <= 0:
             raise ValueError("`ratios` must be three positive numbers that add up to 1")
         return self

@@ -6,7 +6,15 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from tfm.data.image_config import IMAGE_FORMATS, image_corpus_problem
-from tfm.data.table_keys import synthetic_problem, synthetic_text_files, table_keys_problem
+from tfm.data.table_keys import (
+    parse_columns,
+    parse_source,
+    parse_target,
+    split_columns,
+    synthetic_problem,
+    synthetic_text_files,
+    table_keys_problem,
+)
 from tfm.tokenizer.special import LANGUAGE_CODE_PATTERN
 
 Format = Literal[
@@ -50,7 +58,8 @@ class CorpusConfig(BaseModel):
     """One corpus of sentence pairs.
 
     text: `source` and `target` are two aligned files. tsv, csv, jsonl, parquet: `path` is the file (or
-    several, by a glob), `source` and `target` name its columns (tsv, csv without a header: their numbers, from 0).
+    several, by a glob), `source` and `target` name its columns (tsv, csv without a header: their numbers, from 0);
+    several columns as `source` are joined by spaces.
     labelled: a line is LABEL and text; the source is the text, the target the label. conllu: the source is the words
     of a sentence, the target one of its columns (upos). conll: a word a line, its columns by number; the source is the
     first, the target the last. tmx: `source` and `target` are codes of languages. xliff, po: a segment and its
@@ -69,8 +78,10 @@ class CorpusConfig(BaseModel):
     path: str | None = Field(
         None, description="the file, folder or dataset; a glob names several files; a built-in corpus by its name"
     )
-    source: str | None = Field(
-        "source", description="file or column; none: texts without a source, for language models"
+    source: str | tuple[str, ...] | None = Field(
+        "source",
+        description="file or column; of a table several columns, joined by spaces (`[0, 2]`); none: texts without a "
+        "source, for language models",
     )
     target: str = Field("target", description="file or column of the texts that are learned, or of labels")
     image: str | None = Field(None, description="huggingface: the column of images, which are then the sources")
@@ -147,6 +158,11 @@ class CorpusConfig(BaseModel):
         return self.source == self.target and self.format != "generated"
 
     @property
+    def source_columns(self) -> tuple[str, ...]:
+        """The columns, or the file, of the source; none: there is no source."""
+        return split_columns(self.source)
+
+    @property
     def has_source(self) -> bool:
         """Whether these are pairs; otherwise they are texts, each a target."""
         return self.source is not None
@@ -206,13 +222,9 @@ class CorpusConfig(BaseModel):
             raise ValueError("`synthetic` has both sides of the pairs: remove `source` and `target`")
         return {**settings, **sides}
 
-    @field_validator("source", "target", "references", mode="before")
-    @classmethod
-    def _parse_column_numbers(cls, value: object) -> object:
-        """A column without a name may be given as a number."""
-        if isinstance(value, (list, tuple)):
-            return tuple(map(cls._parse_column_numbers, value))
-        return str(value) if type(value) is int else value
+    _parse_source = field_validator("source", mode="before")(parse_source)
+    _parse_target = field_validator("target", mode="before")(parse_target)
+    _parse_references = field_validator("references", mode="before")(parse_columns)
 
     @field_validator("source_language", "target_language")
     @classmethod
@@ -231,7 +243,7 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_required_keys(self) -> "CorpusConfig":
-        if "\0" in f"{self.path}{self.source}{self.target}":
+        if "\0" in "".join((str(self.path), *self.source_columns, self.target)):
             raise ValueError("names of files and columns cannot contain NUL")
         if self.format == "text" and self.path is not None:
             raise ValueError(
@@ -257,8 +269,8 @@ class CorpusConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_columns(self) -> "CorpusConfig":
-        for side in (self.source, self.target):
-            if side is not None and side not in COLUMNS_BY_FORMAT.get(self.format, (side,)):
+        for side in (*self.source_columns, self.target):
+            if side not in COLUMNS_BY_FORMAT.get(self.format, (side,)):
                 names = ", ".join(COLUMNS_BY_FORMAT[self.format])
                 raise ValueError(f'format "{self.format}" has no column "{side}"; it has {names}')
         return self

@@ -20,6 +20,8 @@ FORMATS_BY_KEY = {
     "inline_tags": ("tmx", "xliff"),
 }
 """The formats that each key is for."""
+TABLE_FORMATS = ("tsv", "csv", "jsonl", "parquet", "huggingface")
+"""The formats whose rows have a cell for each column, so that several can be the source."""
 UNSET_KEYS_WITH_VALUES: tuple[dict[str, Any], ...] = (
     {"images": None},
     {"image": None},
@@ -51,12 +53,58 @@ def table_keys_problem(corpus: Any) -> str | None:
     for each in corpus.filters or ():
         if not re.fullmatch(r"[^=!]+!?=.*", each, re.DOTALL):
             return f'`filters`: "{each}" is none; write NAME=VALUE or NAME!=VALUE'
-    sides = (corpus.source, corpus.target, *(corpus.references or ()))
-    named = [each for each in sides if each is not None and not each.isdecimal()]
+    if isinstance(corpus.source, tuple) and corpus.format not in TABLE_FORMATS:
+        of = ", ".join(TABLE_FORMATS)
+        return f'`source` is a list of columns, which is for tables ({of}), not for "{corpus.format}": name one'
+    if (problem := several_columns_problem(corpus.source, corpus.target)) is not None:
+        return problem
+    sides = (*corpus.source_columns, corpus.target, *(corpus.references or ()))
+    named = [each for each in sides if not each.isdecimal()]
     if corpus.format == "conll" and (wrong := [each for each in named if each not in ("source", "target")]):
         return f'format "conll" has columns by number, from 0, and none is called "{wrong[0]}"'
     if corpus.header is False and named:
         return f'`header = false`: without names, columns are numbers from 0, and "{named[0]}" is none'
+    return None
+
+
+def parse_columns(value: object) -> object:
+    """A column, or several, as they are kept: without a name a column may be given as a number."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(parse_columns, value))
+    return str(value) if type(value) is int else value
+
+
+def parse_source(value: object) -> object:
+    """The same of the value of `source`, which may be a column or a list of columns."""
+    columns = parse_columns(value)
+    several = columns if isinstance(columns, tuple) else (columns,)
+    if columns is not None and not all(isinstance(each, str) for each in several):
+        raise ValueError(f"`source` is a column, or a list of columns, by name or number, and not {value!r:.60}")
+    return columns
+
+
+def parse_target(value: object) -> object:
+    """The same of the value of `target`, which is one column."""
+    if isinstance(value, (list, tuple)):
+        raise ValueError("`target` is one column, as a model writes one text; only `source` may be a list of columns")
+    return parse_columns(value)
+
+
+def split_columns(source: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """The columns that `source` names, one or several; without a source none."""
+    return () if source is None else (source,) if isinstance(source, str) else source
+
+
+def several_columns_problem(source: str | tuple[str, ...] | None, target: str) -> str | None:
+    """The problem of a list of columns as `source`; None if there is none, or it is no list."""
+    if not isinstance(source, tuple):
+        return None
+    if not source:
+        return '`source` is an empty list: name its columns, or say source = "none" for texts alone'
+    if (twice := next((each for each in source if source.count(each) > 1), None)) is not None:
+        return f'`source` names the column "{twice}" twice: remove one'
+    if target in source:
+        return f'`source` has the column "{target}", which is the target: remove it from the list'
     return None
 
 

@@ -20,6 +20,7 @@ PAIRS = [("a dog sleeps", "ein Hund schläft"), ("two cats", "zwei Katzen"), ("t
 LABELS = [("a dog sleeps", "positive"), ("two cats", "negative"), ("the sea", "positive")]
 TAGGED = [("a dog sleeps", "DET NOUN VERB"), ("two cats", "NUM NOUN"), ("the sea", "DET NOUN")]
 ENTITIES = [("Ann sleeps", "B-PER O"), ("New York", "B-LOC I-LOC")]
+INFLECTIONS = [("dog", "dogs", "N;PL"), ("sleep", "slept", "V;PST"), ("sleep", "sleeps", "V;PRS;3;SG")]
 SPLITS = {"train": "train", "dev": "valid", "test": "test"}
 
 
@@ -70,6 +71,10 @@ def write_files(here: Path) -> None:
     write(here / "app.xlf", "<xliff><file><body>", *units, "</body></file></xliff>")
     write(here / "de.po", *(f'msgid "{one}"\nmsgstr "{two}"\n' for one, two in PAIRS))
     write(here / "reviews.csv", "text,label", *map(",".join, LABELS))
+    write(
+        here / "articles.csv", "title,body,label", *(f"{text.replace(' ', ',', 1)},{label}" for text, label in LABELS)
+    )
+    write(here / "inflection.tsv", *("\t".join((lemma, form, tags)) for lemma, form, tags in INFLECTIONS))
     integers = [{"text": text, "label": int(label == "positive")} for text, label in LABELS]
     write(here / "integers.jsonl", *map(json.dumps, integers))
     write(here / "fasttext.txt", *(f"__label__{label} {text}" for text, label in LABELS))
@@ -87,7 +92,8 @@ def write_files(here: Path) -> None:
 
 
 EXPECTED = {
-    **dict.fromkeys(("reviews.csv", "integers.jsonl", "fasttext.txt"), LABELS),
+    **dict.fromkeys(("reviews.csv", "articles.csv", "integers.jsonl", "fasttext.txt"), LABELS),
+    "inflection.tsv": [(f"{lemma} {tags}", form) for lemma, form, tags in INFLECTIONS],
     "treebank.conllu": TAGGED,
     "entities.conll": ENTITIES,
     **{file: [("", target) for _, target in PAIRS] for file in ("book.txt", "texts.jsonl")},

@@ -18,14 +18,15 @@ from tfm.data.corpora.dialects import (
 )
 from tfm.data.corpora.references import Row
 from tfm.data.corpora.remarks import add_remark
-from tfm.data.corpora.table_cells import column_names
+from tfm.data.corpora.table_cells import column_names, join_cells
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
 from tfm.data.lines import join_lines
 
 HEADER_NAMES = frozenset(
     "text texts sentence sentences label labels class category sentiment source target src tgt trg input output "
-    "question answer title article document summary word words form lemma pronunciation phonemes reference hypothesis "
+    "question answer context title body article document summary word words form lemma features feats tags "
+    "pronunciation phonemes reference hypothesis "
     "english german french spanish italian russian chinese japanese arabic hindi".split()
 )
 """Usual names of columns: a first row of such cells is one of names."""
@@ -50,9 +51,8 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
 
     separator: between its cells; without it that of the recipe, a tab if the file is a .tsv, else what is found.
     """
-    columns = [each for each in column_names(corpus) if each is not None]
     separator = separator or corpus.delimiter or ("\t" if ".tsv" in path.suffixes[-2:] else "")
-    separator = separator or find_delimiter(path, columns, is_headed=has_header_row(corpus))
+    separator = separator or find_delimiter(path, column_names(corpus), is_headed=has_header_row(corpus))
     quoting = corpus.quoting or find_csv_quoting(path, separator)
     yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quoting_advice(separator))
 
@@ -63,7 +63,7 @@ def has_header_row(corpus: CorpusConfig) -> bool:
 
 
 def _has_numbered_columns(corpus: CorpusConfig) -> bool:
-    return all(each is None or each.isdecimal() for each in column_names(corpus))
+    return all(each.isdecimal() for each in column_names(corpus))
 
 
 def _quoting_advice(separator: str) -> str:
@@ -93,7 +93,8 @@ def _read_columns(
         rows = _with_header_remark(path, rows, places)
     has_blank = len(names) > 1 or max(places) > 0
     kept = drop_blank_rows(path, rows, BLANK_ROWS if has_blank else BLANK_ROWS[:1], num_blank)
-    yield from _select_cells(path, _check_row_widths(path, kept, len(names), remedy), *places)
+    same_width = _check_row_widths(path, kept, len(names), remedy)
+    yield from _select_cells(path, same_width, places, len(corpus.source_columns))
 
 
 def _with_header_remark(
@@ -101,7 +102,7 @@ def _with_header_remark(
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows, with a remark if the first seems to name the columns that are read as data."""
     for line, row in rows:
-        cells = [row[place].strip().lower() for place in places if 0 <= place < len(row)]
+        cells = [row[place].strip().lower() for place in places if place < len(row)]
         if row in BLANK_ROWS:
             yield line, row
             continue
@@ -134,22 +135,21 @@ def _check_row_widths(
         yield line, row
 
 
-def _select_cells(path: Path, rows: Iterable[tuple[int, list[str]]], *column_indices: int) -> Iterator[Row]:
-    """The cells of each row at two places, or more; at place -1 is none."""
-    source, target, *more = column_indices
+def _select_cells(
+    path: Path, rows: Iterable[tuple[int, list[str]]], places: Sequence[int], num_sources: int
+) -> Iterator[Row]:
+    """The cells of each row at some places, those of the source first and as one text."""
     for line, row in rows:
         try:
-            first = "" if source < 0 else join_lines(row[source])
-            yield first, join_lines(row[target]), *[join_lines(row[each]) for each in more]
+            cells = [join_lines(row[place]) for place in places]
         except IndexError:
-            problem = f"has {format_count(len(row), 'column')}, but column {max(column_indices) + 1} is needed"
+            problem = f"has {format_count(len(row), 'column')}, but column {max(places) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None
+        yield tuple(cells) if num_sources == 1 else (join_cells(cells[:num_sources]), *cells[num_sources:])
 
 
-def _column_index(path: Path, names: Sequence[str], column: str | None) -> int:
-    """The index of a column, by its name or, without a header, its number; -1 where there is no such side."""
-    if column is None:
-        return -1
+def _column_index(path: Path, names: Sequence[str], column: str) -> int:
+    """The index of a column, by its name or, without a header, its number."""
     if not names:
         return int(column)
     if column not in names:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.corpora.references import Row
-from tfm.data.corpora.table_cells import cell_references, cell_text, column_names
+from tfm.data.corpora.table_cells import cell_references, cell_text, column_names, join_cells
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats.class_labels import ClassNames, class_name, holds_text, unused_names_problem
@@ -36,8 +36,7 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: ClassNames | None =
     Raises:
         DataError: naming the line, or the number of the object in the array.
     """
-    columns = [each for each in column_names(corpus) if each is not None]
-    for number, row in _iterate_items(path, columns):
+    for number, row in _iterate_items(path, column_names(corpus)):
         yield _make_row(row, corpus, path, number, class_names or {})
 
 
@@ -171,22 +170,19 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_dict_from_pairs)
 
 
 def _make_row(record: object, corpus: CorpusConfig, path: Path, line_number: int, class_names: ClassNames) -> Row:
-    source, *targets = column_names(corpus)
-    first = ""
-    if source is not None:
-        value = _get_column_value(record, source, path, line_number)
-        first = cell_text(_value_to_text_or_texts(value, source, path, line_number), source, corpus, path, line_number)
+    sources: list[str] = []
+    for column in corpus.source_columns:
+        value = _get_column_value(record, column, path, line_number)
+        cell = _value_to_text_or_texts(value, column, path, line_number, class_names.get(column))
+        sources.append(cell_text(cell, column, corpus, path, line_number))
     texts: list[str] = []
-    for column in targets:
-        if column is not None:
-            value = _get_column_value(record, column, path, line_number)
-            if corpus.classes and holds_text(value):
-                raise DataError(unused_names_problem(column), file=path, line=line_number)
-            cell = _value_to_text_or_texts(
-                value, column, path, line_number, corpus.classes or class_names.get(column, ())
-            )
-            texts += cell_references(cell, column, corpus, path, line_number)
-    return first, *texts
+    for column in column_names(corpus)[len(sources) :]:
+        value = _get_column_value(record, column, path, line_number)
+        if corpus.classes and holds_text(value):
+            raise DataError(unused_names_problem(column), file=path, line=line_number)
+        cell = _value_to_text_or_texts(value, column, path, line_number, corpus.classes or class_names.get(column, ()))
+        texts += cell_references(cell, column, corpus, path, line_number)
+    return join_cells(sources), *texts
 
 
 def _get_column_value(row: object, column: str, path: Path, line: int) -> object:
@@ -210,15 +206,15 @@ def _get_column_value(row: object, column: str, path: Path, line: int) -> object
 
 
 def _value_to_text_or_texts(
-    value: object, column: str, path: Path, line: int, classes: Sequence[str] | None = None
+    value: object, column: str, path: Path, line: int, classes: Sequence[str] | None
 ) -> str | list[str]:
     """The text or texts that a value stands for; null is an empty text.
 
     Args:
         value: the value.
         column, path, line: the place, for messages.
-        classes: of a target: integers and truth values stand for classes that are called so, or have no names if there
-            are none of these. None: they are refused.
+        classes: integers and truth values stand for classes that are called so, or have no names if there are none of
+            these. None: they are refused, as in a source without names.
     """
     if isinstance(value, list):
         return [_value_to_text(each, column, path, line, classes) for each in value]

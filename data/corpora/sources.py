@@ -213,9 +213,8 @@ def _read_columns(
     read: Callable[[Path, Sequence[str]], Iterator[tuple[str, ...]]], corpus: CorpusConfig, online: bool
 ) -> PairIterator:
     """The pairs of a format whose reader gives the columns it is asked for."""
-    columns = [each for each in (corpus.source, corpus.target) if each is not None]
     for path in corpus_files(corpus, online=online):
-        for row in read(path, columns):
+        for row in read(path, [*corpus.source_columns, corpus.target]):
             yield "" if corpus.source is None else row[0], row[-1]
 
 

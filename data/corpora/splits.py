@@ -25,6 +25,7 @@ from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.hub_folder import DataFiles
+from tfm.data.table_keys import split_columns
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,12 @@ def _find_corpora_at_path(
     folder = Path(config.path)
     if os.path.isfile(folder):
         raise _file_for_folder_error(config)
-    files, unpaired_files = find_text_files(folder, config.source, config.target) if os.path.isdir(folder) else ({}, [])
-    if config.source is not None:
-        files = drop_languages_from_names(files, config.source, config.target)
+    files: FilePairs = {}
+    unpaired_files: list[str] = []
+    if not isinstance(config.source, tuple) and os.path.isdir(folder):
+        files, unpaired_files = find_text_files(folder, config.source, config.target)
+        if config.source is not None:
+            files = drop_languages_from_names(files, config.source, config.target)
     of_hub = () if any(map(is_split_name, files)) else _list_hub_splits(config, files)
     if of_hub:
         unpaired_files = []
@@ -208,7 +212,7 @@ def _find_corpora_at_path(
 def _file_for_folder_error(config: DataConfig) -> DataError:
     """The error of a file in place of a folder, with what to say instead."""
     path = Path(str(config.path))
-    instead = suggest_corpus_table(path, config.source, config.target)
+    instead = suggest_corpus_table(path, split_columns(config.source), config.target)
     return DataError(
         f"is a file, and data.path is a folder or a Hugging Face dataset; for a single file set data.train = {instead}",
         file=path,
@@ -232,7 +236,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             raise DataError("its text files are one column, `text`")
         return list(found)
     except DataError as error:
-        if not os.path.isdir(config.path):
+        if not os.path.isdir(config.path) or isinstance(config.source, tuple):
             raise
         if _only_training_pair_name(config, files) is not None:
             return ()

@@ -19,9 +19,14 @@ MAX_NESTING_DEPTH = 4
 """How deep fields of structs are looked up."""
 
 
-def column_names(corpus: CorpusConfig) -> list[str | None]:
+def column_names(corpus: CorpusConfig) -> list[str]:
     """The files or columns of source, target and further references."""
-    return [corpus.source, corpus.target, *(corpus.references or ())]
+    return [*corpus.source_columns, corpus.target, *(corpus.references or ())]
+
+
+def join_cells(cells: Iterable[str]) -> str:
+    """The source that several cells of a row are, with a space between; empty ones add nothing."""
+    return " ".join(filter(None, cells))
 
 
 def cell_text(value: str | list[str], column: str, corpus: CorpusConfig, path: Path | str, line: int) -> str:
@@ -36,7 +41,7 @@ def cell_text(value: str | list[str], column: str, corpus: CorpusConfig, path: P
     elif corpus.lists != "join":
         problem = f'column {column!r} holds lists; say lists = "join" for their texts with spaces between'
         of_tests = ' or, of a test set\'s target, lists = "references"'
-        raise DataError(problem + (of_tests if column != corpus.source else ""), file=path, line=line)
+        raise DataError(problem + ("" if column in corpus.source_columns else of_tests), file=path, line=line)
     return " ".join(value)
 
 
@@ -73,14 +78,19 @@ def read_tables(
         DataError: a row is longer than a line may be, or a column holds something else than text, lists of texts or,
             for a target, classes.
     """
-    first_row = 1
+    first_row, num_sources = 1, len(corpus.source_columns)
     for table in tables:
         table.validate(full=True)  # of offsets that lead elsewhere nothing must be read
         classes = {**(class_names or {}), **schema_class_names(table.schema)}
         columns = [
-            _table_column(table, name, path, is_target=place > 0, has_names=bool(corpus.classes))
+            _table_column(
+                table,
+                name,
+                path,
+                may_be_classes=place >= num_sources or name in classes,
+                has_names=place >= num_sources and bool(corpus.classes),
+            )
             for place, name in enumerate(column_names(corpus))
-            if name is not None
         ]
         texts = pa.Table.from_arrays(columns, [str(number) for number in range(len(columns))])
         for part in split_table(texts, path, first_row):
@@ -91,35 +101,35 @@ def read_tables(
 def _rows_of_table_part(
     part: pa.Table, corpus: CorpusConfig, path: str, first_row: int, classes: ClassNames
 ) -> Iterator[Row]:
-    names = column_names(corpus)
+    names, num_sources = column_names(corpus), len(corpus.source_columns)
     columns: list[list[str] | list[list[str]]] = []
-    given = iter(part.columns)
-    for name in names:
-        if name is None:
-            columns.append([""] * len(part))
-            continue
-        of_classes = corpus.classes or classes.get(name)
+    for place, (name, column) in enumerate(zip(names, part.columns, strict=True)):
+        of_classes = (corpus.classes if place >= num_sources else ()) or classes.get(name)
         named = partial(class_name, names=of_classes, column=name, file=path)
-        columns.append(_column_values(next(given), first_row, named))
-    if len(columns) == 2 and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
-        return cast(Iterator[Row], zip(*columns, strict=True))
+        columns.append(_column_values(column, first_row, named))
+    is_pair = num_sources < 2 and len(columns) == num_sources + 1
+    if is_pair and not any(isinstance(cell, list) for column in columns for cell in column[:1]):
+        sources = columns[0] if num_sources else [""] * len(part)
+        return cast(Iterator[Row], zip(sources, columns[-1], strict=True))
     cells_of = enumerate(zip(*columns, strict=True), first_row)
     return (_make_row(cells, names, corpus, path, number) for number, cells in cells_of)
 
 
 def _make_row(
-    cells: Sequence[str | list[str]], names: Sequence[str | None], corpus: CorpusConfig, path: str, line_number: int
+    cells: Sequence[str | list[str]], names: Sequence[str], corpus: CorpusConfig, path: str, line_number: int
 ) -> Row:
-    texts = [
-        cell_references(cell, str(name), corpus, path, line_number)
-        for cell, name in zip(cells[1:], names[1:], strict=True)
-    ]
-    return cell_text(cells[0], str(names[0]), corpus, path, line_number), *chain.from_iterable(texts)
+    named, num_sources = list(zip(cells, names, strict=True)), len(corpus.source_columns)
+    source = join_cells(cell_text(cell, name, corpus, path, line_number) for cell, name in named[:num_sources])
+    texts = (cell_references(cell, name, corpus, path, line_number) for cell, name in named[num_sources:])
+    return source, *chain.from_iterable(texts)
 
 
-def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool, has_names: bool) -> pa.ChunkedArray:
+def _table_column(table: pa.Table, name: str, path: str, *, may_be_classes: bool, has_names: bool) -> pa.ChunkedArray:
     """A column of texts, of classes, or of lists of them; `a.b.c`, and `c` within a column `translation` (as on the
-    Hub), is a field of structs."""
+    Hub), is a field of structs.
+
+    has_names: whether the recipe has names of its classes.
+    """
     for _ in range(MAX_NESTING_DEPTH):
         if name in table.column_names or not any(pa.types.is_struct(field.type) for field in table.schema):
             break
@@ -134,9 +144,9 @@ def _table_column(table: pa.Table, name: str, path: str, *, is_target: bool, has
     is_text = (
         pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or pa.types.is_string_view(value_type)
     )
-    if not is_text and not (_is_class_label_type(value_type) and is_target):
+    if not is_text and not (_is_class_label_type(value_type) and may_be_classes):
         raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
-    if is_text and is_target and has_names:
+    if is_text and has_names:
         raise DataError(unused_names_problem(name), file=path)
     return column
 

@@ -7,6 +7,8 @@ COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})#?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
+FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*")
+"""The features of a word form, as UniMorph writes them: V;PST;3;SG."""
 MIN_ROWS_JUDGED = 4
 """With fewer rows nothing is said of how many different values a column has."""
 
@@ -23,13 +25,17 @@ def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, int]:
-    """The columns of the source and the target, without their names.
+def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
+    """The columns of the source and, last, that of the target, without their names.
 
-    Columns of numbers, and of one or two codes of languages, are no texts. Beside a single text, and before several, a
-    column of few different values is the target.
+    Lemma and features are the source in a table of inflections. Columns of numbers, and of one or two codes of
+    languages, are no texts. Beside a single text, and before several, a column of few different values is the target.
     """
     columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
+    features = [place for place, cells in enumerate(columns) if _has_features(cells)]
+    if num_columns == 3 and len(features) == 1:
+        lemma, form = (place for place in range(3) if place not in features)
+        return lemma, features[0], form
     texts = [
         place
         for place, cells in enumerate(columns)
@@ -43,6 +49,10 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
     if len(free) == 1 and labels:
         return free[0], labels[0]
     return (texts[0], texts[1]) if len(texts) > 1 else (0, 1)
+
+
+def _has_features(cells: Sequence[str]) -> bool:
+    return any(";" in cell for cell in cells) and all(FEATURES_PATTERN.fullmatch(cell) for cell in cells)
 
 
 def _has_numbers(cells: Sequence[str]) -> bool:

@@ -42,7 +42,7 @@ def files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tupl
 def corpus_paths_or_urls(corpus: CorpusConfig) -> list[str]:
     """The paths, patterns and URLs of the files of a corpus; none for those that are not files."""
     if corpus.format == "text":
-        return [each for each in column_names(corpus) if each is not None]
+        return column_names(corpus)
     return [] if corpus.format in ("generated", "huggingface") else [required_path(corpus)]
 
 

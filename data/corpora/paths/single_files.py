@@ -29,25 +29,25 @@ MARKS = (COMMENT_MARK, DOCUMENT_START)
 MAX_LINES_SAMPLED = 50
 
 
-def suggest_corpus_table(path: Path, source: str | None, target: str) -> str:
+def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str:
     """A TOML table for `data.train` that reads a file, and in words what else it may be.
 
     Args:
         path: the file.
-        source, target: columns that the recipe names, which are taken where the file has them; without a source the
+        sources, target: columns that the recipe names, which are taken where the file has them; without sources the
             texts are read alone.
     """
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     names: Sequence[str | int]
-    places = (0, 1)
+    places: tuple[int, ...] = (0, 1)
     try:
         format_ = "conll" if format_ == "tsv" and _has_word_per_line(path) else format_ or _detect_content_format(path)
         names, is_sure, places = _detect_columns(path, format_)
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_, is_sure = format_ or "text", True
-        names = [0, 1] if format_ in ("csv", "tsv") else [each for each in (source, target) if each is not None]
+        names = [0, 1] if format_ in ("csv", "tsv") else [*sources, target]
     alone = f'{{ source = "none", target = "{path}" }}'
-    if format_ == "text" and source is None:
+    if format_ == "text" and not sources:
         return alone
     if format_ == "text":
         pair = f'{{ source = "{path}", target = "OTHER" }}'
@@ -57,28 +57,29 @@ def suggest_corpus_table(path: Path, source: str | None, target: str) -> str:
         return table + ", source = 1 }"
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
-    columns = _choose_columns(names, source, target, places)
-    said = f"{table}, {_format_toml_columns(*columns)} }}"
+    columns = _choose_columns(names, sources, target, places)
+    said = f"{table}, {_format_toml_columns(columns)} }}"
     if is_sure:
         more = len(names) > 2 and isinstance(names[0], int)
         return f"{said} (its columns are 0 to {len(names) - 1})" if more else said
-    first, second = (None if each is None else names.index(each) for each in columns)
-    return f"{said}, or {_format_toml_columns(first, second or 0)} if its first row is not a header"
+    return f"{said}, or {_format_toml_columns([*map(names.index, columns)])} if its first row is not a header"
 
 
 def _choose_columns(
-    names: Sequence[str | int], source: str | None, target: str, places: tuple[int, int]
-) -> tuple[str | int | None, str | int]:
-    if target in names and (source is None or source in names):
-        return source, target
-    if len(names) < 2 or source is None:
-        return None, names[-1] if names else target
-    return names[places[0]], names[places[1]]
+    names: Sequence[str | int], sources: Sequence[str], target: str, places: Sequence[int]
+) -> list[str | int]:
+    """The columns of the source, if any, and last that of the target."""
+    if {*sources, target}.issubset(names):
+        return [*sources, target]
+    if len(names) < 2 or not sources:
+        return [names[-1] if names else target]
+    return [names[place] for place in places]
 
 
-def _format_toml_columns(source: str | int | None, target: str | int) -> str:
-    first = '"none"' if source is None else _toml_value(source)
-    return f"source = {first}, target = {_toml_value(target)}"
+def _format_toml_columns(columns: Sequence[str | int]) -> str:
+    *sources, target = map(_toml_value, columns)
+    source = f"[{', '.join(sources)}]" if len(sources) > 1 else "".join(sources) or '"none"'
+    return f"source = {source}, target = {target}"
 
 
 def _toml_value(column: str | int) -> str:
@@ -125,8 +126,10 @@ def _has_word_per_line(path: Path) -> bool:
     return "\n\n" in text and has_words and len(labels) >= MIN_ROWS_JUDGED and 2 * len({*labels}) <= len(labels)
 
 
-def _detect_columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool, tuple[int, int]]:
-    """The names of a file's columns, or their numbers, whether it is sure which they are, and the places of two."""
+def _detect_columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool, tuple[int, ...]]:
+    """The names of a file's columns, or their numbers, whether it is sure which they are, and the places of those to
+    read.
+    """
     places = (0, 1)
     if format_ == "jsonl":
         return keys_of_first_row(path), True, places

@@ -39,7 +39,7 @@ def pairs_from_units(
     Raises:
         DataError: no unit has a language that is asked for.
     """
-    sides = [side for side in (corpus.source, corpus.target) if side is not None]
+    sides = [*corpus.source_columns, corpus.target]
     filters = [_parse_property_filter(each) for each in corpus.filters or ()]
     there: dict[str, None] = {}
     missing = {*sides}

@@ -62,6 +62,15 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "Ana\tPESSOA\nri\tO\n.\tO\n\nEla\tO\nri\tO\n.\tO\n",
         [("Ana ri .", "PESSOA O O"), ("Ela ri .", "O O O")],
     ),
+    "eng.trn": (
+        "go\twent\tV;PST\ngo\tgoes\tV;PRS;3;SG\nbe\twas\tV;PST;1+3;SG\n",
+        [("go V;PST", "went"), ("go V;PRS;3;SG", "goes"), ("be V;PST;1+3;SG", "was")],
+    ),
+    "features_second.tsv": (
+        "go\tV;non{NOM(3,SG)};PST\twent\ngo\tV.PTCP;PRS\tgoing\n",
+        [("go V;non{NOM(3,SG)};PST", "went"), ("go V.PTCP;PRS", "going")],
+    ),
+    "named_features.tsv": ("lemma\tform\tfeatures\ngo\twent\tV;PST\n", [("go V;PST", "went")]),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -93,6 +102,19 @@ def test_a_first_row_that_may_be_data_is_answered_with_both(tmp_path: Path) -> N
     assert advised(file).endswith('target = "Hund" }, or source = 0, target = 1 if its first row is not a header')
     file.write_text("id\ten\tde\n1\tA dog.\tEin Hund.\n", "utf-8")
     assert 'source = "en", target = "de" }, or source = 1, target = 2 if' in advised(file, source="en", target="de")
+
+
+def test_columns_of_a_list_are_those_that_are_advised_where_the_file_has_them(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"question": "Who?", "context": "Ann.", "answer": "Ann"}\n', "utf-8")
+    config = {"path": str(file), "source": ["question", "context"], "target": "answer"}
+    with pytest.raises(DataError) as error:
+        resolve_splits(DataConfig.model_validate(config))
+    table = str(error.value).partition("data.train = ")[2]
+    assert list(read_pairs(corpus(table))) == [("Who? Ann.", "Ann")]
+    file = tmp_path / "inflection"
+    file.write_text("go\twent\tV;PST\n", "utf-8")
+    assert advised(file).endswith("source = [0, 2], target = 1 } (its columns are 0 to 2)")
 
 
 def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
