@@ -199,7 +199,7 @@ def _find_corpora_at_path(
         wanted = (
             f"a split {TRAIN_NAME!r}"
             if of_hub
-            else _train_file_names(config) + found_files_hint(folder, files, (config.source, config.target))
+            else _train_file_names(config) + found_files_hint(folder, files, config.source, config.target)
         )
         raise DataError(f"there is no training data: expected {wanted}", file=config.path)
     uses = classify_splits(corpora)
@@ -240,7 +240,7 @@ def _list_hub_splits(config: DataConfig, files: FilePairs) -> Sequence[str]:
             raise
         if _only_training_pair_name(config, files) is not None:
             return ()
-        there = found_files_hint(Path(config.path), files, (config.source, config.target))
+        there = found_files_hint(Path(config.path), files, config.source, config.target)
         raise DataError(
             f"this folder has neither {_train_file_names(config)} nor a Hugging Face dataset ({error}){there}"
         ) from error

@@ -90,7 +90,7 @@ def compare_systems(
 ) -> list[SystemResult]:
     """Score systems on the same segments, and test each against the first, the baseline.
 
-    The two tests are those of sacrebleu's `PairedTest`, with its draws (`resampling`). All systems here are one
+    The two tests are those of `sacrebleu.significance`, with its draws (`resampling`). All systems here are one
     family for Holm's correction: the claims "better by this metric" about several systems are read together and the
     best one is picked, whereas another metric answers another question.
 

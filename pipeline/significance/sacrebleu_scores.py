@@ -33,7 +33,7 @@ def score_sums(metric: SacrebleuMetric, sums: Sums) -> Scores:
 def _bleu(metric: BLEU, sums: Sums) -> Scores:
     """BP exp(mean log p_n) (Papineni et al. 2002); of sums (N, 2 + 2 orders): both lengths, n-grams that match, all.
 
-    Where no n-gram of an order matches, "exp" smoothing takes 1/2 for the first such order, 1/4 for the second, …
+    "exp" smoothing takes 1/2 for the first order of which no n-gram matches, 1/4 for the second, …
     """
     if metric.effective_order or metric.smooth_method not in ("exp", "none"):
         raise ValueError(f"no sums by smoothing {metric.smooth_method}, effective order {metric.effective_order}")

@@ -295,12 +295,15 @@ def conllu_files(draw: Draw) -> Case:
 
 @st.composite
 def labelled_files(draw: Draw) -> Case:
-    """A label and a text a line, with fastText's mark or without it."""
+    """A label and a text a line, in all lines with fastText's mark, or in none."""
     label = words_of().filter(lambda word: not word.startswith("_"))
     plain = texts("\n\r\ufeff").map(lambda text: text.strip(" \t"))
-    rows = draw(st.lists(st.tuples(label, plain, st.sampled_from(["", "__label__"])), min_size=1, max_size=5))
-    content = "".join(f"{mark}{name} {text}\n" for name, text, mark in rows)
-    return Case("a.txt", content.encode(), {"format": "labelled"}, [(text, name) for name, text, _ in rows])
+    rows, mark = (
+        draw(st.lists(st.tuples(label, plain), min_size=1, max_size=5)),
+        draw(st.sampled_from(["", "__label__"])),
+    )
+    content = "".join(f"{mark}{name} {text}\n" for name, text in rows)
+    return Case("a.txt", content.encode(), {"format": "labelled"}, [(text, name) for name, text in rows])
 
 
 # Translations

@@ -69,18 +69,19 @@ def drop_languages_from_names(pairs: FilePairs, source: str, target: str) -> dic
     return {short[name] if short[name] and counts[short[name]] == 1 else name: pair for name, pair in pairs.items()}
 
 
-def found_files_hint(folder: Path, pairs: FilePairs, languages: tuple[str | None, str]) -> str:
+def found_files_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ...] | None, target: str) -> str:
     """Name the pairs of files in a folder and the keys that would take them; empty if there are none.
 
     Args:
         folder: the folder.
         pairs: its pairs of files with the endings that are asked for.
-        languages: of source and target, as they are asked for.
+        source: the ending, column or columns that are asked for.
+        target: likewise.
     """
     if pairs:
-        source, target = next(iter(pairs.values()))
-        first = '"none"' if source is None else f'"{source}"'
-        one = f'{{ source = {first}, target = "{target}" }}'
+        source_file, target_file = next(iter(pairs.values()))
+        first = '"none"' if source_file is None else f'"{source_file}"'
+        one = f'{{ source = {first}, target = "{target_file}" }}'
         return f"; it has {format_names(pairs)}: name those for training, as data.train = [{one}]"
     endings: dict[str, list[str]] = {}
     for path in sorted(folder.iterdir()):
@@ -89,7 +90,7 @@ def found_files_hint(folder: Path, pairs: FilePairs, languages: tuple[str | None
             endings[name].append(ending)
     found = sorted((TRAIN_NAME not in name, name) for name, sides in endings.items() if len(sides) > 1)
     if not found:
-        return _hint_of_languages_in_names(folder, *languages)
+        return _hint_of_languages_in_names(folder, source, target) if isinstance(source, str) else ""
     name = found[0][1]
     sides = [ending for ending in endings[name] if ending in SIDE_NAMES]
     one, other = sides if len(sides) == 2 else endings[name][:2]
@@ -97,7 +98,7 @@ def found_files_hint(folder: Path, pairs: FilePairs, languages: tuple[str | None
     return f'; it has {files}: set data.source = "{one}", data.target = "{other}"'
 
 
-def _hint_of_languages_in_names(folder: Path, source: str | None, target: str) -> str:
+def _hint_of_languages_in_names(folder: Path, source: str, target: str) -> str:
     """Name two files whose names differ in their language alone, as FLORES and NTREX have them: deu_Latn.dev."""
     files: dict[tuple[str, ...], dict[str, Path]] = {}
     for path in islice(chain(sorted(folder.glob("*")), sorted(folder.glob("*/*"))), MAX_FILES_LOOKED_AT):
@@ -116,8 +117,8 @@ def _hint_of_languages_in_names(folder: Path, source: str | None, target: str) -
     return ""
 
 
-def _path_of_language(by_language: Mapping[str, Path], asked: str | None) -> Path | None:
+def _path_of_language(by_language: Mapping[str, Path], asked: str) -> Path | None:
     """The file of a language, `de` or `deu`; None where there is none."""
-    if asked is None or asked in by_language:
-        return by_language.get(asked or "")
+    if asked in by_language:
+        return by_language[asked]
     return next((path for code, path in by_language.items() if code[:2] == asked[:2]), None)

@@ -226,7 +226,7 @@ def count_segments(
 ) -> None:
     """Count what sacrebleu's metrics of `config.metrics` add up, for `score_texts` of each system to find counted.
 
-    Of a reference, which all systems share, n-grams are then counted once.
+    References are those of all systems, so that their n-grams are counted once.
 
     Args:
         systems: the hypotheses of each system, one for each segment.
