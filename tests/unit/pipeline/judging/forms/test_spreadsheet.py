@@ -196,7 +196,7 @@ def test_a_cell_that_cannot_be_read_is_refused_by_name(
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "no column campaign"),
+        (b"", "is empty"),
         (b"a,b\n1,2\n", "no column campaign"),
         (b"campaign,judge,item,label,fluency\n", "no column adequacy"),
         (b"campaign,judge,item,label,adequacy,fluency,item\n", "line 1: 2 columns item"),
