@@ -168,8 +168,8 @@ def check_conllu(file: Path, content: bytes, found: list[tuple[str, str]]) -> No
 def check_conll(file: Path, content: bytes, found: list[tuple[str, str]]) -> None:
     lines = [line for line in lines_of(content) if line.strip()]
     first = next((line for line in lines if not line.startswith(("#", "-DOCSTART-"))), "")
-    rows = [line.split("\t") if "\t" in first else line.split() for line in lines]
-    width = len(first.split("\t") if "\t" in first else first.split())
+    split = (lambda line: line.split("\t")) if "\t" in first else (lambda line: re.split(r"[ \t]+", line.strip(" \t")))
+    rows, width = [split(line) for line in lines], len(split(first))
     words = [row for row in rows if row[0] != "-DOCSTART-" and (len(row) == width or not row[0].startswith("#"))]
     assert " ".join(source for source, _ in found).split() == [part for row in words for part in row[0].split()]
     assert " ".join(target for _, target in found).split() == [part for row in words for part in row[-1].split()]
