@@ -124,7 +124,7 @@ PEERS: dict[str, dict[str, Peer]] = {
 }
 """By task, then by name."""
 RECURRENT_PEERS: dict[str, Peer] = {"plain": measure_plain, "eole": measure_eole}
-"""Those that translate by recurrent networks."""
+"""The peers that train recurrent models, by name."""
 PLACES = {"huggingface": "bin/python", "eole": "bin/python", "nanogpt": "model.py"}
 """The file that has to be in the folder of a peer; `plain` has none."""
 

@@ -58,7 +58,7 @@ class ModelSize:
 
 @dataclass(frozen=True)
 class RecurrentSize:
-    """What a peer is told of a recurrent model: an LSTM on each side, in one direction, and Luong's attention."""
+    """The size of a recurrent model that peers train: an LSTM on each side, in one direction, Luong's attention."""
 
     layers: int
     dim: int

@@ -1,4 +1,4 @@
-"""What a decoding process does, without its process: tiny models, queries at random, and their answers."""
+"""The engine of a decoding process, run in the test itself: tiny models, queries at random, and their answers."""
 
 import random
 from pathlib import Path
