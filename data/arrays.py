@@ -1,9 +1,16 @@
 """Arrays of whole numbers, and their hashes: draws without the state of a generator."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+
+
+def arrow_values(array: Any) -> NDArray[Any]:
+    """Return the numbers of an Arrow array without nulls, not copied; its own `to_numpy` loads pandas."""
+    return np.from_dlpack(array)
 
 
 def splitmix64(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -16,6 +17,27 @@ COMMANDS = (
     *("compare", "attend", "embed", "export", "import", "inspect", "recipe", "judge"),
     *("serve", "align"),
 )
+RECIPE = """
+name = "cat"
+[tokenizer]
+vocab_size = 40
+[[data.train]]
+source = "{text}"
+target = "{text}"
+[model.encoder]
+layers = 1
+dim = 8
+heads = 2
+feed_forward_dim = 8
+[model.decoder]
+layers = 1
+dim = 8
+heads = 2
+feed_forward_dim = 8
+[training]
+max_steps = 2
+parallel = "{parallel}"
+"""
 OF_JUDGE = ("make", "score")
 PROGRAM = """
 import json, sys
@@ -105,6 +127,34 @@ print("torch._dynamo" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("parallel", ["threads", "processes"])
+def test_a_training_loads_neither_torch_s_compiler_nor_pandas(tmp_path: Path, parallel: str) -> None:
+    """torch's optimizers and Arrow's arrays do so at their first step and first look, two seconds before a training."""
+    (tmp_path / "a.txt").write_text("".join(f"cat {n} sat on mat {n * n}\n" for n in range(40)), "utf-8")
+    (tmp_path / "cat.toml").write_text(RECIPE.format(text=tmp_path / "a.txt", parallel=parallel), "utf-8")
+    ends = [
+        subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                PROGRAM.replace('name.split(".")[0]', "name"),
+                json.dumps((stage, "--recipe", "cat.toml")),
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for stage in ("tokenize", "preprocess", "train")
+    ]
+    assert (tmp_path / "runs" / "cat" / "model" / "model.safetensors").is_file(), ends[-1].stderr
+    loaded = set(json.loads(ends[-1].stdout.splitlines()[-1])["modules"])
+    assert "torch.optim" in loaded
+    assert {"torch._dynamo", "torch._inductor", "scipy", "pandas"} & loaded == set()
 
 
 def test_the_end_of_a_command_looks_through_nothing() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tfm.data.arrays import Ints
+from tfm.data.arrays import Ints, arrow_values
 from tfm.data.corpora.references import read_further_references
 from tfm.data.dataset.curriculum import CorpusEpochs, active_rows, epoch_weights
 from tfm.data.dataset.directions import Directions
@@ -216,7 +216,7 @@ class Split:
         """Whether every token id is that of a piece of vocabularies so large."""
         columns = {"source": source_vocab_size, "target": target_vocab_size}
         chunks = [] if self._table is None else [(self._table.column(name).chunks, columns[name]) for name in columns]
-        ids = ((chunk.values.to_numpy(), size) for each, size in chunks for chunk in each if len(chunk.values))
+        ids = ((arrow_values(chunk.values), size) for each, size in chunks for chunk in each if len(chunk.values))
         return all(values.min() >= 0 and values.max() < size for values, size in ids)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tfm.data.arrays import Ints
+from tfm.data.arrays import Ints, arrow_values
 from tfm.data.config import DEFAULT_SHARD_ROWS
 from tfm.data.dataset.curriculum import read_corpus_epochs
 from tfm.data.dataset.directions import read_directions
@@ -244,9 +244,11 @@ def list_array(ids: Ids, lengths: Ints) -> pa.ListArray:
 def _read_weights(chunks: pa.ChunkedArray, *, lazy: bool) -> NDArray[np.float64] | LazyArray:
     """The weights (rows,), as stretches of equal ones where that is asked for and they are; ValueError where one is
     none."""
-    parts = [chunk.to_numpy() for chunk in chunks.iterchunks() if len(chunk)] if lazy else []
+    parts = [arrow_values(chunk) for chunk in chunks.iterchunks() if len(chunk)]
     is_piecewise = lazy and all((part == part[0]).all() for part in parts)
-    found: NDArray[np.float64] = np.array([part[0] for part in parts]) if is_piecewise else chunks.to_numpy()
+    found: NDArray[np.float64] = (
+        np.array([part[0] for part in parts]) if is_piecewise else np.concatenate(parts or [np.empty(0)])
+    )
     if not (np.isfinite(found) & (found > 0)).all():
         raise ValueError("there are weights that are not positive")
     return piecewise_constant([len(part) for part in parts], found.tolist()) if is_piecewise else found
@@ -260,7 +262,7 @@ def _read_column(chunks: pa.ChunkedArray, mapped_values: Ids, base_address: int,
     for chunk in chunks.iterchunks():
         if chunk.values.null_count:
             raise ValueError("there are rows with empty fields")
-        offsets = chunk.offsets.to_numpy().astype(np.int64)
+        offsets = arrow_values(chunk.offsets).astype(np.int64)
         ids = chunk.values.buffers()[1]
         begin = ids.address - base_address if len(chunk.values) else 0
         if begin % 4 or not 0 <= begin <= mapped_values.nbytes - 4 * len(chunk.values):

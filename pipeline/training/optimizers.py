@@ -1,8 +1,9 @@
 """Optimizers by name, those of torch; the learning rate is set from the schedule at every update."""
 
+import inspect
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +13,13 @@ from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.fully_sharded import local_shard, shard_like
 from tfm.pipeline.update_config import OptimizerConfig
 
+AnyOptimizer = TypeVar("AnyOptimizer", bound=torch.optim.Optimizer)
+
 
 def adam(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Kingma and Ba 2015; weight decay is L2, added to the gradient."""
     parameters = trainable_parameters(model)
-    return torch.optim.Adam(
+    return without_compiler(torch.optim.Adam)(
         parameters,
         lr=0.0,
         betas=config.betas,
@@ -33,14 +36,27 @@ def adamw(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
 
 def sgd(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Stochastic gradient descent with momentum."""
-    return torch.optim.SGD(
+    return without_compiler(torch.optim.SGD)(
         trainable_parameters(model), lr=0.0, momentum=config.momentum, weight_decay=config.weight_decay
     )
 
 
 def adagrad(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
     """Duchi et al. 2011."""
-    return torch.optim.Adagrad(trainable_parameters(model), lr=0.0, eps=config.eps, weight_decay=config.weight_decay)
+    make = without_compiler(torch.optim.Adagrad)
+    return make(trainable_parameters(model), lr=0.0, eps=config.eps, weight_decay=config.weight_decay)
+
+
+def without_compiler(optimizer: type[AnyOptimizer]) -> type[AnyOptimizer]:
+    """Return one of torch's optimizers whose methods do not load torch's compiler.
+
+    The first call of each decorated method imports `torch._dynamo` to keep itself out of compiled graphs: a second or
+    more of modules, for graphs that a training here never has.
+    """
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods: dict[str, Any] = {name: inspect.unwrap(getattr(optimizer, name)) for name in names}
+    methods["step"] = torch.no_grad()(inspect.unwrap(optimizer.step))
+    return type(optimizer.__name__, (optimizer,), methods)
 
 
 class Muon(torch.optim.Optimizer):
@@ -60,7 +76,7 @@ class Muon(torch.optim.Optimizer):
                 'training.optimizer.name = "muon" is for matrices between hidden features, and this model has none: '
                 'take "adam"'
             )
-        first = torch.optim.Muon(
+        first = without_compiler(torch.optim.Muon)(
             products,
             lr=0.0,
             weight_decay=config.weight_decay,
@@ -93,7 +109,9 @@ def _make_adamw(parameters: list[nn.Parameter], config: OptimizerConfig) -> torc
         {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},  # biases and norms
     ]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.eps, fused=_can_fuse(parameters))
+    return without_compiler(torch.optim.AdamW)(
+        groups, lr=0.0, betas=config.betas, eps=config.eps, fused=_can_fuse(parameters)
+    )
 
 
 def _hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
@@ -122,7 +140,7 @@ OPTIMIZERS: dict[str, Callable[[nn.Module, OptimizerConfig], torch.optim.Optimiz
     "adamw": adamw,
     "sgd": sgd,
     "adagrad": adagrad,
-    "muon": Muon,
+    "muon": without_compiler(Muon),
 }
 
 

@@ -1,5 +1,8 @@
 """Optimisers: what they are made of, which weights decay, and that their state survives saving to the bit."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -19,6 +22,7 @@ from tfm.pipeline.training.optimizers import (
 )
 from tfm.pipeline.update_config import Optimizer, OptimizerConfig
 
+ROOT = Path(__file__).parents[4]
 NAMES: tuple[Optimizer, ...] = get_args(Optimizer)
 MUON = OptimizerConfig(name="muon")
 
@@ -71,6 +75,29 @@ def test_updates_are_torchs_own(name: Optimizer, reference: type[torch.optim.Opt
         step(theirs, optimizers[1], seed)
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_optimizer_loads_torchs_compiler(name: Optimizer) -> None:
+    """Nothing that it does, from the first to the last: a new process, as another test may have loaded it."""
+    program = f"""
+import sys, torch
+from torch import nn
+from tfm.model.layers.linear import Linear
+from tfm.pipeline.training.optimizers import make_optimizer, restore_state, state_tensors
+from tfm.pipeline.update_config import OptimizerConfig
+hidden, output = [Linear(4, width, compute_dtype=torch.float32) for width in (4, 5)]
+model = nn.Sequential(nn.Sequential(hidden, nn.LayerNorm(4)), output)
+optimizer = make_optimizer(model, OptimizerConfig(name={name!r}))
+model(torch.ones(2, 4)).sum().backward()
+optimizer.step()
+optimizer.zero_grad()
+optimizer.load_state_dict(optimizer.state_dict())
+restore_state(optimizer, model, state_tensors(optimizer, model))
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_adamw_decays_matrices_only() -> None:
