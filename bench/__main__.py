@@ -19,6 +19,7 @@ from bench.images import images
 from bench.labels import labels
 from bench.learning import learning
 from bench.noise import noise
+from bench.plan import plan
 from bench.preprocess import preprocess
 from bench.processes import ProcessFailed
 from bench.scores import scores
@@ -59,7 +60,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, labels, tokenize, preprocess, startup, ceilings),
-    complexity,
+    *(complexity, plan),
     *(growth, dataset, sharding, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
 )
 for each in BENCHES:

@@ -24,7 +24,7 @@ from tfm.pipeline.recipes.run_paths import get_run_paths
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.tasks.registry import make_task
 from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.training.assembly.num_updates import last_step
+from tfm.pipeline.training.assembly.num_updates import last_step, step_after_epoch
 
 ASSUMED_PADDING_SHARE = 0.03
 ASSUMED_TOKEN_WEIGHTED_LENGTH = 1.3
@@ -44,6 +44,7 @@ class CorpusSize:
         target_tokens: the same of the targets.
         padding: the share of positions that are padding; None where a model has no batches of texts.
         updates: of the whole training.
+        updates_per_epoch: of the first epoch.
         is_exact: whether all of it was counted, not assumed.
     """
 
@@ -52,6 +53,7 @@ class CorpusSize:
     target_tokens: int
     padding: float
     updates: int
+    updates_per_epoch: int
     is_exact: bool
 
 
@@ -127,6 +129,7 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     task = make_task(context)
     epochs = task.epochs(data.train, data.batch_tokens, recipe.seed)
     updates = last_step(recipe.training, epochs.num_batches, num_processes)
+    per_epoch = step_after_epoch(epochs.num_batches(0), 0, recipe.training, num_processes)
     rows = np.concatenate([np.asarray(batch) for batch in epochs(0)])
     positions = 0
     columns = data.train.source_lengths, data.train.target_lengths
@@ -134,7 +137,7 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
         positions += sum(int((column[batch] + 1).max()) * len(batch) for column in columns)
     sources, targets = (int((column[rows] + 1).sum()) for column in columns)
     padding = 1 - (sources + targets) / positions if positions else 0.0
-    found = CorpusSize(len(rows), sources, targets, padding, updates, is_exact=True)
+    found = CorpusSize(len(rows), sources, targets, padding, updates, per_epoch, is_exact=True)
     return found, source.vocab_size, target.vocab_size
 
 
@@ -145,8 +148,9 @@ def assume_corpus_and_vocabularies(
     total = round(pairs * (tokens + 1))
     batches = math.ceil(total / (recipe.data.batch_tokens * (1 - ASSUMED_PADDING_SHARE)))
     updates = last_step(recipe.training, lambda _: batches, num_processes)
-    vocab = recipe.tokenizer.vocab_size
-    return CorpusSize(pairs, total, total, ASSUMED_PADDING_SHARE, updates, is_exact=False), vocab, vocab
+    per_epoch = step_after_epoch(batches, 0, recipe.training, num_processes)
+    corpus = CorpusSize(pairs, total, total, ASSUMED_PADDING_SHARE, updates, per_epoch, is_exact=False)
+    return corpus, recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size
 
 
 def make_plan(
@@ -188,7 +192,7 @@ def make_plan(
         memory = measured.split_peak_memory(memory)
         limit, seconds = (
             measured.memory_limit,
-            measured.training_seconds(corpus.updates, _num_validations(recipe, corpus)),
+            measured.training_seconds(corpus.updates, num_validations(recipe, corpus)),
         )
         assumptions.append("training from three measured updates and a validation; " + measured.uncounted_costs_note)
     else:
@@ -236,13 +240,12 @@ def _update_sizes(recipe: Recipe, corpus: CorpusSize, number: int) -> UpdateSize
     )
 
 
-def _num_validations(recipe: Recipe, corpus: CorpusSize) -> int:
+def num_validations(recipe: Recipe, corpus: CorpusSize) -> int:
     """The number of validations of a training that does not stop early."""
     validation = recipe.training.validation
     if validation.every_steps is not None:
         return max(1, math.ceil(corpus.updates / validation.every_steps))
-    epochs = recipe.training.max_epochs or 1
-    return max(1, math.ceil(epochs / (validation.every_epochs or 1)))
+    return max(1, math.ceil(corpus.updates / ((validation.every_epochs or 1) * max(corpus.updates_per_epoch, 1))))
 
 
 def _disk_bytes(recipe: Recipe, corpus: CorpusSize, parameters: int) -> dict[str, float]:

@@ -1,11 +1,15 @@
 """`tfm plan`: what it counts is what training then does."""
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.user import RECIPE, tfm, write_corpora
+from tfm.pipeline.planning.run_plan import count_corpus_and_vocabularies, num_validations
+from tfm.pipeline.recipes.recipe import load_recipe
 
 
 @pytest.fixture
@@ -33,6 +37,19 @@ def test_updates_rows_and_parameters_are_those_of_the_training(corpora: Path) ->
     assert one["corpus"]["padding"] == pytest.approx(report["batches"]["padding"])
     assert with_two["corpus"]["updates"] < one["corpus"]["updates"]
     assert (with_two["cost"] is None, one["cost"] is None) == (False, True)
+
+
+def test_validations_of_a_training_that_ends_by_updates_are_counted_by_its_epochs(corpora: Path) -> None:
+    for stage in ("tokenize", "preprocess"):
+        assert tfm(stage, "--recipe", "tiny.toml").code == 0
+    recipe = load_recipe(
+        Path("tiny.toml"), ("training.validation.every_steps=none", "training.validation.every_epochs=2")
+    )
+    corpus, *_ = count_corpus_and_vocabularies(recipe, 1)
+    for epochs in (1, 2, 3, 8):
+        ended = replace(corpus, updates=epochs * corpus.updates_per_epoch)
+        assert num_validations(recipe, ended) == max(1, math.ceil(epochs / 2))
+    assert num_validations(recipe, replace(corpus, updates=2 * corpus.updates_per_epoch + 1)) == 2
 
 
 def test_without_a_dataset_it_says_what_to_do(corpora: Path) -> None:

@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 
 from bench.__main__ import app
 from bench.processes import ProcessFailed, run
+from tests.cli.user import RECIPE, write_corpora
 
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
     *("noise", "learning", "vectors", "generate", "labels", "scores", "serve", "growth", "sharding"),
+    "plan",
     *("clean", "noisy", "tokenize"),
 )
 ROOT = Path(__file__).parents[3]
@@ -49,6 +51,20 @@ def test_startup_runs(tmp_path: Path) -> None:
     assert names == ["python -c pass", "tfm --help", "tfm train --help"]
     assert content["found"][1]["predicted"] == 10
     assert all(each["median"] > 0 for each in content["found"])
+
+
+@pytest.mark.slow
+def test_plan_compares_what_was_predicted_with_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpora(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE.format(folder="."), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["plan", "tiny.toml", "--updates", "6", "--json", "found.json"])
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads((tmp_path / "found.json").read_bytes())["found"]
+    assert found["updates"] == found["planned_updates"] == 6
+    assert 0.2 < found["planned_bytes"] / found["peak"] < 5
+    assert min(found["planned_seconds"], found["seconds"]) > 0
+    assert not (tmp_path / "runs" / "tiny" / "model").exists()
 
 
 @pytest.mark.slow
