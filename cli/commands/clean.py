@@ -1,11 +1,12 @@
 """`tfm clean`: training pairs that pass rules, and what was dropped, with the reason."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tfm.cli.options import (
+    ClusterAddress,
     OutFolder,
     RecipeFile,
     RecipeOverrides,
@@ -39,6 +40,7 @@ def clean(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="With --dry-run: the same as a page, with examples.")
     ] = None,
+    cluster: ClusterAddress = None,
     sets: RecipeOverrides = None,
     out: OutFolder = None,
 ) -> None:
@@ -54,7 +56,7 @@ def clean(
     if recipe is not None:
         reject_flags({"SRC TGT": corpus, "--test": test}, "not allowed with --recipe, which names the corpora")
         if not dry_run:
-            run_recipe_stage("clean", recipe, sets, flags, out)
+            run_recipe_stage("clean", recipe, sets, flags, out, cluster=cluster)
             return
         from tfm.pipeline.errors import RecipeError
         from tfm.pipeline.recipes.recipe import load_recipe
@@ -76,13 +78,11 @@ def clean(
     from tfm.pipeline.stages.clean import clean as clean_stage
     from tfm.pipeline.stages.clean import show_dry_run
 
+    where: dict[str, Any] = {"reporter": make_reporter(), "device": device, "cluster": cluster}
     if dry_run:
-        show_dry_run(config, data, html, whole_corpora=recipe is None, reporter=make_reporter(), device=device)
+        show_dry_run(config, data, html, whole_corpora=recipe is None, **where)
         return
-    folder = require_flag(out, "--out")
-    clean_stage(
-        config, data, folder, whole_corpora=True, command=command_line(), reporter=make_reporter(), device=device
-    )
+    clean_stage(config, data, require_flag(out, "--out"), whole_corpora=True, command=command_line(), **where)
 
 
 def _data_flags(corpus: list[Path], test: tuple[Path, Path] | None) -> dict[str, object]:

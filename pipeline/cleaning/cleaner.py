@@ -1,7 +1,8 @@
 """From corpora to decisions: measured by several processes, decided rule by rule, scored by models and commands."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from tfm.data.corpora.portions import Corpus
 from tfm.data.errors import DataError
 from tfm.pipeline.cleaning.corpora import iterate_chunks
 from tfm.pipeline.cleaning.decisions import Decisions, apply_rules
-from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, ChunkMeasurer, PairChunk, measure_chunks
+from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, ChunkMeasurement, ChunkMeasurer, PairChunk, measure_chunks
 from tfm.pipeline.cleaning.rules.registry import CleaningRule
 from tfm.pipeline.cleaning.text_batch import Bools, Floats
 from tfm.pipeline.cleaning.work_folder import MeasurementFolder
@@ -34,6 +35,7 @@ class Cleaner:
         reporter: shows progress.
         everything: whether each rule measures also pairs that another one drops.
         workers: processes that measure; None: one a processor.
+        measure: chunks -> each with its measurement, in order; None: by processes of this machine.
     """
 
     rules: Sequence[CleaningRule]
@@ -45,6 +47,7 @@ class Cleaner:
     reporter: Reporter
     everything: bool = False
     workers: int | None = None
+    measure: Callable[[Iterable[PairChunk]], Iterator[tuple[PairChunk, ChunkMeasurement]]] | None = None
 
     def measure_pairs(self, num_pairs: int | None) -> MeasurementFolder:
         """Measure all pairs, or those that are left to do. total: their number, if it is known."""
@@ -59,10 +62,11 @@ class Cleaner:
         work = MeasurementFolder(self.folder, [self.plan, self.everything], widths)
         try:
             measurer = ChunkMeasurer(self.rules, everything=self.everything)
+            measure = self.measure or partial(measure_chunks, measurer, workers=self.workers)
             saved = work.rows
             with self.reporter.bar("measuring", num_pairs, "pairs", done=work.rows) as bar:
                 chunks = iterate_chunks(self.corpora, online=self.online, skip=work.rows)
-                for chunk, found in measure_chunks(measurer, chunks, self.workers):
+                for chunk, found in measure(chunks):
                     corpus = np.full(len(chunk), float(chunk.corpus))
                     work.append({**found.columns, "corpus": corpus}, found.changes)
                     bar.advance(len(chunk))

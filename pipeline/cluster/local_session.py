@@ -16,6 +16,7 @@ from tfm.pipeline.runtime.worker_process import (
 )
 
 ItemT = TypeVar("ItemT")
+ValueT = TypeVar("ValueT")
 WORKER_KILLED_MESSAGE = (
     "a process was killed while it computed a chunk; the same command goes on; if memory ran out, lower OMP_NUM_THREADS"
 )
@@ -34,6 +35,10 @@ class LocalSession:
     workers: int
     store: ChunkStore | None
     at_start: Callable[[], None] = lambda: None
+
+    def share(self, value: ValueT) -> ValueT:
+        """Return what stands for a value in the arguments of chunks: the value itself."""
+        return value
 
     def map_in_order(
         self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, ComputeChunk]], *, num_gpus: float = 0

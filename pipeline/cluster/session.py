@@ -32,6 +32,7 @@ MAX_RETRIES = 20
 """How often a chunk is computed again because its process or node was lost."""
 
 ItemT = TypeVar("ItemT")
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class ClusterSession:
 
     ray: Any
     store: ChunkStore | None
+
+    def share(self, value: ValueT) -> ValueT:
+        """Return what stands for a value in the arguments of chunks: it travels to each node once."""
+        shared: ValueT = self.ray.put(value)
+        return shared
 
     def map_in_order(
         self, compute: Callable[..., bytes], chunks: Iterable[tuple[ItemT, ComputeChunk]], *, num_gpus: float = 0

@@ -21,7 +21,8 @@ from tfm.pipeline.training.trackers.tracker import TrackedRun
 class StageJob:
     """One stage to be run: its recipe, the paths of the run, the folder of the result, and the command.
 
-    cluster: the address of a cluster that does the work of preprocess and translate; None for this process alone.
+    cluster: the address of a cluster that does the work of clean, preprocess and translate; None for this process
+        alone.
     """
 
     recipe: Recipe
@@ -44,6 +45,7 @@ def _run_clean(job: StageJob) -> None:
         command=job.command,
         reporter=job.reporter,
         device=recipe.training.device,
+        cluster=job.cluster,
     )
 
 
@@ -243,7 +245,8 @@ def run_stage(
         out: the folder of its own artifact, instead of the run's (train: the folder that gets training/ and model/).
         command: the command line, for the manifest.
         reporter: receives messages.
-        cluster: the address of a cluster that does the work of preprocess and translate; None for this process alone.
+        cluster: the address of a cluster that does the work of clean, preprocess and translate; None for this process
+            alone.
 
     Raises:
         DataError: a stage before it has not been run.

@@ -4,7 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfm.data.config import DataConfig
@@ -15,12 +15,13 @@ from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
 from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
-from tfm.pipeline.artifacts.canonical_json import JSON
+from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, text_changing_settings
 from tfm.pipeline.artifacts.files import check_file_is_writable, write_text_atomically
 from tfm.pipeline.artifacts.no_symlinks import remove_path_below
 from tfm.pipeline.artifacts.remote_corpora import download_corpora
 from tfm.pipeline.cleaning.cleaner import Cleaner
+from tfm.pipeline.cleaning.cluster_measurement import ClusterMeasurer, MeasurerSettings
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
@@ -36,6 +37,7 @@ from tfm.pipeline.cleaning.report import (
 )
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
 from tfm.pipeline.cleaning.rules.registry import make_rules
+from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.runtime.progress import Reporter
@@ -83,6 +85,7 @@ def clean(
     command: Sequence[str],
     reporter: Reporter,
     device: Device = "auto",
+    cluster: str | None = None,
 ) -> None:
     """Apply the rules to the training corpora of a recipe, and publish what passes.
 
@@ -98,6 +101,8 @@ def clean(
         command: the command line, for the manifest.
         reporter: receives messages.
         device: of the models of a rule.
+        cluster: the address of a cluster that measures the pairs; None for this machine. Models and commands of rules
+            run on this one in either case.
 
     Raises:
         DataError: a corpus is not in order, or no pair is left.
@@ -110,7 +115,7 @@ def clean(
     with publish(plan, command=command) as draft, collect_remarks() as remarks:
         work_folder = plan.folder.absolute().parent / f".{plan.folder.name}.work"
         splits = _find_splits(data, whole_corpora=whole_corpora)
-        found = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter)
+        found = _clean_splits(config, splits, data.online, plan, work_folder, draft.folder, device, reporter, cluster)
         report = report_as_json(found.decisions.results, found.text, found.corpora)
         text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
         (draft.folder / "report.json").write_text(text, encoding="utf-8", errors="surrogatepass")
@@ -131,6 +136,7 @@ def show_dry_run(
     whole_corpora: bool = False,
     reporter: Reporter,
     device: Device = "auto",
+    cluster: str | None = None,
 ) -> None:
     """Show what each rule would drop, alone and after the others; every rule looks at every pair.
 
@@ -141,6 +147,7 @@ def show_dry_run(
         whole_corpora: as for `plan_clean`.
         reporter: receives the table.
         device: of the models of a rule.
+        cluster: as for `clean`.
     """
     if page is not None:
         check_file_is_writable(page)
@@ -149,7 +156,7 @@ def show_dry_run(
         _find_splits(data, whole_corpora=whole_corpora),
     )
     with tempfile.TemporaryDirectory(prefix="tfm-clean-") as folder, collect_remarks() as remarks:
-        found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter)
+        found = _clean_splits(config, splits, data.online, plan, Path(folder) / "work", None, device, reporter, cluster)
     _show_results(config, found, remarks, reporter)
     if page is not None:
         text = report_page(found.decisions.results, found.text, found.corpora, is_dry=True)
@@ -177,13 +184,15 @@ def _clean_splits(
     out: Path | None,
     device: str,
     reporter: Reporter,
+    cluster: str | None,
 ) -> _CleanResult:
     """Measure, decide and write. out: the folder of the texts; None: a dry run."""
     size = check_and_count_splits(splits, online=online)["train"]
     corpora = list(flatten_portions(splits.train))
     known = {"config": plan.config, "inputs": {name: each.fingerprint for name, each in plan.inputs.items()}}
+    held_out = _held_out_keys(config, splits, online=online)
     cleaner = Cleaner(
-        make_rules(config, _held_out_keys(config, splits, online=online)),
+        make_rules(config, held_out),
         corpora,
         online,
         known,
@@ -192,7 +201,12 @@ def _clean_splits(
         reporter,
         everything=out is None,
     )
-    work = cleaner.measure_pairs(size)
+    with ExitStack() as connected:
+        if cluster is not None:
+            settings = MeasurerSettings(sha256_of_json(known), config, held_out, cleaner.everything)
+            measurer = ClusterMeasurer(connected.enter_context(connect_to_cluster(cluster)), settings)
+            cleaner = replace(cleaner, measure=measurer.measure_chunks)
+        work = cleaner.measure_pairs(size)
     with ExitStack() as files:
         files.callback(work.close)
         decisions = cleaner.apply_rules(work)

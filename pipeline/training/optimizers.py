@@ -50,7 +50,7 @@ def adagrad(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
 def without_compiler(optimizer: type[AnyOptimizer]) -> type[AnyOptimizer]:
     """Return one of torch's optimizers whose methods do not load torch's compiler.
 
-    The first call of each decorated method imports `torch._dynamo` to keep itself out of compiled graphs: a second or
+    The first call of each decorated method loads the compiler to keep itself out of compiled graphs: a second or
     more of modules, for graphs that a training here never has.
     """
     names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")

@@ -179,6 +179,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("run", "tiny.toml", folder=folder)
     run(*COMMANDS["preprocess"], "--out", "preprocess", folder=folder)
     run(*COMMANDS["translate"], "--out", "translate", folder=folder)
+    run(*COMMANDS["clean"], "--out", "clean", folder=folder)
     return folder
 
 
@@ -188,6 +189,7 @@ COMMANDS: dict[str, Sequence[str]] = {
         *("--test", "test.de", "test.en", "--tokenizer", "runs/tiny/tokenizer"),
     ),
     "translate": ("translate", "runs/tiny", "some.de", "--beam", "3", "--n-best", "2"),
+    "clean": ("clean", "large.de", "large.en", "--test", "test.de", "test.en", "--set", "clean.boilerplate.max=20"),
 }
 
 

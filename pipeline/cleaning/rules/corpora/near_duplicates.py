@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tfm.data.arrays import splitmix64
-from tfm.pipeline.cleaning.packages import missing_package_error
 from tfm.pipeline.cleaning.rules.corpora.config import NearDuplicatesConfig
 from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling
+from tfm.pipeline.cleaning.rules.packages import missing_package_error
 from tfm.pipeline.cleaning.text_batch import TextBatch, TextPairBatch
 
 MAX_BANDS = 10

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfm.data.errors import format_names
-from tfm.pipeline.cleaning.packages import missing_package_error
+from tfm.pipeline.cleaning.rules.packages import missing_package_error
 from tfm.pipeline.cleaning.rules.texts.config import LanguageConfig
 from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 from tfm.pipeline.errors import RecipeError

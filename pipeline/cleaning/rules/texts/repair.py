@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from tfm.pipeline.cleaning.packages import missing_package_error
+from tfm.pipeline.cleaning.rules.packages import missing_package_error
 from tfm.pipeline.cleaning.rules.texts.config import RepairConfig
 
 UNICODE_FORM_BY_NAME = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
