@@ -11,7 +11,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
+from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits
 from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
@@ -220,7 +220,11 @@ def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> Held
     if config.overlap is None:
         return HeldOutKeys.from_pairs(())
     corpora = [each for name, some in splits.corpora_by_split().items() if name != "train" for each in some]
-    return HeldOutKeys.from_pairs(pair for corpus in corpora for pair in read_pairs(corpus, online=online))
+    rows = (row for corpus in corpora for row in read_rows(corpus, online=online))
+    return HeldOutKeys.from_pairs(
+        ((source, target) for source, *targets in rows for target in targets),
+        both_ways=any(corpus.languages is not None for corpus in splits.train),
+    )
 
 
 def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:

@@ -166,6 +166,30 @@ def test_pairs_of_tests_are_left_out_by_overlap_sides(tmp_path: Path) -> None:
     assert kept(tmp_path, pairs, {"overlap": {"sides": "both"}}, tests) == [("a", "x"), SHORT]
 
 
+@pytest.mark.parametrize("sides", ["either", "both"])
+def test_overlap_knows_all_references_and_pairs_of_several_languages_both_ways(tmp_path: Path, sides: str) -> None:
+    pairs = [("a", "b"), ("c", "d"), ("d", "c"), ("e", "f"), ("f", "e"), SHORT]
+    columns = {"train.0": [one for one, _ in pairs], "train.1": [other for _, other in pairs]}
+    columns |= {"test.0": ["A", "c"], "test.1": ["x", "d"], "test.2": ["b", "y"]}
+    files = {name: tmp_path / name for name in columns}
+    for name, lines in columns.items():
+        files[name].write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    train = CorpusConfig(source=str(files["train.0"]), target=str(files["train.1"]))
+    test = CorpusConfig(source=str(files["test.0"]), target=str(files["test.1"]), references=(str(files["test.2"]),))
+    languages = {"source_language": "eng", "target_language": "deu"}
+    config = CleanConfig.model_validate({**ALL_OFF, "overlap": {"sides": sides}})
+    for named, left in (({}, pairs[2:]), (languages, pairs[3:])):
+        data = DataConfig(train=(train.model_copy(update=named),), tests={"test": test.model_copy(update=named)})
+        # the same folder: settings that change what stays make it anew
+        clean(config, data, tmp_path / "clean", whole_corpora=True, command=["tfm"], reporter=NullReporter())
+        texts = (tmp_path / "clean" / "train.0.source.txt").read_text("utf-8")
+        assert texts.split("\n")[:-1] == [source for source, _ in left]
+    files["test.2"].write_text("x\nf\n", "utf-8")
+    clean(config, data, tmp_path / "clean", whole_corpora=True, command=["tfm"], reporter=NullReporter())
+    texts = (tmp_path / "clean" / "train.0.source.txt").read_text("utf-8").split("\n")[:-1]
+    assert texts == (["a b"] if sides == "either" else ["a", "e", "f", "a b"])
+
+
 def test_repair_normal_form_and_quotes(tmp_path: Path) -> None:
     pytest.importorskip("ftfy", reason="needs the extra `clean`")
     pairs = [("schÃ¶n", "ﬁn “x”")]
