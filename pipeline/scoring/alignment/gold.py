@@ -10,7 +10,13 @@ from tfm.data.dataset.store import load_dataset
 from tfm.data.errors import DataError
 from tfm.data.synthetic import registry
 from tfm.pipeline.alignment.extraction import SentencePair
-from tfm.pipeline.alignment.pharaoh import GoldLinks, read_gold_links
+from tfm.pipeline.alignment.pharaoh import (
+    GoldLinks,
+    is_counted_from_one,
+    outside_link,
+    outside_link_problem,
+    read_gold_links,
+)
 from tfm.pipeline.alignment.piece_links import CHUNK_ROWS, RowTexts
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
@@ -58,7 +64,8 @@ def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list
         gold: file of the links; None for none.
 
     Raises:
-        DataError: a file is empty or is longer than another, or a line has what is no link.
+        DataError: a file is empty or is longer than another, a line has what is no link, or a link is of a word that
+            its pair does not have.
     """
     lines = read_aligned_files({"source": source, "target": target})
     pairs = list(map(SentencePair, lines["source"], lines["target"]))
@@ -67,4 +74,9 @@ def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list
     links = list(read_gold_links(gold))
     if len(links) != len(pairs):
         raise DataError(f"has {len(links):,} lines, but {source} has {len(pairs):,}: give a line for each", file=gold)
+    for line, (pair, some) in enumerate(zip(pairs, links, strict=True), 1):
+        sizes = len(pair.source.split()), len(pair.target.split())
+        if (outside := outside_link(some, *sizes)) is not None:
+            problem = outside_link_problem(outside, *sizes, from_one=is_counted_from_one(links))
+            raise DataError(problem, file=gold, line=line)
     return pairs, links
