@@ -40,17 +40,30 @@ def flatten_keys(values: Mapping[str, object], prefix: str = "") -> Iterator[tup
 def find_differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
     """Compare two JSON values, and return their differences by dotted key in the order of the keys: (old, new).
 
+    Lists of as many objects are compared object by object, whose numbers, from 0, are keys, as --set has them.
+
     Args:
         old: one value.
         new: the other.
         key: the dotted key of both, if they are parts of others.
     """
+    if _are_lists_of_as_many_objects(old, new):
+        old, new = ({str(number): each for number, each in enumerate(some)} for some in (old, new))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found: dict[str, tuple[object, object]] = {}
         for each in sorted(old.keys() | new.keys()):
             found |= find_differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
         return found
     return {} if old == new else {key: (old, new)}
+
+
+def _are_lists_of_as_many_objects(old: object, new: object) -> bool:
+    return (
+        isinstance(old, list)
+        and isinstance(new, list)
+        and len(old) == len(new)
+        and all(isinstance(each, Mapping) for each in (*old, *new))
+    )
 
 
 def sha256_of_json(value: object) -> str:
