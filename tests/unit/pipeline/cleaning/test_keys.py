@@ -10,7 +10,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.rules.pairs.config import RatioConfig
-from tfm.pipeline.cleaning.rules.texts.config import LengthConfig
+from tfm.pipeline.cleaning.rules.texts.config import LanguageConfig, LengthConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
@@ -225,6 +225,14 @@ def test_languages_and_those_that_are_told_apart(tmp_path: Path) -> None:
         kept(tmp_path, pairs, {"language": {"source": "zz"}})
 
 
+def test_all_languages_of_the_library_may_be_asked_for() -> None:
+    py3langid = pytest.importorskip("py3langid.langid", reason="needs the extra `clean`")
+    labels = py3langid.LanguageIdentifier.from_model_file(py3langid.MODEL_FILE).labels
+    assert {"de", "yue", "nso"} <= {*labels}
+    for code in labels:
+        assert LanguageConfig(source=code).source == code
+
+
 def test_a_rule_whose_package_is_missing_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +275,7 @@ REFUSED = {
     "script": (BASE, 'clean.script.source="Klingon"', 'there is no script "Klingon" in Unicode'),
     "no script": (BASE, "clean.script.min=0.5", "give the script of `source` or `target`"),
     "language": (BASE, 'clean.language.source="english"', "is no code of ISO 639-1"),
+    "long language": (BASE, 'clean.language.target="deu"', '"deu" has a code of two letters in ISO 639-1: write "de"'),
     "no limit": (BASE, 'clean.external=[{name = "x", command = "x"}]', "give `min` or `max`, or `percentile`"),
     "a rule's name": (BASE, 'clean.external=[{name = "Ratio", command = "x", min = 1}]', "another rule of the name"),
     "a typing error": (BASE, "clean.lenght.max=4", "clean.length"),
