@@ -39,7 +39,7 @@ from tfm.pipeline.cleaning.rules.texts.script import measure_script_share
 from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 Pair = tuple[str, str]
-ALPHABET = "ab Zß1 205.?!…й漢 \t\u2028\u200b,-é"
+ALPHABET = "ab Zß1 205.?!…й漢 \t\u2028\u200b,-é٥２²。؟"
 TEXT = st.text(st.sampled_from(ALPHABET), max_size=12) | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8)
 
@@ -74,12 +74,12 @@ def ratio(one: int, other: int) -> float:
 
 
 def punctuation(source: str, target: str) -> float:
-    s, t = (sum(text.count(mark) for mark in ".?!…") for text in (source, target))
+    s, t = (sum(text.count(mark) for mark in ".?!…。؟") for text in (source, target))
     return -math.log(1 + abs(s - t) + max(s - 1, 0) + max(t - 1, 0))
 
 
 def digits(text: str) -> list[int]:
-    return [int(each) for each in text if each in "123456789"]
+    return [int(each) for each in text if each in "123456789٥２"]
 
 
 PLAIN: dict[str, tuple[Callable[[TextPairBatch], np.ndarray], Callable[[str, str], object]]] = {
