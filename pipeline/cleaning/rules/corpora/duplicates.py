@@ -1,6 +1,7 @@
 """Equal pairs, of which the first stays; equal sources or targets where `sides` says so.
 
-OpusFilter's `remove_duplicates` is the same (marks: `letters_only`, of its kinds of folding).
+OpusFilter's `remove_duplicates` is the same (marks: `letters_only`, of its kinds of folding; here vowels of Indic and
+Thai scripts that are signs, not letters, differ too).
 """
 
 from tfm.pipeline.cleaning.rules.corpora.config import DuplicatesConfig

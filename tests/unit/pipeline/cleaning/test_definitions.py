@@ -162,6 +162,22 @@ def test_marks_and_digits_make_no_difference_where_they_are_to_be_ignored() -> N
     assert len(set(duplicate_keys(batch(pairs), DuplicatesConfig(ignore="case"))[:, 0].tolist())) == 2
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "are_same"),
+    [
+        ("लड़की", "लड़का", False),  # girl, boy
+        ("มา", "มี", False),  # come, have
+        ("كَتَبَ", "كتب", True),
+        ("שָׁלוֹם", "שלום", True),
+        ("e\u0301a", "ea", True),
+        ("a-b, 1", "AB", True),
+    ],
+)
+def test_vowels_that_are_signs_are_no_marks(one: str, other: str, are_same: bool) -> None:
+    keys = duplicate_keys(batch([(one, "x"), (other, "x")]), DuplicatesConfig(ignore="marks"))
+    assert bool(keys[0] == keys[1]) == are_same
+
+
 def test_boilerplate_is_counted_by_side_with_numbers_apart() -> None:
     pairs = [("Page 3 of 12", "x"), ("page 4 of 9", "y"), ("z", "Seite"), ("u", "seite"), ("v", "SEITE"), ("w", "q")]
     assert count_pairs_with_equal_key(boilerplate_keys(batch(pairs), BoilerplateConfig()).T, 6).tolist() == [
