@@ -200,6 +200,9 @@ def test_repair_normal_form_and_quotes(tmp_path: Path) -> None:
     assert kept(tmp_path, decomposed, {"repair": {"normal_form": "none"}}) == decomposed
     assert kept(tmp_path, decomposed, {"repair": {}}) == [("é", "x²")]
     assert kept(tmp_path, decomposed, {"repair": {"normal_form": "nfkc"}}) == [("é", "x2")]
+    wide = [("你好，世界！（ＡＢ）\u3000好", "「ｶﾀｶﾅ」、５？")]
+    assert kept(tmp_path, wide, {"repair": {}}) == kept(tmp_path, wide, {"repair": {"normal_form": "none"}}) == wide
+    assert kept(tmp_path, wide, {"repair": {"normal_form": "nfkc"}}) == [("你好,世界!(AB) 好", "「カタカナ」、5?")]
 
 
 def test_near_duplicates_by_likeness_and_shingle(tmp_path: Path) -> None:
