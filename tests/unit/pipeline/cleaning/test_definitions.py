@@ -198,6 +198,11 @@ def test_markup_is_compared_as_a_multiset() -> None:
         ("{name} is %(x)s", "{name}"): 1 / 2,
         ("www.a.org", "www.b.org"): 0,
         ("a < b", "a > b"): 1,
+        ("Get it at https://a.org/x today.", "今天访问https://a.org/x获取。"): 1,
+        ("Write to info@a.org.", "联系info@a.org。"): 1,
+        ("The page “https://a.org”", "Die Seite „https://a.org“"): 1,
+        ("Is it www.a.org?", "هل هو www.a.org؟"): 1,
+        ("a@müller.de", "a@müller.de b@müller.de"): 1 / 2,
     }
     assert measure_markup_similarity(batch([*pairs]), MarkupConfig())[:, 0].tolist() == pytest.approx([*pairs.values()])
 
