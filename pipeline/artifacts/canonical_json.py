@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import PurePath
-from typing import TypeAlias, Union
+from typing import TypeAlias, TypeGuard, Union
 
 JSON: TypeAlias = Union["Mapping[str, JSON]", "Sequence[JSON]", str, int, float, bool, None]
 
@@ -47,7 +47,7 @@ def find_differences(old: object, new: object, key: str = "") -> dict[str, tuple
         new: the other.
         key: the dotted key of both, if they are parts of others.
     """
-    if _are_lists_of_as_many_objects(old, new):
+    if _is_list_of_objects(old) and _is_list_of_objects(new) and len(old) == len(new):
         old, new = ({str(number): each for number, each in enumerate(some)} for some in (old, new))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found: dict[str, tuple[object, object]] = {}
@@ -57,13 +57,8 @@ def find_differences(old: object, new: object, key: str = "") -> dict[str, tuple
     return {} if old == new else {key: (old, new)}
 
 
-def _are_lists_of_as_many_objects(old: object, new: object) -> bool:
-    return (
-        isinstance(old, list)
-        and isinstance(new, list)
-        and len(old) == len(new)
-        and all(isinstance(each, Mapping) for each in (*old, *new))
-    )
+def _is_list_of_objects(value: object) -> TypeGuard[list[Mapping[str, object]]]:
+    return isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
 
 
 def sha256_of_json(value: object) -> str:

@@ -136,8 +136,8 @@ def _apply_scores(rule: CleaningRule, scores: Floats, alive: Bools) -> tuple[Boo
     limits, measured = find_limits(alive), ~np.isnan(scores[:, 0])
     failed = rule.find_failed_pairs(scores, limits)
     alone = rule.find_failed_pairs(scores, find_limits(measured))
-    counts = (int(np.count_nonzero(each)) for each in (measured, alone, failed & alive))
-    return failed, RuleResult(rule.name, *counts, None, limits)
+    num_measured, num_alone, num_dropped = (int(np.count_nonzero(each)) for each in (measured, alone, failed & alive))
+    return failed, RuleResult(rule.name, num_measured, num_alone, num_dropped, None, limits)
 
 
 def _apply_keys(
