@@ -55,7 +55,7 @@ def outside_link(links: GoldLinks, num_source_words: int, num_target_words: int)
 
 
 def outside_link_problem(link: Link, num_source_words: int, num_target_words: int, *, from_one: bool) -> str:
-    """What is wrong with a link of a word that a pair does not have, with the likeliest cause as a question.
+    """Return the problem of a link of a word that a pair does not have, with the likeliest cause as a question.
 
     Args:
         link: the link.

@@ -14,8 +14,8 @@ KEY_BYTES = 8
 NO_LETTER_PATTERN = regex.compile(
     r"[^\p{L}[[\p{M}&&\p{Alphabetic}]--[\p{Script=Inherited}\p{Script=Arabic}\p{Script=Hebrew}]]]+", flags=regex.V1
 )
-"""What is neither a letter nor a sign of a vowel that words differ by, as Devanagari and Thai have them; accents, and
-the points of Arabic and Hebrew, which are mostly left out in writing, are no letters."""
+"""All but letters and signs of vowels that words differ by, as Devanagari and Thai have them; accents, and the points
+of Arabic and Hebrew, which are mostly left out in writing, are no letters."""
 DIGITS_PATTERN = regex.compile(r"\p{N}+")
 
 

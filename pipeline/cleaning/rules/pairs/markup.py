@@ -22,7 +22,7 @@ MARKUP_PATTERN = regex.compile(
     flags=regex.V1,
 )
 SENTENCE_MARKS = ".,;:!?)]…”“’‘»«›‹'،؛؟۔।"
-"""What follows an address in its sentence, and is not of it."""
+"""Marks that follow an address in its sentence."""
 MARKUP_CHARACTERS = frozenset("@<{%&")
 """Characters of which each kind has one, but for web addresses, which have a full stop or a colon between letters."""
 
