@@ -7,7 +7,7 @@ from pathlib import Path
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.metadata import DATASET_FILE
 from tfm.data.dataset.store import load_dataset
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_names
 from tfm.data.synthetic import registry
 from tfm.pipeline.alignment.extraction import SentencePair
 from tfm.pipeline.alignment.pharaoh import (
@@ -43,12 +43,19 @@ def read_dataset_pairs(folder: Path) -> Iterator[SentencePair]:
     """Yield the training pairs of a dataset, in order, as their pieces spell them.
 
     Raises:
-        DataError: the folder is no dataset of texts.
+        DataError: the folder is no dataset of texts, or its pairs are of several directions.
     """
     made = open_artifact(folder, "preprocess")
     data = load_dataset(made.folder)
     if data.train.images is not None:
         raise DataError("its sources are images: words are aligned in texts", file=folder)
+    directions = list(dict.fromkeys(each.name for each in data.directions.get("train", ())))
+    if len(directions) > 1:
+        problem = (
+            f"its training pairs have {len(directions)} directions ({format_names(directions)}), and all would be "
+            "aligned as one: align the files of each direction, `tfm align MODEL SOURCE TARGET --to LANGUAGE`"
+        )
+        raise DataError(problem, file=folder)
     texts = RowTexts(*load_tokenizer_pair(data.tokenizer_folder))
     for first in range(0, len(data.train), CHUNK_ROWS):
         rows = range(first, min(first + CHUNK_ROWS, len(data.train)))
