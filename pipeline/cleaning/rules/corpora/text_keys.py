@@ -26,6 +26,16 @@ def hash_texts(texts: Iterable[str]) -> Keys:
     return np.frombuffer(found, "<u8").astype(np.uint64)
 
 
+def separate_directions(keys: Keys, languages: tuple[str, str] | None) -> Keys:
+    """(n, k) the keys of pairs, which are others in each direction: the same texts are no repetition in another one.
+
+    Args:
+        keys: (n, k).
+        languages: of sources and targets; None where a corpus does not say them.
+    """
+    return keys if languages is None else keys ^ hash_texts(["-".join(languages)])
+
+
 def fold_spelling(text: str) -> str:
     """Return the text without what people do not see: white space, normal form and case."""
     return (" ".join(text.split()) if text.isascii() else normalize_whitespace(text)).casefold()

@@ -8,6 +8,7 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.rules.pairs.config import RatioConfig
 from tfm.pipeline.cleaning.rules.texts.config import LanguageConfig, LengthConfig
@@ -188,6 +189,37 @@ def test_overlap_knows_all_references_and_pairs_of_several_languages_both_ways(t
     clean(config, data, tmp_path / "clean", whole_corpora=True, command=["tfm"], reporter=NullReporter())
     texts = (tmp_path / "clean" / "train.0.source.txt").read_text("utf-8").split("\n")[:-1]
     assert texts == (["a b"] if sides == "either" else ["a", "e", "f", "a b"])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"duplicates": {}},
+        {"duplicates": {"sides": "source"}},
+        {"duplicates": {"sides": "target", "ignore": "case"}},
+        {"boilerplate": {"max": 1}},
+        {"near_duplicates": {}},
+    ],
+)
+def test_the_same_texts_in_another_direction_are_no_repetition(tmp_path: Path, rule: dict[str, object]) -> None:
+    if "near_duplicates" in rule:
+        pytest.importorskip("rensa", reason="needs the extra `clean`")
+    for name in ("names", "same names", "other"):
+        (tmp_path / name).write_text("other\n" if name == "other" else "Anna Maria\nPaul\n", "utf-8")
+    corpus = CorpusConfig(source=str(tmp_path / "names"), target=str(tmp_path / "same names"))
+    other = CorpusConfig(source=str(tmp_path / "other"), target=str(tmp_path / "other"))
+    config = CleanConfig.model_validate({**ALL_OFF, **rule})
+    kept_by_languages = {}
+    for languages in ((None, None), ("deu", "deu"), ("deu", "hin")):
+        named = [{"source_language": code and "eng", "target_language": code} for code in languages]
+        data = DataConfig(
+            train=(*(corpus.model_copy(update=each) for each in named), other.model_copy(update=named[0]))
+        )
+        out = tmp_path / str(languages)
+        clean(config, data, out, whole_corpora=True, command=["tfm"], reporter=NullReporter())
+        kept_by_languages[languages] = open_artifact(out).figures["kept"]
+    repeated = [0, 0] if "boilerplate" in rule else [2, 0]
+    assert [*kept_by_languages.values()] == [[*repeated, 1], [*repeated, 1], [2, 2, 1]]
 
 
 def test_repair_normal_form_and_quotes(tmp_path: Path) -> None:
