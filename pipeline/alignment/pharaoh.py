@@ -54,6 +54,26 @@ def outside_link(links: GoldLinks, num_source_words: int, num_target_words: int)
     return min(outside, default=None)
 
 
+def outside_link_problem(link: Link, num_source_words: int, num_target_words: int, *, from_one: bool) -> str:
+    """Return the problem of a link of a word that a pair does not have, with the likeliest cause as a question.
+
+    Args:
+        link: the link.
+        num_source_words: of the pair.
+        num_target_words: of the pair.
+        from_one: whether the lines so far are such as `is_counted_from_one` finds.
+    """
+    cause = "are the links of these texts?"
+    if from_one:
+        cause = COUNTED_FROM_ONE
+    elif link[1] < num_source_words and link[0] < num_target_words:
+        cause = "are source and target exchanged? A link is SOURCE-TARGET"
+    return (
+        f"links word {link[0]} with word {link[1]}, counted from 0, and the pair has {num_source_words} and "
+        f"{num_target_words} words: {cause}"
+    )
+
+
 def is_counted_from_one(lines: Iterable[GoldLinks]) -> bool:
     """Whether no link is of the first word of a source or target, as it is where places are counted from 1."""
     return not any(0 in link for links in lines for link in links.possible)

@@ -12,7 +12,13 @@ import numpy as np
 from tfm.data.arrays import Ints
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.data.errors import DataError, format_count
-from tfm.pipeline.alignment.pharaoh import COUNTED_FROM_ONE, Link, is_counted_from_one, outside_link, read_gold_links
+from tfm.pipeline.alignment.pharaoh import (
+    Link,
+    is_counted_from_one,
+    outside_link,
+    outside_link_problem,
+    read_gold_links,
+)
 from tfm.pipeline.alignment.word_pieces import PieceToWordMapper
 from tfm.tokenizer.tokenizer import Tokenizer
 
@@ -120,12 +126,8 @@ def read_piece_links(
             sizes = len(pair[0].split()), len(pair[1].split())
             from_one = from_one and is_counted_from_one([links])
             if (outside := outside_link(links, *sizes)) is not None:
-                raise DataError(
-                    f"links word {outside[0]} with word {outside[1]}, counted from 0, and training pair {row + 1} has "
-                    f"{sizes[0]} and {sizes[1]} words: {COUNTED_FROM_ONE if from_one else 'is it of this dataset?'}",
-                    file=file,
-                    line=row + 1,
-                )
+                problem = outside_link_problem(outside, *sizes, from_one=from_one)
+                raise DataError(problem, file=file, line=row + 1)
             pieces = link_pieces(links.possible, *words)
             targets.append([target for target, _ in pieces])
             sources.append([source for _, source in pieces])

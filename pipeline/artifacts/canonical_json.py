@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import PurePath
-from typing import TypeAlias, Union
+from typing import TypeAlias, TypeGuard, Union
 
 JSON: TypeAlias = Union["Mapping[str, JSON]", "Sequence[JSON]", str, int, float, bool, None]
 
@@ -40,17 +40,25 @@ def flatten_keys(values: Mapping[str, object], prefix: str = "") -> Iterator[tup
 def find_differences(old: object, new: object, key: str = "") -> dict[str, tuple[object, object]]:
     """Compare two JSON values, and return their differences by dotted key in the order of the keys: (old, new).
 
+    Lists of as many objects are compared object by object, whose numbers, from 0, are keys, as --set has them.
+
     Args:
         old: one value.
         new: the other.
         key: the dotted key of both, if they are parts of others.
     """
+    if _is_list_of_objects(old) and _is_list_of_objects(new) and len(old) == len(new):
+        old, new = ({str(number): each for number, each in enumerate(some)} for some in (old, new))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         found: dict[str, tuple[object, object]] = {}
         for each in sorted(old.keys() | new.keys()):
             found |= find_differences(old.get(each), new.get(each), f"{key}.{each}" if key else each)
         return found
     return {} if old == new else {key: (old, new)}
+
+
+def _is_list_of_objects(value: object) -> TypeGuard[list[Mapping[str, object]]]:
+    return isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
 
 
 def sha256_of_json(value: object) -> str:

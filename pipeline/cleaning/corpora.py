@@ -33,7 +33,7 @@ def iterate_chunks(corpora: Sequence[Corpus], *, online: bool, skip: int = 0) ->
             skip -= passed
         for rows in chunk_rows(pairs, CHUNK_ROWS):
             sources, targets = zip(*rows, strict=True)
-            yield PairChunk(number, has_two_sides(corpus), sources, targets)
+            yield PairChunk(number, has_two_sides(corpus), sources, targets, corpus.languages)
 
 
 def has_two_sides(corpus: Corpus) -> bool:

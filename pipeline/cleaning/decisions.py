@@ -127,11 +127,17 @@ def percentile_limit(scores: Floats, limit: Limit) -> Limit:
 
 
 def _apply_scores(rule: CleaningRule, scores: Floats, alive: Bools) -> tuple[Bools, RuleResult]:
-    """The pairs (n,) that fail a rule by their scores (n, columns)."""
-    limits = tuple(percentile_limit(column[alive], limit) for column, limit in zip(scores.T, rule.limits, strict=True))
+    """The pairs (n,) that fail a rule by their scores (n, columns). A percentile is of the pairs that are still there;
+    by itself the rule would take it of all that it looked at."""
+
+    def find_limits(rows: Bools) -> tuple[Limit, ...]:
+        return tuple(percentile_limit(column[rows], limit) for column, limit in zip(scores.T, rule.limits, strict=True))
+
+    limits, measured = find_limits(alive), ~np.isnan(scores[:, 0])
     failed = rule.find_failed_pairs(scores, limits)
-    measured = int((~np.isnan(scores[:, 0])).sum())
-    return failed, RuleResult(rule.name, measured, int(failed.sum()), int((failed & alive).sum()), None, limits)
+    alone = rule.find_failed_pairs(scores, find_limits(measured))
+    num_measured, num_alone, num_dropped = (int(np.count_nonzero(each)) for each in (measured, alone, failed & alive))
+    return failed, RuleResult(rule.name, num_measured, num_alone, num_dropped, None, limits)
 
 
 def _apply_keys(

@@ -29,12 +29,14 @@ class PairChunk:
         has_source: whether these are pairs.
         sources: (n,).
         targets: (n,).
+        languages: of sources and targets, if the corpus says them.
     """
 
     corpus: int
     has_source: bool
     sources: Sequence[str]
     targets: Sequence[str]
+    languages: tuple[str, str] | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -76,7 +78,7 @@ class ChunkMeasurer:
                     if before is not after:
                         changed += [one is not other and one != other for one, other in zip(before, after, strict=True)]
                 columns[rule.name], sides = (changed > 0).astype(np.float64), new
-        pairs = TextPairBatch(*sides, has_source=chunk.has_source)
+        pairs = TextPairBatch(*sides, has_source=chunk.has_source, languages=chunk.languages)
         passed = np.ones(len(chunk), np.bool_)
         for rule in self.rules:
             if rule.measure is None:

@@ -4,15 +4,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tfm.data.scripts import MIN_SCRIPT_SHARE, SPACELESS_SCRIPTS, letters_by_script
 from tfm.pipeline.cleaning.config import CleanConfig
-from tfm.pipeline.cleaning.decisions import RuleResult
+from tfm.pipeline.cleaning.decisions import Decisions, RuleResult
 from tfm.pipeline.cleaning.limits import Limit
 from tfm.pipeline.cleaning.output import CleanTextSummary, RuleExample
 from tfm.pipeline.errors import format_count
 from tfm.pipeline.page_frame import escape_corpus_text, escape_html, frame_page
 
 TABLE_COLUMNS = ("rule", "limit", "looked at", "alone", "after others", "changed")
+CORPUS_COLUMNS = ("corpus", "read", "kept")
 
 
 def rule_rows(results: Sequence[RuleResult]) -> list[list[object]]:
@@ -30,6 +33,12 @@ def rule_rows(results: Sequence[RuleResult]) -> list[list[object]]:
     ]
 
 
+def corpus_rows(text: CleanTextSummary, corpora: Sequence[str]) -> list[list[object]]:
+    """The rows of the table of corpora: how many pairs each has, and how many stay."""
+    counts = zip(corpora, text.read, text.kept, strict=True)
+    return [[name, f"{read:,}", f"{kept:,}"] for name, read, kept in counts]
+
+
 def describe_limits(limits: Sequence[Limit]) -> str:
     """The limits of a rule in a few signs: "≥ 0.5", "1 to 150"."""
     lows = [limit.low for limit in limits if limit.low is not None]
@@ -45,6 +54,21 @@ def summary_line(text: CleanTextSummary) -> str:
     read, kept = sum(text.read), sum(text.kept)
     share = f" ({kept / read:.1%})" if read else ""
     return f"{format_count(read, 'pair')} read, {kept:,} kept{share}"
+
+
+def lost_corpus_warnings(decisions: Decisions, text: CleanTextSummary, corpora: Sequence[str]) -> list[str]:
+    """Which corpora have no pair left, each with the rule that dropped most of it."""
+    found, begin = [], 0
+    for name, read, kept in zip(corpora, text.read, text.kept, strict=True):
+        fates = decisions.dropped_by[begin : begin + read]
+        begin += read
+        if read and not kept:
+            rule = decisions.results[int(np.bincount(fates).argmax()) - 1].name
+            found.append(
+                f"{name}: no pair is left of {format_count(read, 'pair')}, above all by the rule {rule}, "
+                "so nothing is learned from this corpus"
+            )
+    return found
 
 
 def spaceless_warning(config: CleanConfig, text: CleanTextSummary) -> str | None:
@@ -100,10 +124,7 @@ def report_page(results: Sequence[RuleResult], text: CleanTextSummary, corpora: 
         "dropped, of what the rules above it had left."
     )  # fmt: skip
     parts = [f"<p>{escape_html(summary_line(text))}. {intro}</p>", "<h2>Corpora</h2>"]
-    counts = zip(corpora, text.read, text.kept, strict=True)
-    parts.append(
-        _table_html(("corpus", "read", "kept"), [[name, f"{read:,}", f"{kept:,}"] for name, read, kept in counts])
-    )
+    parts.append(_table_html(CORPUS_COLUMNS, corpus_rows(text, corpora)))
     parts += ["<h2>Rules</h2>", _table_html(TABLE_COLUMNS, rule_rows(results))]
     for each in results:
         if examples := text.examples.get(each.name):

@@ -64,12 +64,21 @@ class TextPairBatch:
         sources: (n,), each "" where the corpus has targets alone.
         targets: (n,).
         has_source: whether these are pairs.
+        languages: of sources and targets, if the corpus says them.
     """
 
-    def __init__(self, sources: Sequence[str], targets: Sequence[str], *, has_source: bool = True) -> None:
+    def __init__(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        has_source: bool = True,
+        languages: tuple[str, str] | None = None,
+    ) -> None:
         self.source = TextBatch(sources)
         self.target = TextBatch(targets)
         self.has_source = has_source
+        self.languages = languages
 
     def __len__(self) -> int:
         return len(self.target)
@@ -82,7 +91,7 @@ class TextPairBatch:
     def select(self, rows: Ints) -> "TextPairBatch":
         """Return some of the pairs."""
         chosen = [[each.texts[row] for row in rows.tolist()] for each in (self.source, self.target)]
-        return TextPairBatch(*chosen, has_source=self.has_source)
+        return TextPairBatch(*chosen, has_source=self.has_source, languages=self.languages)
 
 
 def text_lengths(texts: TextBatch, unit: str) -> Ints:

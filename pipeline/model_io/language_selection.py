@@ -14,6 +14,11 @@ MAX_LANGUAGES_SHOWN = 8
 SEVERAL_LANGUAGES_MESSAGE = "translates into several languages"
 
 
+def needs_languages(tokenizer: Tokenizer, languages: LanguageMarking) -> bool:
+    """Whether a model has to be told the languages of a text; `tokenizer_for_languages` explains the arguments."""
+    return bool(tokenizer.languages) and not (tokenizer.has_source_language and languages == "source")
+
+
 def tokenizer_for_languages(
     tokenizer: Tokenizer, languages: LanguageMarking, to: str | None, source_language: str | None, folder: Path
 ) -> Tokenizer:
@@ -34,11 +39,7 @@ def tokenizer_for_languages(
         raise DataError("takes no source language: remove --from", file=folder)
     if not known and to is not None:
         raise DataError(f"was not trained with languages, so it cannot be asked for {to}: remove --to", file=folder)
-    if (
-        to is None
-        and source_language is None
-        and (not known or (tokenizer.has_source_language and languages == "source"))
-    ):
+    if to is None and source_language is None and not needs_languages(tokenizer, languages):
         return tokenizer  # of the latter it has no more than the pieces
     lacks = "--to" if to is None else "--from"
     if to is None or (tokenizer.has_source_language and source_language is None):

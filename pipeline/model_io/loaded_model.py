@@ -23,7 +23,7 @@ from tfm.model.vision.image_shape import ImageShape
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.config import GuidedAlignmentConfig
 from tfm.pipeline.model_io.adapter import merge_adapter
-from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
+from tfm.pipeline.model_io.language_selection import needs_languages, tokenizer_for_languages
 from tfm.pipeline.model_io.model_folder import read_guided_alignment
 from tfm.pipeline.model_io.model_weights import (
     check_shapes_match,
@@ -68,6 +68,12 @@ class LoadedModel:
         """Raise DataError, with a remedy, where the model reads images."""
         if self.images is not None:
             raise DataError(f"reads images, not text: {remedy}", file=self.folder)
+
+    def check_has_one_direction(self) -> None:
+        """Raise DataError where the model has to be told the languages of a text, which nothing here can tell it."""
+        if needs_languages(self.source_tokenizer, self.config.languages):
+            several = "translates between several languages, and has to be told which"
+            raise DataError(f"{several}: give a model of one direction", file=self.folder)
 
     def require_image_transform(self) -> ImageTransform:
         """The transform from images to the network's input. Raises DataError where it reads texts."""

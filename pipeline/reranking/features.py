@@ -105,5 +105,6 @@ def _load_feature_model(folder: Path | None, device: str, ability: str) -> Loade
     if not getattr(TASK_SPECS[loaded.config.task], ability):
         wanted = {"translates": "a translation model", "continues_text": "a language model"}[ability]
         raise DataError(f"was trained for {loaded.config.task}, and {wanted} is wanted", file=loaded.folder)
+    loaded.check_has_one_direction()
     loaded.model.eval()
     return loaded

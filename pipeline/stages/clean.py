@@ -11,7 +11,7 @@ from tfm.data.config import DataConfig
 from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
-from tfm.data.corpora.sources import describe_corpus, read_pairs, resolve_splits
+from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits
 from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
@@ -28,7 +28,10 @@ from tfm.pipeline.cleaning.decisions import Decisions
 from tfm.pipeline.cleaning.measurement import PairChunk
 from tfm.pipeline.cleaning.output import CleanTextSummary, ScoreTable, write_clean_text
 from tfm.pipeline.cleaning.report import (
+    CORPUS_COLUMNS,
     TABLE_COLUMNS,
+    corpus_rows,
+    lost_corpus_warnings,
     report_as_json,
     report_page,
     rule_rows,
@@ -210,9 +213,7 @@ def _clean_splits(
     with ExitStack() as files:
         files.callback(work.close)
         decisions = cleaner.apply_rules(work)
-        if out is not None and work.rows and decisions.dropped_by.all():
-            counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
-            raise DataError(f"no training pair is left; dropped: {counts}; see [clean]")
+        is_refused = out is not None and work.rows > 0 and bool(decisions.dropped_by.all())
         table = ScoreTable(cleaner.rules, work, decisions)
         with reporter.bar("writing" if out else "choosing examples", work.rows, "pairs") as bar:
 
@@ -221,7 +222,11 @@ def _clean_splits(
                     yield chunk
                     bar.advance(len(chunk))
 
-            text = write_clean_text(read_with_progress(), table, decisions, len(corpora), out)
+            text = write_clean_text(read_with_progress(), table, decisions, len(corpora), None if is_refused else out)
+    if is_refused:
+        counts = ", ".join(f"{each.name}: {each.dropped:,}" for each in decisions.results if each.dropped)
+        remedy = spaceless_warning(config, text) or "see [clean]"
+        raise DataError(f"no training pair is left; dropped: {counts}; {remedy}")
     return _CleanResult(decisions, text, [describe_corpus(corpus) for corpus in corpora])
 
 
@@ -229,13 +234,21 @@ def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> Held
     if config.overlap is None:
         return HeldOutKeys.from_pairs(())
     corpora = [each for name, some in splits.corpora_by_split().items() if name != "train" for each in some]
-    return HeldOutKeys.from_pairs(pair for corpus in corpora for pair in read_pairs(corpus, online=online))
+    rows = (row for corpus in corpora for row in read_rows(corpus, online=online))
+    return HeldOutKeys.from_pairs(
+        ((source, target) for source, *targets in rows for target in targets),
+        both_ways=any(corpus.languages is not None for corpus in splits.train),
+    )
 
 
 def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:
     for remark in remarks:
         reporter.line(remark)
     reporter.table("rules", TABLE_COLUMNS, rule_rows(result.decisions.results))
+    if len(result.corpora) > 1:
+        reporter.table("corpora", CORPUS_COLUMNS, corpus_rows(result.text, result.corpora))
     reporter.line(summary_line(result.text))
+    for lost in lost_corpus_warnings(result.decisions, result.text, result.corpora):
+        reporter.warn(lost)
     if (warning := spaceless_warning(config, result.text)) is not None:
         reporter.warn(warning)

@@ -7,10 +7,16 @@ from pathlib import Path
 from tfm.data.artifact_tokenizers import load_tokenizer_pair
 from tfm.data.dataset.metadata import DATASET_FILE
 from tfm.data.dataset.store import load_dataset
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, format_names
 from tfm.data.synthetic import registry
 from tfm.pipeline.alignment.extraction import SentencePair
-from tfm.pipeline.alignment.pharaoh import GoldLinks, read_gold_links
+from tfm.pipeline.alignment.pharaoh import (
+    GoldLinks,
+    is_counted_from_one,
+    outside_link,
+    outside_link_problem,
+    read_gold_links,
+)
 from tfm.pipeline.alignment.piece_links import CHUNK_ROWS, RowTexts
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.scoring.aligned_files import read_aligned_files
@@ -37,12 +43,19 @@ def read_dataset_pairs(folder: Path) -> Iterator[SentencePair]:
     """Yield the training pairs of a dataset, in order, as their pieces spell them.
 
     Raises:
-        DataError: the folder is no dataset of texts.
+        DataError: the folder is no dataset of texts, or its pairs are of several directions.
     """
     made = open_artifact(folder, "preprocess")
     data = load_dataset(made.folder)
     if data.train.images is not None:
         raise DataError("its sources are images: words are aligned in texts", file=folder)
+    directions = list(dict.fromkeys(each.name for each in data.directions.get("train", ())))
+    if len(directions) > 1:
+        problem = (
+            f"its training pairs have {len(directions)} directions ({format_names(directions)}), and all would be "
+            "aligned as one: align the files of each direction, `tfm align MODEL SOURCE TARGET --to LANGUAGE`"
+        )
+        raise DataError(problem, file=folder)
     texts = RowTexts(*load_tokenizer_pair(data.tokenizer_folder))
     for first in range(0, len(data.train), CHUNK_ROWS):
         rows = range(first, min(first + CHUNK_ROWS, len(data.train)))
@@ -58,7 +71,8 @@ def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list
         gold: file of the links; None for none.
 
     Raises:
-        DataError: a file is empty or is longer than another, or a line has what is no link.
+        DataError: a file is empty or is longer than another, a line has what is no link, or a link is of a word that
+            its pair does not have.
     """
     lines = read_aligned_files({"source": source, "target": target})
     pairs = list(map(SentencePair, lines["source"], lines["target"]))
@@ -67,4 +81,9 @@ def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list
     links = list(read_gold_links(gold))
     if len(links) != len(pairs):
         raise DataError(f"has {len(links):,} lines, but {source} has {len(pairs):,}: give a line for each", file=gold)
+    for line, (pair, some) in enumerate(zip(pairs, links, strict=True), 1):
+        sizes = len(pair.source.split()), len(pair.target.split())
+        if (outside := outside_link(some, *sizes)) is not None:
+            problem = outside_link_problem(outside, *sizes, from_one=is_counted_from_one(links))
+            raise DataError(problem, file=gold, line=line)
     return pairs, links

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tfm.data.errors import DataError
 from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner
-from tfm.pipeline.alignment.pharaoh import COUNTED_FROM_ONE, GoldLinks, is_counted_from_one, outside_link
+from tfm.pipeline.alignment.pharaoh import GoldLinks
 from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
 from tfm.pipeline.scoring.metrics.score import Score
 
@@ -40,18 +39,7 @@ def score_heads(
         pairs: the texts.
         gold: the links of each pair.
         heads: those that are scored.
-
-    Raises:
-        DataError: a link is between words that a pair does not have.
     """
-    for line, (pair, links) in enumerate(zip(pairs, gold, strict=True), 1):
-        sizes = len(pair.source.split()), len(pair.target.split())
-        if (outside := outside_link(links, *sizes)) is not None:
-            raise DataError(
-                f"line {line} of the gold alignments links word {outside[0]} with word {outside[1]}, counted from 0, "
-                f"and the pair has {sizes[0]} and {sizes[1]} words: "
-                f"{COUNTED_FROM_ONE if is_counted_from_one(gold) else 'are they of these texts?'}"
-            )
     counts = [LinkCounts() for _ in heads]
     for first in range(0, len(pairs), CHUNK_PAIRS):
         some = slice(first, first + CHUNK_PAIRS)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfm.data.arrays import splitmix64
 from tfm.pipeline.cleaning.rules.corpora.config import NearDuplicatesConfig
-from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling
+from tfm.pipeline.cleaning.rules.corpora.text_keys import Keys, fold_spelling, separate_directions
 from tfm.pipeline.cleaning.rules.packages import missing_package_error
 from tfm.pipeline.cleaning.text_batch import TextBatch, TextPairBatch
 
@@ -51,7 +51,8 @@ def make_near_duplicate_hasher(config: NearDuplicatesConfig) -> Callable[[TextPa
         hashes, offsets = _shingle_hashes_and_offsets(texts, factors)
         minima = RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, bands * rows, SEED)
         digests = np.array(minima.to_rows(), np.uint64).reshape(len(pairs), bands, rows)
-        return splitmix64((splitmix64(digests) * band_factors).sum(2, dtype=np.uint64))
+        keys = splitmix64((splitmix64(digests) * band_factors).sum(2, dtype=np.uint64))
+        return separate_directions(keys, pairs.languages)
 
     return band_keys
 

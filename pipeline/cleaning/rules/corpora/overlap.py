@@ -22,9 +22,15 @@ class HeldOutKeys:
     pairs: Keys
 
     @classmethod
-    def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> "HeldOutKeys":
-        """Return the keys of some pairs; texts that are empty are no text."""
+    def from_pairs(cls, pairs: Iterable[tuple[str, str]], *, both_ways: bool = False) -> "HeldOutKeys":
+        """Return the keys of some pairs; texts that are empty are no text.
+
+        Args:
+            pairs: of validation and test data, one for each reference.
+            both_ways: whether training data may have them the other way round, as those of several languages may.
+        """
         folded = [(fold_spelling(source), fold_spelling(target)) for source, target in pairs]
+        folded += [(target, source) for source, target in folded] if both_ways else []
         sources, targets = (np.unique(hash_texts(each[side] for each in folded if each[side])) for side in (0, 1))
         return cls(sources, targets, np.unique(_hash_pairs(folded)))
 

@@ -11,7 +11,11 @@ from tfm.data.lines import normalize_whitespace
 
 Keys = NDArray[np.uint64]
 KEY_BYTES = 8
-NO_LETTER_PATTERN = regex.compile(r"\P{L}+")
+NO_LETTER_PATTERN = regex.compile(
+    r"[^\p{L}[[\p{M}&&\p{Alphabetic}]--[\p{Script=Inherited}\p{Script=Arabic}\p{Script=Hebrew}]]]+", flags=regex.V1
+)
+"""All but letters and signs of vowels that words differ by, as Devanagari and Thai have them; accents, and the points
+of Arabic and Hebrew, which are mostly left out in writing, are no letters."""
 DIGITS_PATTERN = regex.compile(r"\p{N}+")
 
 
@@ -20,6 +24,16 @@ def hash_texts(texts: Iterable[str]) -> Keys:
     digest = hashlib.blake2b
     found = b"".join(digest(each.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest() for each in texts)
     return np.frombuffer(found, "<u8").astype(np.uint64)
+
+
+def separate_directions(keys: Keys, languages: tuple[str, str] | None) -> Keys:
+    """(n, k) the keys of pairs, which are others in each direction: the same texts are no repetition in another one.
+
+    Args:
+        keys: (n, k).
+        languages: of sources and targets; None where a corpus does not say them.
+    """
+    return keys if languages is None else keys ^ hash_texts(["-".join(languages)])
 
 
 def fold_spelling(text: str) -> str:

@@ -47,6 +47,7 @@ def _load_translation_model(name: str, device: str) -> LoadedModel:
     if not TASK_SPECS[loaded.config.task].translates:
         raise DataError(f"clean.cross_entropy needs translation models, and this is one for {loaded.config.task}",
                         file=name)  # fmt: skip
+    loaded.check_has_one_direction()
     return loaded
 
 

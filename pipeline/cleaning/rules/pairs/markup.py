@@ -12,10 +12,17 @@ from tfm.pipeline.cleaning.rules.pairs.config import MarkupConfig
 from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
 MAX_TAG_LENGTH = 200
+SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+"""Letters of scripts without spaces, which stand beside an address as parts of the sentence."""
+URL = rf"[^\s<>\"{SPACELESS}\u3000-\u303f\uff01-\uff5e]+"
+WORD = rf"[\w--[{SPACELESS}]]"
 MARKUP_PATTERN = regex.compile(
-    rf"https?://[^\s<>\"]+|www\.[^\s<>\"]+|[\w.+-]{{1,64}}@[\w-]{{1,64}}\.[\w.-]{{1,64}}"
-    rf"|</?[A-Za-z][^<>]{{0,{MAX_TAG_LENGTH}}}>|\{{\w{{0,40}}\}}|%\(\w{{1,40}}\)[a-z]|&\w{{1,10}};"
+    rf"https?://{URL}|www\.{URL}|[{WORD}.+\-]{{1,64}}@[{WORD}\-]{{1,64}}\.[{WORD}.\-]{{1,64}}"
+    rf"|</?[A-Za-z][^<>]{{0,{MAX_TAG_LENGTH}}}>|\{{\w{{0,40}}\}}|%\(\w{{1,40}}\)[a-z]|&\w{{1,10}};",
+    flags=regex.V1,
 )
+SENTENCE_MARKS = ".,;:!?)]…”“’‘»«›‹'،؛؟۔।"
+"""Marks that follow an address in its sentence."""
 MARKUP_CHARACTERS = frozenset("@<{%&")
 """Characters of which each kind has one, but for web addresses, which have a full stop or a colon between letters."""
 
@@ -25,8 +32,9 @@ def measure_markup_similarity(pairs: TextPairBatch, config: MarkupConfig) -> Flo
     scores = np.ones(len(pairs))
     for row, both in enumerate(zip(*(side.texts for side in pairs.sides), strict=True)):
         if any(map(_may_have_markup, both)):
-            # without the full stop of its sentence
-            source, target = (Counter(each.rstrip(".,;:!?)") for each in MARKUP_PATTERN.findall(text)) for text in both)
+            source, target = (
+                Counter(each.rstrip(SENTENCE_MARKS) for each in MARKUP_PATTERN.findall(text)) for text in both
+            )
             union = (source | target).total()
             scores[row] = (source & target).total() / union if union else 1.0
     return as_column(scores)

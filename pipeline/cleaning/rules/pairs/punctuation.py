@@ -1,7 +1,7 @@
 """Sentences that were cut or joined: marks that end a sentence (. ? ! …) on both sides, s and t of them.
 
 -log(1 + |s - t| + max(s - 1, 0) + max(t - 1, 0)) of Vázquez et al. 2019, which OpusFilter has as
-TerminalPunctuationFilter.
+TerminalPunctuationFilter, but for . ? ! … alone; here the marks of other scripts count too.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from tfm.pipeline.cleaning.character_sets import character_table
 from tfm.pipeline.cleaning.rules.pairs.config import PunctuationConfig
 from tfm.pipeline.cleaning.text_batch import Floats, TextPairBatch, as_column
 
-END_MARKS = "[.?!…]"
+END_MARKS = "[.?!…。？！｡؟۔।։።]"
 
 
 def measure_end_mark_similarity(pairs: TextPairBatch, config: PunctuationConfig) -> Floats:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_va
 from tfm.pipeline.cleaning.limits import Limit, MinConfig, Share, Unit
 from tfm.pipeline.config import STRICT_CONFIG, as_tuple
 
+NORTHERN_SOTHO = "ns"  # M2M100's code, which ISO 639-1 does not have
 NormalForm = Literal["none", "nfc", "nfkc"]
 
 
@@ -24,9 +25,15 @@ def _check_script_name(name: str) -> str:
 
 
 def _check_language_code(code: str) -> str:
-    if not re.fullmatch(r"[a-z]{2}", code):
+    if not re.fullmatch(r"[a-z]{2,3}", code):
         raise ValueError(f'"{code}" is no code of ISO 639-1, which has two small letters: "en", "de"')
-    return code
+    if len(code) == 3:
+        from tfm.tokenizer.languages import ISO_639_3  # loads the library of tokenizers
+
+        shorter = next((each for each, longer in ISO_639_3.items() if longer == code and each != NORTHERN_SOTHO), None)
+        if shorter is not None:
+            raise ValueError(f'"{code}" has a code of two letters in ISO 639-1: write "{shorter}"')
+    return code  # some languages have one of three letters alone: yue
 
 
 class RepairConfig(BaseModel):
@@ -112,7 +119,7 @@ class LanguageConfig(MinConfig):
     """A least probability of each side's language, by py3langid (extra `clean`)."""
 
     source: Annotated[str, AfterValidator(_check_language_code)] | None = Field(
-        None, description="language of the sources, as ISO 639-1 codes it (en); none: any"
+        None, description="language of the sources, as ISO 639-1 codes it (en), or 639-3 alone (yue); none: any"
     )
     target: Annotated[str, AfterValidator(_check_language_code)] | None = Field(
         None, description="language of the targets"

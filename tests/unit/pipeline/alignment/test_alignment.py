@@ -1,6 +1,7 @@
 """Alignments from cross-attention: by word, from every head, against plain loops over the weights of one sentence."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.scoring.alignment.error_rate import LinkCounts
+from tfm.pipeline.scoring.alignment.gold import read_pair_files
 from tfm.pipeline.scoring.alignment.head_scores import score_heads
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.train import train
@@ -142,14 +144,26 @@ def test_scores_of_heads_come_in_order() -> None:
     rates = [each.scores["aer"].score for each in scored]
     assert rates == sorted(rates)
     assert next(each.scores["aer"].score for each in scored if each.head == head) == 0
-    with pytest.raises(DataError, match="line 1 of the gold alignments links word 9 with word 0"):
-        score_heads(aligner, PAIRS, [parse_gold_links("9-0"), *gold[1:]], [head])
-    from_one = [
-        GoldLinks(*(frozenset((source + 1, target + 1) for source, target in links) for links in (each.sure,) * 2))
-        for each in gold
-    ]
-    with pytest.raises(DataError, match="does the file count from 1"):
-        score_heads(aligner, PAIRS, from_one, [head])
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (
+            ["9-0", "0-0"],
+            "gold, line 1: links word 9 with word 0, counted from 0,.* 2 and 4 words: are the links of",
+        ),
+        (["0-0", "1-1 2-3"], "gold, line 2: links word 2 with word 3.* exchanged"),
+        (["1-1 2-4", "1-1"], "gold, line 1: links word 2 with word 4.* does the file count from 1"),
+    ],
+)
+def test_gold_alignments_of_other_words_are_refused(lines: list[str], reason: str, tmp_path: Path) -> None:
+    columns = {"source": ["a b", "a b c d"], "target": ["a b c d", "a b c"], "gold": lines}
+    source, target, gold = (tmp_path / name for name in columns)
+    for name, texts in columns.items():
+        (tmp_path / name).write_text("".join(f"{each}\n" for each in texts), "utf-8")
+    with pytest.raises(DataError, match=reason):
+        read_pair_files(source, target, gold)
 
 
 def test_pharaohs_form() -> None:

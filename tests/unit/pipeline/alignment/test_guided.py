@@ -209,7 +209,7 @@ def test_links_of_other_pairs_are_refused(dataset: Path, links: Path) -> None:
         (lines[:-1], "links: has 59 lines, but the dataset has 60 training pairs"),
         ([*lines, "", ""], "links: has 62 lines"),
         ([*lines[:4], "0-8", *lines[5:]], "links, line 5: links word 0 with word 8, counted from 0"),
-        (["0-0", "", *lines[2:4], "0-8", *lines[5:]], "is it of this dataset"),
+        (["0-0", "", *lines[2:4], "0-8", *lines[5:]], "are the links of these texts"),
         (["1-1", "", "", "", "1-8", *lines[5:]], "links, line 5: .*does the file count from 1"),
         ([*lines[:4], "0:8", *lines[5:]], "links, line 5: '0:8' is no link"),
         ([""] * 60, "links: has no link"),

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from tests.tiny_artifact import around, make, plan_of
-from tfm.pipeline.artifacts.artifact import Input, inspect_artifact, is_fresh, open_artifact, publish, stale_reason
+from tfm.pipeline.artifacts.artifact import (
+    Input,
+    Plan,
+    inspect_artifact,
+    is_fresh,
+    open_artifact,
+    publish,
+    stale_reason,
+)
 from tfm.pipeline.errors import CannotWrite, DataError
 from tfm.pipeline.runtime.progress import NullReporter
 
@@ -90,6 +98,16 @@ def test_stale_says_what_changed(tmp_path: Path, folder: Path) -> None:
     changed = {"raw": Input.from_file(raw)}
     assert stale_reason(plan_of(folder, inputs=changed, model=plan.config["model"])) == "input raw changed"
     assert stale_reason(plan_of(folder, "second", inputs=one, model=plan.config["model"])) == "'first' made it"
+
+
+def test_stale_names_the_key_of_one_of_several_objects(folder: Path) -> None:
+    def plan(*tags: str | None) -> Plan:
+        return plan_of(folder, data={"train": [{"source": "a.en" * 20, "target": "a.de", "tag": tag} for tag in tags]})
+
+    make(plan(None, "<BT>"))
+    assert stale_reason(plan(None, "<BT>")) is None
+    assert stale_reason(plan(None, "<S>")) == "config changed: data.train.1.tag '<BT>' -> '<S>'"
+    assert str(stale_reason(plan("<BT>"))).startswith("config changed: data.train [{")
 
 
 def test_fresh_is_said_and_seen_by_make(folder: Path) -> None:

@@ -263,6 +263,54 @@ def test_where_no_pair_is_left_it_says_which_rules_dropped_them(data: DataConfig
         run(data, tmp_path / "clean", config)
 
 
+def test_where_no_pair_is_left_and_a_script_has_no_spaces_the_remedy_is_said(tmp_path: Path) -> None:
+    (tmp_path / "source").write_text("今天天气很好，我们去公园。\n" * 3, "utf-8")
+    (tmp_path / "target").write_text("The weather is very nice today, so we go to the park.\n" * 3, "utf-8")
+    train = CorpusConfig(format="text", source=str(tmp_path / "source"), target=str(tmp_path / "target"))
+    with pytest.raises(DataError, match=r"dropped: ratio: 3; clean\.ratio compares words .* set clean\.ratio\.unit"):
+        clean(
+            CleanConfig(),
+            DataConfig(train=(train,)),
+            tmp_path / "clean",
+            whole_corpora=True,
+            command=(),
+            reporter=Listening(),
+        )
+
+
+def test_a_percentile_by_itself_is_of_all_pairs_that_the_rule_looked_at(tmp_path: Path) -> None:
+    sources = ["1 2 3 4 5 6 7 8 9"] * 40 + [f"{'word' * number} {60 - number}" for number in range(1, 61)]
+    for name in ("source", "target"):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in sources), "utf-8")
+    train = CorpusConfig(format="text", source=str(tmp_path / "source"), target=str(tmp_path / "target"))
+    given = {"length": {"max": 8}, "letters": {"percentile": 10}, "copies": None}
+    clean(
+        CleanConfig.model_validate(given),
+        DataConfig(train=(train,)),
+        tmp_path / "clean",
+        whole_corpora=True,
+        command=(),
+        reporter=Listening(),
+    )
+    rules = json.loads((tmp_path / "clean" / "report.json").read_text("utf-8"))["rules"]
+    (letters,) = (each for each in rules if each["rule"] == "letters")
+    assert letters["dropped"] == 6  # of 60
+    assert letters["alone"] == 0  # of 100, the worst of which are 40 equal ones
+
+
+def test_a_corpus_that_is_lost_is_warned_of_with_the_rule(data: DataConfig, tmp_path: Path) -> None:
+    for side in (0, 1):
+        text = "".join(f"the same line {number} as on the other side\n" for number in range(9)) + "\n"
+        (tmp_path / f"b.{side}").write_text(text, "utf-8")
+    dry, real = Listening(), Listening()
+    show_dry_run(CleanConfig(), data, None, whole_corpora=True, reporter=dry)
+    clean(CleanConfig(), data, tmp_path / "clean", whole_corpora=True, command=(), reporter=real)
+    assert dry.warnings == real.warnings
+    (warning,) = real.warnings
+    assert "no pair is left of 10 pairs, above all by the rule copies" in warning
+    assert "b.0" in warning
+
+
 def test_a_corpus_without_pairs_left_is_left_out(data: DataConfig, tmp_path: Path) -> None:
     (tmp_path / "b.0").write_text("\n\n", "utf-8")
     (tmp_path / "b.1").write_text("\n\n", "utf-8")

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tfm
-from tests.tiny_model import TEXTS, publish_model
+from tests.tiny_model import TEXTS, publish_model, tiny_model
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
 from tfm.pipeline.artifacts.artifact import stale_reason
@@ -74,3 +74,15 @@ def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
             command=["tfm"],
             reporter=NullReporter(),
         )
+
+
+def test_a_model_that_has_to_be_told_languages_is_refused(tmp_path: Path) -> None:
+    several = tiny_model().source_tokenizer.with_languages("deu", "hin")
+    model, one = publish_model(tmp_path / "several", tokenizer=several), publish_model(tmp_path / "one")
+    for side in (0, 1):
+        (tmp_path / f"text.{side}").write_text(f"{TEXTS[side]}\n", "utf-8")
+    data = DataConfig(train=(CorpusConfig(source=str(tmp_path / "text.0"), target=str(tmp_path / "text.1")),))
+    for forward, backward in ((model, one), (one, model)):
+        config = CleanConfig.model_validate({"cross_entropy": {"forward": str(forward), "backward": str(backward)}})
+        with pytest.raises(DataError, match=r"several.* has to be told which: give a model of one direction"):
+            clean(config, data, tmp_path / "c", whole_corpora=True, command=["tfm"], reporter=NullReporter())

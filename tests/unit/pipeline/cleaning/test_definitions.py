@@ -39,7 +39,7 @@ from tfm.pipeline.cleaning.rules.texts.script import measure_script_share
 from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 Pair = tuple[str, str]
-ALPHABET = "ab Zß1 205.?!…й漢 \t\u2028\u200b,-é"
+ALPHABET = "ab Zß1 205.?!…й漢 \t\u2028\u200b,-é٥２²。؟"
 TEXT = st.text(st.sampled_from(ALPHABET), max_size=12) | st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=8)
 
@@ -74,12 +74,12 @@ def ratio(one: int, other: int) -> float:
 
 
 def punctuation(source: str, target: str) -> float:
-    s, t = (sum(text.count(mark) for mark in ".?!…") for text in (source, target))
+    s, t = (sum(text.count(mark) for mark in ".?!…。؟") for text in (source, target))
     return -math.log(1 + abs(s - t) + max(s - 1, 0) + max(t - 1, 0))
 
 
 def digits(text: str) -> list[int]:
-    return [int(each) for each in text if each in "123456789"]
+    return [int(each) for each in text if each in "123456789٥２"]
 
 
 PLAIN: dict[str, tuple[Callable[[TextPairBatch], np.ndarray], Callable[[str, str], object]]] = {
@@ -162,6 +162,22 @@ def test_marks_and_digits_make_no_difference_where_they_are_to_be_ignored() -> N
     assert len(set(duplicate_keys(batch(pairs), DuplicatesConfig(ignore="case"))[:, 0].tolist())) == 2
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "are_same"),
+    [
+        ("लड़की", "लड़का", False),  # girl, boy
+        ("มา", "มี", False),  # come, have
+        ("كَتَبَ", "كتب", True),
+        ("שָׁלוֹם", "שלום", True),
+        ("e\u0301a", "ea", True),
+        ("a-b, 1", "AB", True),
+    ],
+)
+def test_vowels_that_are_signs_are_no_marks(one: str, other: str, are_same: bool) -> None:
+    keys = duplicate_keys(batch([(one, "x"), (other, "x")]), DuplicatesConfig(ignore="marks"))
+    assert bool(keys[0] == keys[1]) == are_same
+
+
 def test_boilerplate_is_counted_by_side_with_numbers_apart() -> None:
     pairs = [("Page 3 of 12", "x"), ("page 4 of 9", "y"), ("z", "Seite"), ("u", "seite"), ("v", "SEITE"), ("w", "q")]
     assert count_pairs_with_equal_key(boilerplate_keys(batch(pairs), BoilerplateConfig()).T, 6).tolist() == [
@@ -182,6 +198,11 @@ def test_markup_is_compared_as_a_multiset() -> None:
         ("{name} is %(x)s", "{name}"): 1 / 2,
         ("www.a.org", "www.b.org"): 0,
         ("a < b", "a > b"): 1,
+        ("Get it at https://a.org/x today.", "今天访问https://a.org/x获取。"): 1,
+        ("Write to info@a.org.", "联系info@a.org。"): 1,
+        ("The page “https://a.org”", "Die Seite „https://a.org“"): 1,
+        ("Is it www.a.org?", "هل هو www.a.org؟"): 1,
+        ("a@müller.de", "a@müller.de b@müller.de"): 1 / 2,
     }
     assert measure_markup_similarity(batch([*pairs]), MarkupConfig())[:, 0].tolist() == pytest.approx([*pairs.values()])
 

@@ -8,9 +8,10 @@ import pytest
 
 from tfm.data.config import DataConfig
 from tfm.data.corpus_config import CorpusConfig
+from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.rules.pairs.config import RatioConfig
-from tfm.pipeline.cleaning.rules.texts.config import LengthConfig
+from tfm.pipeline.cleaning.rules.texts.config import LanguageConfig, LengthConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
 from tfm.pipeline.runtime.progress import NullReporter
@@ -166,6 +167,61 @@ def test_pairs_of_tests_are_left_out_by_overlap_sides(tmp_path: Path) -> None:
     assert kept(tmp_path, pairs, {"overlap": {"sides": "both"}}, tests) == [("a", "x"), SHORT]
 
 
+@pytest.mark.parametrize("sides", ["either", "both"])
+def test_overlap_knows_all_references_and_pairs_of_several_languages_both_ways(tmp_path: Path, sides: str) -> None:
+    pairs = [("a", "b"), ("c", "d"), ("d", "c"), ("e", "f"), ("f", "e"), SHORT]
+    columns = {"train.0": [one for one, _ in pairs], "train.1": [other for _, other in pairs]}
+    columns |= {"test.0": ["A", "c"], "test.1": ["x", "d"], "test.2": ["b", "y"]}
+    files = {name: tmp_path / name for name in columns}
+    for name, lines in columns.items():
+        files[name].write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    train = CorpusConfig(source=str(files["train.0"]), target=str(files["train.1"]))
+    test = CorpusConfig(source=str(files["test.0"]), target=str(files["test.1"]), references=(str(files["test.2"]),))
+    languages = {"source_language": "eng", "target_language": "deu"}
+    config = CleanConfig.model_validate({**ALL_OFF, "overlap": {"sides": sides}})
+    for named, left in (({}, pairs[2:]), (languages, pairs[3:])):
+        data = DataConfig(train=(train.model_copy(update=named),), tests={"test": test.model_copy(update=named)})
+        # the same folder: settings that change what stays make it anew
+        clean(config, data, tmp_path / "clean", whole_corpora=True, command=["tfm"], reporter=NullReporter())
+        texts = (tmp_path / "clean" / "train.0.source.txt").read_text("utf-8")
+        assert texts.split("\n")[:-1] == [source for source, _ in left]
+    files["test.2"].write_text("x\nf\n", "utf-8")
+    clean(config, data, tmp_path / "clean", whole_corpora=True, command=["tfm"], reporter=NullReporter())
+    texts = (tmp_path / "clean" / "train.0.source.txt").read_text("utf-8").split("\n")[:-1]
+    assert texts == (["a b"] if sides == "either" else ["a", "e", "f", "a b"])
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"duplicates": {}},
+        {"duplicates": {"sides": "source"}},
+        {"duplicates": {"sides": "target", "ignore": "case"}},
+        {"boilerplate": {"max": 1}},
+        {"near_duplicates": {}},
+    ],
+)
+def test_the_same_texts_in_another_direction_are_no_repetition(tmp_path: Path, rule: dict[str, object]) -> None:
+    if "near_duplicates" in rule:
+        pytest.importorskip("rensa", reason="needs the extra `clean`")
+    for name in ("names", "same names", "other"):
+        (tmp_path / name).write_text("other\n" if name == "other" else "Anna Maria\nPaul\n", "utf-8")
+    corpus = CorpusConfig(source=str(tmp_path / "names"), target=str(tmp_path / "same names"))
+    other = CorpusConfig(source=str(tmp_path / "other"), target=str(tmp_path / "other"))
+    config = CleanConfig.model_validate({**ALL_OFF, **rule})
+    kept_by_languages = {}
+    for languages in ((None, None), ("deu", "deu"), ("deu", "hin")):
+        named = [{"source_language": code and "eng", "target_language": code} for code in languages]
+        data = DataConfig(
+            train=(*(corpus.model_copy(update=each) for each in named), other.model_copy(update=named[0]))
+        )
+        out = tmp_path / str(languages)
+        clean(config, data, out, whole_corpora=True, command=["tfm"], reporter=NullReporter())
+        kept_by_languages[languages] = open_artifact(out).figures["kept"]
+    repeated = [0, 0] if "boilerplate" in rule else [2, 0]
+    assert [*kept_by_languages.values()] == [[*repeated, 1], [*repeated, 1], [2, 2, 1]]
+
+
 def test_repair_normal_form_and_quotes(tmp_path: Path) -> None:
     pytest.importorskip("ftfy", reason="needs the extra `clean`")
     pairs = [("schÃ¶n", "ﬁn “x”")]
@@ -176,6 +232,9 @@ def test_repair_normal_form_and_quotes(tmp_path: Path) -> None:
     assert kept(tmp_path, decomposed, {"repair": {"normal_form": "none"}}) == decomposed
     assert kept(tmp_path, decomposed, {"repair": {}}) == [("é", "x²")]
     assert kept(tmp_path, decomposed, {"repair": {"normal_form": "nfkc"}}) == [("é", "x2")]
+    wide = [("你好，世界！（ＡＢ）\u3000好", "「ｶﾀｶﾅ」、５？")]
+    assert kept(tmp_path, wide, {"repair": {}}) == kept(tmp_path, wide, {"repair": {"normal_form": "none"}}) == wide
+    assert kept(tmp_path, wide, {"repair": {"normal_form": "nfkc"}}) == [("你好,世界!(AB) 好", "「カタカナ」、5?")]
 
 
 def test_near_duplicates_by_likeness_and_shingle(tmp_path: Path) -> None:
@@ -199,6 +258,14 @@ def test_languages_and_those_that_are_told_apart(tmp_path: Path) -> None:
     assert told == [pairs[1]]  # nothing else to take it for
     with pytest.raises(RecipeError, match='py3langid does not know the language "zz"'):
         kept(tmp_path, pairs, {"language": {"source": "zz"}})
+
+
+def test_all_languages_of_the_library_may_be_asked_for() -> None:
+    py3langid = pytest.importorskip("py3langid.langid", reason="needs the extra `clean`")
+    labels = py3langid.LanguageIdentifier.from_model_file(py3langid.MODEL_FILE).labels
+    assert {"de", "yue", "nso"} <= {*labels}
+    for code in labels:
+        assert LanguageConfig(source=code).source == code
 
 
 def test_a_rule_whose_package_is_missing_says_how_to_install_it(
@@ -243,6 +310,7 @@ REFUSED = {
     "script": (BASE, 'clean.script.source="Klingon"', 'there is no script "Klingon" in Unicode'),
     "no script": (BASE, "clean.script.min=0.5", "give the script of `source` or `target`"),
     "language": (BASE, 'clean.language.source="english"', "is no code of ISO 639-1"),
+    "long language": (BASE, 'clean.language.target="deu"', '"deu" has a code of two letters in ISO 639-1: write "de"'),
     "no limit": (BASE, 'clean.external=[{name = "x", command = "x"}]', "give `min` or `max`, or `percentile`"),
     "a rule's name": (BASE, 'clean.external=[{name = "Ratio", command = "x", min = 1}]', "another rule of the name"),
     "a typing error": (BASE, "clean.lenght.max=4", "clean.length"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tiny_model import TEXTS, publish_model
+from tests.tiny_model import TEXTS, publish_model, tiny_model
 from tfm.pipeline.decoding.teacher_forcing import target_log_probs
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.translation_records import Translation
@@ -83,6 +83,13 @@ def test_models_that_are_not_given_have_no_feature(scorer: FeatureScorer) -> Non
     only = FeatureScorer(None, scorer.language_model)
     assert only.names == ("direct", "language_model", "length")
     assert not only.score(LISTS)[:, FEATURE_NAMES.index("channel")].any()
+
+
+def test_a_channel_that_has_to_be_told_languages_is_refused(tmp_path: Path) -> None:
+    several = tiny_model().source_tokenizer.with_languages("deu", "hin")
+    model = publish_model(tmp_path / "several", tokenizer=several)
+    with pytest.raises(DataError, match=r"several: translates between several languages.* give a model of one"):
+        FeatureScorer.load(model, None, "cpu")
 
 
 def test_weights_are_tuned_to_the_best_corpus_score_and_are_never_worse_than_the_direct_model() -> None:

@@ -19,6 +19,7 @@ from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
+from tfm.pipeline.scoring.alignment.gold import read_dataset_pairs
 from tfm.pipeline.stages.preprocess import preprocess
 from tfm.pipeline.stages.tokenize import tokenize, tokenize_files
 from tfm.tokenizer.code_points import load_pair
@@ -60,6 +61,15 @@ def test_each_source_begins_with_the_language_of_its_target(tmp_path: Path, shar
     assert target_languages(data.directions["deu-hin"]) == ["hin"] * 12
     texts = data.tests["deu-hin"].texts()[0]
     assert data.tests["deu-hin"].source.to_lists() == source.select_target_language("hin").encode_batch(texts)
+
+
+def test_training_pairs_of_several_directions_are_not_aligned_as_one(tmp_path: Path) -> None:
+    dataset_of(config(), tmp_path, kind="word")
+    with pytest.raises(DataError, match=r"its training pairs have 3 directions \(eng-deu, eng-hin, deu-eng\)"):
+        next(read_dataset_pairs(tmp_path / "dataset"))
+    one = {"train": (corpus("eng", "deu"),), "valid": corpus("eng", "deu", split="valid"), "tests": {}}
+    made = dataset_of(config(**one), tmp_path / "one", kind="word")
+    assert len(list(read_dataset_pairs(tmp_path / "one" / "dataset"))) == len(made.train) > 0
 
 
 def test_a_tokenizer_that_names_languages_stays_as_it_is(tmp_path: Path) -> None:
