@@ -94,9 +94,9 @@ def table_rows(found: Iterable[dict[str, Any]], sizes: Sequence[int]) -> Iterato
     by_stage: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for each in found:
         by_stage.setdefault((each["stage"], each["task"]), []).append(each)
-    for (stage, task), each in by_stage.items():
-        growth = [f"{bytes_a_line(each, key):,.0f}" for key in ("peak", "anonymous") if len(sizes) > 1]
-        yield [stage, task.replace("_", " "), *(f"{one['peak'] / MIB:,.0f}" for one in each), *growth]
+    for (stage, task), figures in by_stage.items():
+        growth = [f"{bytes_a_line(figures, key):,.0f}" for key in ("peak", "anonymous") if len(sizes) > 1]
+        yield [stage, task.replace("_", " "), *(f"{each['peak'] / MIB:,.0f}" for each in figures), *growth]
 
 
 def bytes_a_line(figures: Sequence[dict[str, Any]], key: str) -> float:

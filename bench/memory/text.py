@@ -32,7 +32,7 @@ def draw_lines(rng: np.random.Generator, count: int) -> list[Ints]:
 
 def make_word(rank: int) -> str:
     """The word of a rank: its digits as syllables."""
-    syllables = []
+    syllables: list[str] = []
     while rank or not syllables:
         rank, digit = divmod(rank, len(SYLLABLES))
         syllables.append(SYLLABLES[digit])
