@@ -18,6 +18,7 @@ from bench.growth import growth
 from bench.images import images
 from bench.labels import labels
 from bench.learning import learning
+from bench.memory.command import memory
 from bench.noise import noise
 from bench.plan import plan
 from bench.preprocess import preprocess
@@ -61,7 +62,7 @@ def print_errors(bench: Callable[..., None]) -> Callable[..., None]:
 BENCHES: tuple[Callable[..., None], ...] = (
     *(train, learning, images, vectors, decode, generate, labels, tokenize, preprocess, startup, ceilings),
     *(complexity, plan),
-    *(growth, dataset, sharding, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
+    *(growth, memory, dataset, sharding, serve, softmax, scores, search, trials, noise, claim, clean, noisy),
 )
 for each in BENCHES:
     app.command(name=each.__name__)(print_errors(each))

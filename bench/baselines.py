@@ -110,7 +110,7 @@ def model_size(work: Workload) -> ModelSize | RecurrentSize:
 
 
 Peer = Callable[[Workload, Path, Path | None], Figures]
-_BERT: dict[str, Peer] = {"huggingface": measure_huggingface_texts}
+_ENCODERS: dict[str, Peer] = {"huggingface": measure_huggingface_texts}
 PEERS: dict[str, dict[str, Peer]] = {
     "translation": {"plain": measure_plain, "huggingface": measure_huggingface, "eole": measure_eole},
     "language_model": {
@@ -118,9 +118,9 @@ PEERS: dict[str, dict[str, Peer]] = {
         "nanogpt": measure_plain_gpt,
         "huggingface": measure_huggingface_texts,
     },
-    "masked_language_model": _BERT,
-    "classification": _BERT,
-    "tagging": _BERT,
+    "masked_language_model": _ENCODERS,
+    "classification": _ENCODERS,
+    "tagging": _ENCODERS,
 }
 """By task, then by name."""
 RECURRENT_PEERS: dict[str, Peer] = {"plain": measure_plain, "eole": measure_eole}

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 BEGAN = time.perf_counter()  # before anything heavy is imported
-MIB = 2**20
 
 
 class Enough(BaseException):
@@ -43,21 +41,8 @@ class UpdateClock:
             raise Enough
 
 
-class AnonymousMemory(threading.Thread):
-    """The largest anonymous resident memory of this process, looked at fifty times a second: no mapped file counts."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.peak = 0
-
-    def run(self) -> None:
-        while True:
-            status = Path("/proc/self/status").read_text(encoding="ascii")
-            self.peak = max(self.peak, int(status.partition("RssAnon:")[2].split()[0]) * 1024)
-            time.sleep(0.02)
-
-
 def main(asked: dict[str, Any]) -> None:
+    from bench.processes import AnonymousMemory
     from tfm.model.config import ModelConfig
     from tfm.pipeline.config import DecodingConfig, EvaluationConfig
     from tfm.pipeline.stages.train import train

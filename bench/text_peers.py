@@ -1,5 +1,5 @@
-"""The peers of `python -m bench train` for tasks other than translation: nanoGPT's loop, GPT-2 and BERT of Hugging
-Face. Each run is a process. Does not import torch."""
+"""The peers of `python -m bench train` for tasks other than translation: nanoGPT's loop, and GPT-2, BERT and CANINE of
+Hugging Face. Each run is a process. Does not import torch."""
 
 import json
 from collections.abc import Iterator
@@ -13,12 +13,15 @@ from bench.compare import Figures
 from bench.processes import run, run_module
 from bench.workload import Workload, venv_python
 from tfm.data.dataset.split import Split
+from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.tokenizer.special import EOS_ID
 
 PROGRAM = Path(__file__).parent / "peers" / "train_huggingface_texts.py"
 IGNORED_LABEL = -100
 EXAMPLES = "examples.jsonl"
+MAX_CANINE_HASHES = 16
+"""So many primes transformers has for them."""
 DEFAULTS = {"mixing": "attention", "window": None, "adaptive": None, "vision": None, "embedding_dim": None}
 
 
@@ -39,7 +42,26 @@ def text_model_size(work: Workload) -> dict[str, Any]:
         "inner": stack.feed_forward_dim,
     }
     size |= {"dropout": model.dropout.residual, "smoothing": work.config.label_smoothing, "block": model.block}
-    return size | {"vocab": work.source_vocab, "labels": work.vocab}
+    return size | {"vocab": work.source_vocab, "labels": work.vocab, "canine": canine_size(model)}
+
+
+def canine_size(model: ModelConfig) -> dict[str, int] | None:
+    """Return what makes rows of characters, if a model reads them. Raises RecipeError for what transformers has not.
+
+    Its blocks are as wide as our windows to both sides: the pairs of characters that attend are as many.
+    """
+    canine = model.canine
+    if canine is None:
+        return None
+    if canine.hashes > MAX_CANINE_HASHES:
+        raise RecipeError(f"model.canine.hashes = {canine.hashes}: transformers has {MAX_CANINE_HASHES} at most")
+    if canine.buckets < model.max_length:
+        raise RecipeError(
+            f"model.canine.buckets = {canine.buckets}: transformers has as many positions as buckets, so set it to "
+            f"model.max_length = {model.max_length} or more"
+        )
+    size = {"hashes": canine.hashes, "buckets": canine.buckets, "block": 2 * canine.window}
+    return size | {"rate": canine.rate, "upsampling": canine.upsampling}
 
 
 def measure_plain_gpt(work: Workload, folder: Path, place: Path | None) -> Figures:
@@ -54,7 +76,7 @@ def measure_plain_gpt(work: Workload, folder: Path, place: Path | None) -> Figur
 
 
 def measure_huggingface_texts(work: Workload, folder: Path, place: Path | None) -> Figures:
-    """GPT-2 or BERT and Trainer of Hugging Face transformers."""
+    """GPT-2, BERT or CANINE, and Trainer, of Hugging Face transformers."""
     is_running = work.model.task == "language_model"
     asked: dict[str, Any] = {"examples": str(folder / EXAMPLES), "task": work.model.task, "size": text_model_size(work)}
     asked |= {"warmup": work.warmup, "steps": work.steps, "device": work.device}

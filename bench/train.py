@@ -50,8 +50,8 @@ def train(
     Only updates count: no start, no validation, no checkpoint. The peers get the dataset's training split as files,
     and the dataset's batch_tokens as their budget (huggingface: as many texts as fill it on average). `plain` is a
     plain PyTorch loop run by our Python, for language models that of nanoGPT; `nanogpt` is the network of the
-    model.py in a folder in that loop. eole (translation, on a CPU alone) and huggingface (Marian, GPT-2, BERT) are
-    run by the virtual environments that are named. On a GPU plain and huggingface multiply in bf16.
+    model.py in a folder in that loop. eole (translation, on a CPU alone) and huggingface (Marian, GPT-2, BERT, CANINE)
+    are run by the virtual environments that are named. On a GPU plain and huggingface multiply in bf16.
     """
     from bench.ceilings import SQUARE_SIZE, square_gigaflops
     from bench.report import contest, write_json

@@ -1,4 +1,4 @@
-"""GPT-2 or BERT and the Trainer of Hugging Face on examples of a task: predictions a second, as JSON.
+"""GPT-2, BERT or CANINE and the Trainer of Hugging Face on examples of a task: predictions a second, as JSON.
 
 Usage: python train_huggingface_texts.py < JSON     (needs: torch, transformers, accelerate)
 
@@ -19,6 +19,9 @@ from transformers import (
     BertForMaskedLM,
     BertForSequenceClassification,
     BertForTokenClassification,
+    CanineConfig,
+    CanineForSequenceClassification,
+    CanineForTokenClassification,
     GPT2Config,
     GPT2LMHeadModel,
     Trainer,
@@ -26,7 +29,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from bench.peers.huggingface import PAD
+from bench.peers.huggingface import PAD, canine_settings
 from bench.peers.train_huggingface import IGNORED_LABEL, SETTINGS, pad_rows
 
 CHOSEN, HIDDEN, RANDOM = 0.15, 0.8, 0.1
@@ -36,6 +39,7 @@ BERTS = {
     "classification": BertForSequenceClassification,
     "tagging": BertForTokenClassification,
 }
+CANINES = {"classification": CanineForSequenceClassification, "tagging": CanineForTokenClassification}
 
 
 class Examples(torch.utils.data.Dataset[dict[str, Any]]):
@@ -95,7 +99,7 @@ class Collator(TrainerCallback):  # type: ignore[misc]
 
 
 def make_model(task: str, size: dict[str, Any], longest: int) -> Any:
-    """GPT-2 or BERT of these sizes. size: layers, dim, heads, inner, dropout, vocab, labels."""
+    """GPT-2, BERT or CANINE of these sizes. size: layers, dim, heads, inner, dropout, vocab, labels, canine."""
     dropout = size["dropout"]
     if task == "language_model":
         shape = {"n_layer": size["layers"], "n_embd": size["dim"], "n_head": size["heads"], "n_inner": size["inner"]}
@@ -104,8 +108,12 @@ def make_model(task: str, size: dict[str, Any], longest: int) -> Any:
         return GPT2LMHeadModel(GPT2Config(**shape, **rates, **rest, use_cache=False))
     shape = {"num_hidden_layers": size["layers"], "hidden_size": size["dim"], "num_attention_heads": size["heads"]}
     rates = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": 0.0}
-    rest = {"intermediate_size": size["inner"], "max_position_embeddings": longest, "vocab_size": size["vocab"]}
-    return BERTS[task](BertConfig(**shape, **rates, **rest, num_labels=size["labels"], pad_token_id=PAD))
+    rest = {"intermediate_size": size["inner"], "max_position_embeddings": longest, "num_labels": size["labels"]}
+    if size["canine"]:
+        return CANINES[task](
+            CanineConfig(**shape, **rates, **rest, **canine_settings(size["canine"]), pad_token_id=PAD)
+        )
+    return BERTS[task](BertConfig(**shape, **rates, **rest, vocab_size=size["vocab"], pad_token_id=PAD))
 
 
 def main(asked: dict[str, Any]) -> None:

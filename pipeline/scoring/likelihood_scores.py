@@ -42,6 +42,9 @@ from tfm.tokenizer.normalization import replace_surrogates
 from tfm.tokenizer.special import UNK_ID
 from tfm.tokenizer.tokenizer import Tokenizer
 
+ENCODED_LINES = 8192
+"""Lines that a tokenizer encodes at once."""
+
 
 def score_likelihood(
     loaded: LoadedModel, name: str, split: Split, batch_tokens: int, reporter: Reporter, *, stride: int | None = None
@@ -102,9 +105,18 @@ def split_from_lines(lines: Sequence[str], source: Tokenizer, target: Tokenizer)
         target: the tokenizer of the target.
     """
     lines = [replace_surrogates(line) for line in lines]
-    of_source = TokenIdColumn.from_flat(*source.encode_flat(lines))
-    of_target = of_source if source is target else TokenIdColumn.from_flat(*target.encode_flat(lines))
+    of_source = _encode_lines(lines, source)
+    of_target = of_source if source is target else _encode_lines(lines, target)
     return Split.from_texts(of_source, of_target, lines, lines)
+
+
+def _encode_lines(lines: Sequence[str], tokenizer: Tokenizer) -> TokenIdColumn:
+    """Encode lines part by part: meanwhile a tokenizer takes far more memory than the ids that it gives."""
+    firsts = range(0, max(len(lines), 1), ENCODED_LINES)
+    parts = [tokenizer.encode_flat(lines[first : first + ENCODED_LINES]) for first in firsts]
+    return TokenIdColumn.from_flat(
+        np.concatenate([ids for ids, _ in parts]), np.concatenate([each for _, each in parts])
+    )
 
 
 def _score_language_model(

@@ -15,8 +15,7 @@ from tests.cli.user import RECIPE, write_corpora
 BENCHES = (
     *("train", "images", "decode", "preprocess", "startup", "ceilings", "complexity", "softmax", "search", "trials"),
     *("noise", "learning", "vectors", "generate", "labels", "scores", "serve", "growth", "sharding"),
-    "plan",
-    *("clean", "noisy", "tokenize"),
+    *("clean", "noisy", "tokenize", "memory", "plan"),
 )
 ROOT = Path(__file__).parents[3]
 
@@ -88,6 +87,9 @@ def test_softmax_runs() -> None:
         (["decode", "model", "source", "--against", "ctranslate2=nowhere"], "ctranslate2 or"),
         (["vectors", "nowhere", "--against", "gensim=nowhere"], "gensim=PYTHON"),
         (["tokenize", __file__, "--against", "subword_nmt=nowhere"], "subword_nmt=PYTHON"),
+        (["memory", "--task", "nobody"], "--task"),
+        (["memory", "--until", "nowhere"], "--until"),
+        (["memory", "--task", "tagging", "--until", "generate"], "tokenize, preprocess, train, translate"),
         (["train", "nowhere", "--device", "abacus"], "--device"),
         (["train", "nowhere", "--set", "training.batch_tokens=512"], "training.batch_tokens"),
         (["train", "nowhere", "--device", "cuda", "--against", "eole=nowhere"], "CPU alone"),

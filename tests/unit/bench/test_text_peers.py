@@ -12,15 +12,28 @@ import numpy as np
 import pytest
 import torch
 
+from bench.baselines import find_peers
+from bench.peers.huggingface import canine_settings
 from bench.peers.train_plain_gpt import PlainGpt, draw_windows, make_plain
 from bench.processes import run
-from bench.text_peers import IGNORED_LABEL, PROGRAM, text_model_size, texts, texts_a_batch, windows
+from bench.text_peers import IGNORED_LABEL, PROGRAM, canine_size, text_model_size, texts, texts_a_batch, windows
 from bench.workload import Workload, read_configs
 from tfm.data.dataset.split import Split, TokenIdColumn
 from tfm.pipeline.errors import RecipeError
 
-SIZE = {"layers": 2, "dim": 8, "heads": 2, "inner": 32, "block": 6, "dropout": 0.0, "vocab": 11, "labels": 4}
+SIZE = {
+    "layers": 2,
+    "dim": 8,
+    "heads": 2,
+    "inner": 32,
+    "block": 6,
+    "dropout": 0.0,
+    "vocab": 11,
+    "labels": 4,
+    "canine": None,
+}
 SPLIT = Split(TokenIdColumn.from_lists([[4, 7, 5], [6]]), TokenIdColumn.from_lists([[5, 4], [6]]), weights=None)  # type: ignore[arg-type]
+CANINE = {"hashes": 2, "buckets": 16, "block": 4, "rate": 4, "upsampling": 3}
 HAS_TRAINER = all(importlib.util.find_spec(name) for name in ("transformers", "accelerate"))
 
 
@@ -56,6 +69,26 @@ def test_peers_have_models_of_one_width_that_see_all(other: str) -> None:
         text_model_size(Workload(Path("d"), model, config, 1, 1))
 
 
+@pytest.mark.parametrize("recipe", ["sst2-canine", "atis-canine"])
+def test_peers_of_canine_are_told_what_makes_rows_of_characters(recipe: str) -> None:
+    model = read_configs(Path(f"recipes/{recipe}.toml"), [])[0]
+    assert set(find_peers(model)) == {"huggingface"}
+    assert canine_size(model) == {"hashes": 4, "buckets": 1024, "block": 32, "rate": 4, "upsampling": 4}
+    assert canine_size(read_configs(Path("recipes/atis.toml"), [])[0]) is None
+    for other, said in (("hashes=32", "16 at most"), ("buckets=512", "as many positions as buckets")):
+        with pytest.raises(RecipeError, match=said):
+            canine_size(read_configs(Path(f"recipes/{recipe}.toml"), [f"model.canine.{other}"])[0])
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("transformers"), reason="transformers is not installed here")
+def test_canine_of_hugging_face_has_the_keys_that_it_is_given() -> None:
+    from transformers import CanineConfig
+
+    told = canine_settings(CANINE)
+    assert len(told) == len(CANINE) + 1
+    assert set(told) <= set(CanineConfig().to_dict())
+
+
 def test_plain_gpt_has_the_parameters_of_its_equation_and_sees_nothing_to_come() -> None:
     torch.manual_seed(1)
     model = make_plain(SIZE, "cpu")[0].eval()
@@ -86,15 +119,21 @@ def test_plain_gpt_learns_a_text_that_repeats() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_TRAINER, reason="transformers and accelerate are not installed here")
-@pytest.mark.parametrize("task", ["language_model", "masked_language_model", "classification", "tagging"])
-def test_trainer_of_hugging_face_trains_every_task(task: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "canine"),
+    [
+        *((task, None) for task in ("language_model", "masked_language_model", "classification", "tagging")),
+        *((task, CANINE) for task in ("classification", "tagging")),
+    ],
+)
+def test_trainer_of_hugging_face_trains_every_task(task: str, canine: dict[str, int] | None, tmp_path: Path) -> None:
     label = {"classification": 1, "tagging": [1, IGNORED_LABEL, 2, IGNORED_LABEL, 3, IGNORED_LABEL]}
     text = [4, 5, 6, 7, 8, 3]
     (tmp_path / "examples").write_text(
         f"{json.dumps({'input_ids': text, 'labels': label.get(task, text)})}\n" * 20, encoding="utf-8"
     )
-    asked = {"examples": str(tmp_path / "examples"), "task": task, "size": {**SIZE, "smoothing": 0.0}, "batch": 4}
-    asked |= {"warmup": 1, "steps": 3, "device": "cpu"}
+    asked = {"examples": str(tmp_path / "examples"), "task": task, "batch": 4}
+    asked |= {"size": {**SIZE, "canine": canine, "smoothing": 0.0}, "warmup": 1, "steps": 3, "device": "cpu"}
     found = run([sys.executable, PROGRAM], folder=tmp_path, text=json.dumps(asked)).answer()
     assert found["rate"] > 0
     counted = {"language_model": 20, "classification": 4, "tagging": 12}

@@ -13,7 +13,8 @@ from tfm.data.dataset.store import load_split, write_split
 from tfm.model.layout import Layout
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.runtime.progress import NullReporter
-from tfm.pipeline.scoring.likelihood_scores import score_likelihood
+from tfm.pipeline.scoring import likelihood_scores
+from tfm.pipeline.scoring.likelihood_scores import score_likelihood, split_from_lines
 from tfm.pipeline.scoring.text_counts import CharacterCounts
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.special import BOS_ID, EOS_ID, UNK_ID
@@ -154,3 +155,22 @@ def test_the_objective_of_word_vectors_is_divided_by_the_words_of_the_text(
     num_words = sum(map(len, texts))
     assert found["objective"].score == pytest.approx(loss * pairs / len(widths) / num_words, rel=1e-9)
     assert found["objective"].signature.startswith(f"words:{num_words}|unit:neighbour|")
+
+
+def test_lines_are_encoded_part_by_part_as_they_are_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = train(LINES, TokenizerConfig(kind="bpe", vocab_size=60, min_frequency=1))
+    whole = split_from_lines(LINES, tokenizer, tokenizer)
+    given: list[int] = []
+
+    class Counted:
+        def encode_flat(self, texts: list[str]) -> Any:
+            given.append(len(texts))
+            return tokenizer.encode_flat(texts)
+
+    monkeypatch.setattr(likelihood_scores, "ENCODED_LINES", 4)
+    parts = split_from_lines(LINES, Counted(), Counted())  # type: ignore[arg-type]
+    assert given == [4, 2, 4, 2]
+    assert (
+        parts.target.to_lists() == parts.source.to_lists() == whole.source.to_lists() == tokenizer.encode_batch(LINES)
+    )
+    assert len(split_from_lines([], tokenizer, tokenizer)) == 0
