@@ -93,8 +93,8 @@ def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int,
         if not allowed.any():
             where = "after another" if turn else "where a word begins" if begins else "within a word"
             raise DataError(
-                f"{MASK_TOKEN} stands {where}, for which the vocabulary has no piece of words: put a space between "
-                "masks and what stands beside them, or ask by piece"
+                f"{MASK_TOKEN} stands {where}, where no piece of the vocabulary can: put a space between masks and "
+                "what stands beside them, or ask by piece"
             )
         log_probs = _log_probs_at_positions(loaded, readings, [place])
         totals = log_probs + log_probs.new_tensor([total for _, total in beam]).unsqueeze(1)
