@@ -67,10 +67,11 @@ def describe_features(network: nn.Sequential, images: Tensor) -> dict[str, float
     network.eval()
     activations = network[:2](images)
     alive = activations.amax(0) > 0
+    weights: Tensor = network[0].weight  # type: ignore[assignment]
     return {
         "error": float(F.mse_loss(network(images), images)),
         "alive": int(alive.sum()),
-        "pixels": float(count_pixels(network[0].weight[alive]).mean()),
+        "pixels": float(count_pixels(weights[alive]).mean()),
         "correlation": mean_correlation(activations),
         "active": 100 * float((activations > 0).double().mean()),
     }
@@ -79,7 +80,8 @@ def describe_features(network: nn.Sequential, images: Tensor) -> dict[str, float
 @torch.no_grad()
 def scale_features(network: nn.Sequential, images: Tensor, number: int) -> list[list[int]]:
     """The weights of the first units that some image activates, each from -FULL to FULL."""
-    weights: Tensor = network[0].weight[network[:2](images).amax(0) > 0][:number]
+    weights: Tensor = network[0].weight  # type: ignore[assignment]
+    weights = weights[network[:2](images).amax(0) > 0][:number]
     scaled: list[list[int]] = (FULL * weights / weights.abs().amax(1, keepdim=True)).round().int().tolist()
     return scaled
 
