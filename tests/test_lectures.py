@@ -101,3 +101,11 @@ def test_what_attention_gives_in_the_first_tasks_is_in_their_answers(capsys: pyt
     printed = re.findall(r"0\.\d+", capsys.readouterr().out)
     assert len(printed) > 12
     assert [each for each in printed if each not in EXERCISES] == []
+
+
+def test_each_variant_stands_once_on_the_page_of_parts() -> None:
+    text = (ROOT / "docs" / "models" / "parts.md").read_text("utf-8")
+    last_cells = re.findall(r"\| ([^|]+) \|$", text, re.MULTILINE)
+    named = [name for cell in last_cells for name in re.findall(r"`([a-z-]+)`", cell)]
+    variants = {file.stem for file in (ROOT / "recipes" / "variants").glob("*.toml")}
+    assert sorted(named) == sorted(variants - {"base"})

@@ -32,18 +32,23 @@ Vectors = NDArray[np.float64]
 
 def measure() -> Found:
     """Cosines of related and other pairs by each kind of vector."""
+    words = [word for group in GROUPS.values() for word in group]
+    kinds = {kind: split_pairs(words, cosines(each)) for kind, each in make_vectors(words).items()}
+    return {"words": words, "kinds": kinds}
+
+
+def make_vectors(words: Sequence[str]) -> dict[str, Vectors]:
+    """Vectors (words, D) of each kind."""
     import tfm
 
-    words = [word for group in GROUPS.values() for word in group]
     model = tfm.load(run_recipe(RECIPE, "skip-gram"))
     counted = count_contexts(corpus_lines(), words)
-    vectors = {
+    return {
         "one-hot": np.eye(len(words)),
         "counts": counted,
         "counts, PPMI": positive_mutual_information(counted),
         "skip-gram": np.asarray(model.embed(words), np.float64),
     }
-    return {"words": words, "kinds": {kind: compare_pairs(words, each) for kind, each in vectors.items()}}
 
 
 def corpus_lines() -> list[list[str]]:
@@ -80,13 +85,19 @@ def positive_mutual_information(counts: Vectors) -> Vectors:
     return result
 
 
-def compare_pairs(words: Sequence[str], vectors: Vectors) -> dict[str, list[float]]:
-    """Cosines of the pairs within a group, and of those of two groups."""
+def cosines(vectors: Vectors) -> Vectors:
+    """Cosines (words, words) of vectors (words, D)."""
     normed = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines, group = normed @ normed.T, {word: name for name, some in GROUPS.items() for word in some}
+    products: Vectors = normed @ normed.T
+    return products
+
+
+def split_pairs(words: Sequence[str], likeness: Vectors) -> dict[str, list[float]]:
+    """Likeness (words, words) of the pairs within a group, and of those of two groups."""
+    group = {word: name for name, some in GROUPS.items() for word in some}
     found: dict[str, list[float]] = {"related": [], "others": []}
     for (i, a), (j, b) in itertools.combinations(enumerate(words), 2):
-        found["related" if group[a] == group[b] else "others"].append(float(cosines[i, j]))
+        found["related" if group[a] == group[b] else "others"].append(float(likeness[i, j]))
     return found
 
 

@@ -19,7 +19,7 @@ from tfm.data.errors import DataError
 from tfm.model.layers.log_probs import log_softmax
 from tfm.model.layout import Layout
 from tfm.pipeline.decoding.search.hypothesis import check_not_nan
-from tfm.pipeline.inference.masked_text import MaskedText, encode_masked
+from tfm.pipeline.inference.masked_text import MASK_TOKEN, MaskedText, encode_masked
 from tfm.pipeline.model_io.loaded_model import LoadedModel
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import EOS_ID, SPECIAL_TOKENS
@@ -61,7 +61,7 @@ def fill_masks(loaded: LoadedModel, text: str, count: int, unit: FillUnit) -> li
         The candidates of each mask or, by word, of each run of masks, in their order.
 
     Raises:
-        DataError: the text has no mask, or is longer than the model reads.
+        DataError: the text has no mask, or is longer than the model reads; by word, no piece can stand in its place.
     """
     if not TASK_SPECS[loaded.config.task].hides_pieces:
         raise DataError(f"was trained for {loaded.config.task}: it fills no masks", file=loaded.folder)
@@ -91,7 +91,11 @@ def _words_for_mask_run(loaded: LoadedModel, masked: MaskedText, run_index: int,
         readings = [_replace_pieces(masked.ids, places, pieces) for pieces, _ in beam]
         allowed = _word_piece_mask(tokenizer, begins if turn == 0 else False)
         if not allowed.any():
-            return []
+            where = "after another" if turn else "where a word begins" if begins else "within a word"
+            raise DataError(
+                f"{MASK_TOKEN} stands {where}, where no piece of the vocabulary can: put a space between masks and "
+                "what stands beside them, or ask by piece"
+            )
         log_probs = _log_probs_at_positions(loaded, readings, [place])
         totals = log_probs + log_probs.new_tensor([total for _, total in beam]).unsqueeze(1)
         totals = totals.masked_fill(~allowed.to(totals.device), -math.inf).flatten()

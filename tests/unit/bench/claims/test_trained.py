@@ -35,7 +35,6 @@ from bench.claims import (
     windows,
 )
 from bench.claims.extrapolation import draw_strings
-from bench.claims.meaning import compare_pairs, count_contexts, positive_mutual_information, share_of_wins, split_words
 from bench.processes import ROOT
 from tfm.data.synthetic.grammar import generate
 from tfm.model.build import build
@@ -85,9 +84,9 @@ def test_the_recipe_of_meaning_has_the_lines_and_the_window_that_are_counted() -
 
 
 def test_contexts_are_counted_on_both_sides_as_far_as_the_window() -> None:
-    lines = [split_words("Der Hund schläft, der Hund träumt.")]
+    lines = [meaning.split_words("Der Hund schläft, der Hund träumt.")]
     assert lines == [["Der", "Hund", "schläft", ",", "der", "Hund", "träumt", "."]]
-    counts = count_contexts(lines, ["Hund", "schläft"])
+    counts = meaning.count_contexts(lines, ["Hund", "schläft"])
     vocabulary = [",", ".", "Der", "Hund", "der", "schläft", "träumt"]
     first = dict(zip(vocabulary, counts[0], strict=True))
     assert first == {",": 2, ".": 1, "Der": 1, "Hund": 0, "der": 1, "schläft": 1, "träumt": 1}
@@ -97,21 +96,21 @@ def test_contexts_are_counted_on_both_sides_as_far_as_the_window() -> None:
 
 
 def test_mutual_information_of_counts() -> None:
-    found = positive_mutual_information(np.array([[3.0, 1.0], [0.0, 4.0]]))
+    found = meaning.positive_mutual_information(np.array([[3.0, 1.0], [0.0, 4.0]]))
     assert found == pytest.approx(np.array([[math.log(3 * 8 / (4 * 3)), 0], [0, math.log(4 * 8 / (4 * 5))]]))
 
 
 def test_pairs_of_one_hot_vectors_are_all_alike() -> None:
     words = [word for group in meaning.GROUPS.values() for word in group]
-    pairs = compare_pairs(words, np.eye(len(words)))
+    pairs = meaning.split_pairs(words, meaning.cosines(np.eye(len(words))))
     assert len(pairs["related"]) == 4 * 15
     assert len(pairs["related"]) + len(pairs["others"]) == 24 * 23 // 2
     assert {*pairs["related"], *pairs["others"]} == {0.0}
-    assert share_of_wins(pairs["related"], pairs["others"]) == 0.5
+    assert meaning.share_of_wins(pairs["related"], pairs["others"]) == 0.5
 
 
 def test_the_share_of_wins_counts_ties_as_half() -> None:
-    assert share_of_wins([3.0, 1.0], [1.0, 0.0]) == (1 + 1 + 0.5 + 1) / 4
+    assert meaning.share_of_wins([3.0, 1.0], [1.0, 0.0]) == (1 + 1 + 0.5 + 1) / 4
 
 
 def test_strings_have_one_length_and_are_the_same_each_time() -> None:

@@ -115,6 +115,13 @@ def test_texts_without_a_prediction_are_refused(kind: str, text: str, problem: s
         fill_masks(loaded, text, 1, "piece")
 
 
+def test_a_word_that_no_pieces_make_is_refused_and_not_answered_by_nothing() -> None:
+    loaded = tiny_model(tokenizer=tokenizer_of("word"), **MASKED)
+    assert len(fill_masks(loaded, "the [MASK] [MASK] .", 2, "word")) == 2
+    with pytest.raises(DataError, match=r"\[MASK\] stands after another, .* put a space between masks"):
+        fill_masks(loaded, "the [MASK][MASK] .", 2, "word")
+
+
 def test_only_a_masked_language_model_fills(model) -> None:
     for task, unit in itertools.product(("classification", "tagging"), ("piece", "word")):
         with pytest.raises(DataError, match="it fills no masks"):

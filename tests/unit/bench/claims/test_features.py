@@ -1,0 +1,39 @@
+"""The claim of features: pixels and correlations of units computed a second way, and what is kept of their weights."""
+
+import numpy as np
+import pytest
+import torch
+
+from bench.claims import features
+
+
+def test_pixels_of_a_unit_are_those_with_weights_as_large() -> None:
+    weights = torch.tensor([[2.0, 0.0, 0.0, 0.0], [1.0, -1.0, 0.0, 0.0], [3.0, 3.0, -3.0, 3.0]])
+    assert features.count_pixels(weights).tolist() == pytest.approx([1, 2, 4])
+
+
+def test_the_mean_correlation_is_numpys_without_units_that_never_change() -> None:
+    activations = torch.rand(50, 6, generator=torch.Generator().manual_seed(1))
+    activations[:, 2] = 0.5
+    matrix = np.abs(np.corrcoef(np.delete(activations.double().numpy(), 2, axis=1).T))
+    assert features.mean_correlation(activations) == pytest.approx(float(matrix[np.triu_indices(5, 1)].mean()))
+
+
+def test_weights_of_units_that_are_ever_active_are_scaled_by_the_largest_of_each() -> None:
+    network = features.make_autoencoder(2, 0.5)
+    with torch.no_grad():
+        network[0].weight[:3] = torch.tensor([[0.5, -1.0], [-2.0, 0.0], [3.0, 0.0]])
+    assert features.scale_features(network, torch.tensor([[1.0, 0.0]]), 2) == [[50, -99], [99, 0]]
+
+
+def test_an_autoencoder_learns_its_images_and_is_described_without_dropout() -> None:
+    torch.manual_seed(0)
+    images = torch.rand(64, 9).round()
+    network = features.make_autoencoder(9, 0.5)
+    before = features.describe_features(network, images)
+    features.train_autoencoder(network, images, epochs=60)
+    after = features.describe_features(network, images)
+    assert after["error"] < before["error"] / 2
+    assert features.describe_features(network, images) == after
+    assert 0 < after["active"] < 100
+    assert 0 < after["alive"] <= features.HIDDEN
