@@ -130,6 +130,11 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     epochs = task.epochs(data.train, data.batch_tokens, recipe.seed)
     updates = last_step(recipe.training, epochs.num_batches, num_processes)
     per_epoch = step_after_epoch(epochs.num_batches(0), 0, recipe.training, num_processes)
+    if recipe.model.block is not None:  # windows of a running text are filled, but for a few tokens at its ends
+        windows = sum(map(len, epochs(0)))
+        tokens = windows * recipe.model.block
+        found = CorpusSize(windows, tokens, tokens, 0.0, updates, per_epoch, is_exact=True)
+        return found, source.vocab_size, target.vocab_size
     rows = np.concatenate([np.asarray(batch) for batch in epochs(0)])
     positions = 0
     columns = data.train.source_lengths, data.train.target_lengths

@@ -11,6 +11,34 @@ from tests.cli.user import RECIPE, tfm, write_corpora
 from tfm.pipeline.planning.run_plan import count_corpus_and_vocabularies, num_validations
 from tfm.pipeline.recipes.recipe import load_recipe
 
+TEXT_RECIPE = """
+name = "text"
+[tokenizer]
+kind = "word"
+[data]
+batch_tokens = 64
+[[data.train]]
+source = "none"
+target = "train.de"
+[data.valid]
+source = "none"
+target = "valid.de"
+[data.tests.test]
+source = "none"
+target = "test.de"
+[model]
+architecture = "decoder_only"
+task = "language_model"
+block = 8
+[model.decoder]
+layers = 1
+dim = 8
+heads = 2
+feed_forward_dim = 8
+[training]
+max_epochs = 2
+"""
+
 
 @pytest.fixture
 def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -50,6 +78,22 @@ def test_validations_of_a_training_that_ends_by_updates_are_counted_by_its_epoch
         ended = replace(corpus, updates=epochs * corpus.updates_per_epoch)
         assert num_validations(recipe, ended) == max(1, math.ceil(epochs / 2))
     assert num_validations(recipe, replace(corpus, updates=2 * corpus.updates_per_epoch + 1)) == 2
+
+
+def test_windows_of_a_running_text_are_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpora(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.toml").write_text(TEXT_RECIPE, "utf-8")
+    for stage in ("tokenize", "preprocess", "train"):
+        done = tfm(stage, "--recipe", "text.toml")
+        assert done.code == 0, done.err
+    figures = json.loads((tmp_path / "runs/text/model/manifest.json").read_bytes())["figures"]
+    done = tfm("plan", "text.toml", "--on", "H100", "--json")
+    assert done.code == 0, done.err
+    corpus = json.loads(done.out)["corpus"]
+    assert corpus["updates"] == figures["updates"]
+    assert corpus["padding"] == 0
+    assert corpus["target_tokens"] == 8 * corpus["rows"] > 0
 
 
 def test_without_a_dataset_it_says_what_to_do(corpora: Path) -> None:

@@ -177,6 +177,9 @@ def test_variants_are_of_one_budget_and_there_is_one_of_every_part() -> None:
     base = recipes["base"]
     for name, each in recipes.items():
         same = {"name": name, "model": each.model}
+        if name == "lstm-sgd":  # a paper's way to train is the part, in as many updates of as many tokens
+            update = {key: getattr(each.training, key) for key in ("optimizer", "schedule", "clip_norm")}
+            same["training"] = base.training.model_copy(update=update)
         assert each == base.model_copy(update=same), name
         assert (each.model == base.model) == (name == "base"), name
     assert {each.model.residual for each in recipes.values()} == {*get_args(ResidualConnection)}
