@@ -32,11 +32,23 @@ def files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tupl
         if is_url(place):
             found.append((redact_credentials(place), fetch_local_copy(place, online=online)))
             continue
+        if problem := _unnamed_side_problem(corpus, place):
+            raise DataError(problem, file=place)
         paths = [place] if corpus.format == "text" or os.path.exists(place) else sorted(glob.glob(place))
         if not paths:
             raise DataError("no such file", file=place)
         found += [(each, check_is_file(Path(each))) for each in paths]
     return found
+
+
+def _unnamed_side_problem(corpus: CorpusConfig, place: str) -> str | None:
+    """What to add where a side of a corpus of text files has no file because the recipe names none."""
+    if corpus.format != "text" or place not in ("source", "target") or place in corpus.model_fields_set:
+        return None
+    if os.path.exists(place):
+        return None
+    remedy = ', or source = "none" for texts without one' if place == "source" else ""
+    return f"no such file: the corpus does not name its {place}; add {place} = FILE{remedy}"
 
 
 def corpus_paths_or_urls(corpus: CorpusConfig) -> list[str]:
