@@ -42,7 +42,7 @@ def files_with_display_names(corpus: CorpusConfig, *, online: bool) -> list[tupl
 
 
 def _unnamed_side_problem(corpus: CorpusConfig, place: str) -> str | None:
-    """What to add where a side of a corpus of text files has no file because the recipe names none."""
+    """The key to add, for a side of a corpus of text files that the recipe does not name and that is not there."""
     if corpus.format != "text" or place not in ("source", "target") or place in corpus.model_fields_set:
         return None
     if os.path.exists(place):
