@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bench.claims.claim import Claim, Found
-from bench.claims.thinning import BATCH, DROPPED, NUM_TESTED, NUM_TRAIN, PLAIN, RATE, load_split
+from bench.claims.thinning import DROPPED, NUM_TESTED, NUM_TRAIN, PLAIN, RATE, load_split, train_network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,18 +29,6 @@ def make_autoencoder(num_inputs: int, rate: float) -> nn.Sequential:
     nn.init.normal_(hidden.weight, std=INITIAL_DEVIATION)
     nn.init.zeros_(hidden.bias)
     return nn.Sequential(hidden, nn.ReLU(), nn.Dropout(rate), nn.Linear(HIDDEN, num_inputs))
-
-
-def train_autoencoder(network: nn.Sequential, images: Tensor, epochs: int) -> None:
-    """Train an autoencoder on the squared error, by Adam at a fixed rate."""
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    network.train()
-    for _ in range(epochs):
-        for rows in torch.split(torch.randperm(len(images)), BATCH):
-            optimizer.zero_grad()
-            loss: Tensor = F.mse_loss(network(images[rows]), images[rows])
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
 
 
 def count_pixels(weights: Tensor) -> Tensor:
@@ -97,7 +85,7 @@ def measure(epochs: int = EPOCHS, seeds: Sequence[int] = SEEDS) -> Found:
         for seed in seeds:
             torch.manual_seed(seed)
             network = make_autoencoder(images.shape[1], rate)
-            train_autoencoder(network, images, epochs)
+            train_network(network, images, images, epochs, F.mse_loss)
             described.append(describe_features(network, tested))
             features.append(scale_features(network, tested, ROWS * COLUMNS))
         found[name] = {"seeds": described, "features": features[0]}

@@ -1,4 +1,4 @@
-"""What WordNet says of words beside what their contexts say: path similarity, and cosines of the same pairs.
+"""WordNet beside contexts: path similarity of pairs of words, and the cosine of their vectors.
 
 path similarity(a, b) = 1 / (1 + d)     d: the least number of steps, up and down, between a noun synset of each
 """

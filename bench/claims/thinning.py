@@ -4,7 +4,7 @@ Figures 4, 8 and 11 of Srivastava et al. 2014: errors by width with and without,
 mean of k thinned networks, softmax by softmax, beside the one network that scales instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,14 +50,20 @@ def make_network(num_inputs: int, width: int, rate: float) -> nn.Sequential:
     )
 
 
-def train_network(network: nn.Sequential, images: Tensor, labels: Tensor, epochs: int) -> None:
-    """Train a network by Adam at a fixed rate."""
+def train_network(
+    network: nn.Sequential,
+    images: Tensor,
+    targets: Tensor,
+    epochs: int,
+    loss_function: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
+) -> None:
+    """Train a network by Adam at a fixed rate; `loss_function` compares what it gives with the targets."""
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     network.train()
     for _ in range(epochs):
         for rows in torch.split(torch.randperm(len(images)), BATCH):
             optimizer.zero_grad()
-            loss: Tensor = F.cross_entropy(network(images[rows]), labels[rows])
+            loss = loss_function(network(images[rows]), targets[rows])
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
 

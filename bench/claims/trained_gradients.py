@@ -1,4 +1,4 @@
-"""What training makes of gradients: the networks of `gradients` after some updates as language models.
+"""Gradients before and after training: the networks of `gradients` after some updates as language models.
 
 The words of a running text are rows of an embedding; each network predicts the next word from its last layer's rows.
 """

@@ -66,7 +66,7 @@ def chain_until(stages: "Sequence[Stage]", until: str | None) -> "Iterator[Stage
 
 
 def measure_size(place: Path, size: int, chains: "dict[str, list[Stage]]", updates: int) -> Iterator[dict[str, Any]]:
-    """What each stage of each task takes for a text of so many lines."""
+    """Measure the peak memory of each stage of each task for a text of so many lines."""
     from bench.memory.stages import measure_stage, write_recipes
     from bench.processes import MIB, run_module
     from bench.report import table_reporter
@@ -100,6 +100,6 @@ def table_rows(found: Iterable[dict[str, Any]], sizes: Sequence[int]) -> Iterato
 
 
 def bytes_a_line(figures: Sequence[dict[str, Any]], key: str) -> float:
-    """What each line adds, between the two largest sizes."""
+    """The memory that each line adds, between the two largest sizes."""
     before, last = figures[-2:]
     return float((last[key] - before[key]) / (last["lines"] - before["lines"]))

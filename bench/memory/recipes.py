@@ -32,7 +32,7 @@ validation.every_steps = {updates}
 
 @dataclass(frozen=True)
 class TaskRecipe:
-    """What is special about a task's recipe.
+    """The parts of a recipe that are a task's own.
 
     Args:
         corpus: a corpus, by its split.

@@ -8,7 +8,7 @@ from bench.memory.recipes import RECIPES
 from bench.processes import TFM, AnonymousMemory, run
 
 PIECES = "4"
-"""Of each text that a model writes: what is kept of a line does not depend on how long the search took."""
+"""Maximum length of the texts that a model writes: memory by line does not depend on how long the search took."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ PAD, BEGIN, END = 0, 2, 3
 
 
 def size_settings(size: dict[str, Any], longest: int) -> dict[str, Any]:
-    """Those of an encoder and a decoder. size: a `bench.workload.ModelSize` as a dict. longest: the most positions."""
+    """Keys of encoder and decoder. size: a `bench.workload.ModelSize` as a dict. longest: the most positions."""
     sizes: dict[str, Any] = {}
     for side in ("encoder", "decoder"):
         sizes |= {f"{side}_layers": size["layers"], f"{side}_attention_heads": size["heads"]}

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from bench.claims import features
+from bench.claims.thinning import train_network
 
 
 def test_pixels_of_a_unit_are_those_with_weights_as_large() -> None:
@@ -31,7 +33,7 @@ def test_an_autoencoder_learns_its_images_and_is_described_without_dropout() -> 
     images = torch.rand(64, 9).round()
     network = features.make_autoencoder(9, 0.5)
     before = features.describe_features(network, images)
-    features.train_autoencoder(network, images, epochs=60)
+    train_network(network, images, images, 60, F.mse_loss)
     after = features.describe_features(network, images)
     assert after["error"] < before["error"] / 2
     assert features.describe_features(network, images) == after
