@@ -39,7 +39,7 @@ from tfm.pipeline.cleaning.report import (
     summary_line,
 )
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
-from tfm.pipeline.cleaning.rules.registry import make_rules
+from tfm.pipeline.cleaning.rules.registry import RULES_REVISION, make_rules
 from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
@@ -76,7 +76,8 @@ def plan_clean(config: CleanConfig, data: DataConfig, out: Path, *, whole_corpor
     }
     # a model is known by its fingerprint, wherever it is
     described = config.model_dump(mode="json", exclude_none=True, exclude={"cross_entropy": {"forward", "backward"}})
-    return Plan(CLEAN_STAGE, out, {"clean": described, "data": settings}, inputs, seed=None)
+    values: dict[str, JSON] = {"clean": described, "rules": RULES_REVISION, "data": settings}
+    return Plan(CLEAN_STAGE, out, values, inputs, seed=None)
 
 
 def clean(
