@@ -23,8 +23,19 @@ from tfm.model.recurrent.decoder_state import RecurrentState
 from tfm.model.recurrent.steps import TimeMajorPacking
 
 
+class EncoderLayer(nn.ModuleList):
+    """A recurrent layer in one direction, or one in each of two: h = [h forwards; h backwards]."""
+
+    def forward(self, rows: Tensor, directions: Sequence[TimeMajorPacking]) -> tuple[Tensor, States]:
+        """Read rows (N, I) in each direction; return h of all (N, D), in their order, and the last states (B, D)."""
+        read = [(steps, *part(steps.pack(rows), steps)) for part, steps in zip(self, directions, strict=True)]
+        hidden = torch.cat([steps.unpack(rows) for steps, rows, _ in read], dim=-1)
+        last = [[steps.unsort_states(state) for state in states] for steps, _, states in read]
+        return hidden, tuple(torch.cat(states, dim=-1) for states in zip(*last, strict=True))
+
+
 class Encoder(nn.Module):
-    """Stacked recurrent layers, each in one direction, or in two whose outputs are concatenated.
+    """Stacked recurrent layers, each in one direction or two.
 
     Args:
         layers: of each layer, one part a direction.
@@ -36,20 +47,16 @@ class Encoder(nn.Module):
         self, layers: Sequence[Sequence[RecurrentLayer]], *, backward: Sequence[bool], dropout: Dropout
     ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.ModuleList(parts) for parts in layers)
+        self.layers = nn.ModuleList(EncoderLayer(parts) for parts in layers)
         self.backward, self.dropout = tuple(backward), dropout
 
     def forward(self, rows: Tensor, layout: Layout) -> tuple[Tensor, list[States]]:
         """Return h of all rows (N, D), in the order of the source, and the last states (B, D) of each layer."""
         directions, final_states = [TimeMajorPacking(layout, backward=each) for each in self.backward], list[States]()
-        for parts in self.layers:
-            read = [
-                (steps, *part(steps.pack(rows), steps))
-                for part, steps in zip(parts.children(), directions, strict=True)
-            ]
-            rows = self.dropout(torch.cat([steps.unpack(hidden) for steps, hidden, _ in read], dim=-1))
-            last = [[steps.unsort_states(state) for state in states] for steps, _, states in read]
-            final_states.append(tuple(torch.cat(states, dim=-1) for states in zip(*last, strict=True)))
+        for layer in self.layers:
+            rows, last = layer(rows, directions)
+            rows = self.dropout(rows)
+            final_states.append(last)
         return rows, final_states
 
 

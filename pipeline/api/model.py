@@ -286,11 +286,11 @@ class Model:
     def encode(
         self, texts: str | Iterable[str], *, layer: int | None = None, unit: hidden_states.HiddenStateUnit = "piece"
     ) -> list[hidden_states.HiddenStates]:
-        """Compute the hidden states of texts: of a Transformer's encoder, or of the layers of one without.
+        """Compute the hidden states of texts: of an encoder, or of the layers of a model without one.
 
         Args:
             texts: the texts, or one.
-            layer: the number of the layer, 0 for the embedding with its positions; None: after the last norm.
+            layer: the number of the layer, 0 for the embedding with its positions; None: the last, after its norm.
             unit: "piece", "word" or "text": a word or text has the mean of the vectors of its pieces.
 
         Returns:

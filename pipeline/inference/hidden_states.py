@@ -1,6 +1,8 @@
-"""Hidden states: the vectors that the layers of a Transformer make of a text, by piece, by word, or of the whole text.
+"""Hidden states: the vectors that the layers of a network make of a text, by piece, by word, or of the whole text.
 
     layer 0: the embedding with its positions      layer l: the output of layer l      by default: after the last norm
+
+A recurrent layer in two directions gives [h forwards; h backwards], and has no norm after it.
 
 Legend: n pieces, words or texts · N rows · D width.
 """
@@ -18,6 +20,7 @@ from torch import Tensor, nn
 
 from tfm.data.errors import DataError
 from tfm.model.layout import Layout
+from tfm.model.recurrent.encoder_decoder import RecurrentEncoderDecoder
 from tfm.model.transformer.language_prefix import LanguagePrefixModel
 from tfm.pipeline.decoding.search.hypothesis import check_not_nan
 from tfm.pipeline.errors import RecipeError
@@ -54,9 +57,9 @@ def encode_texts(
     Tokens that stand before and after each text are read, and left out of the result.
 
     Args:
-        loaded: a Transformer that reads text.
+        loaded: a model that reads text.
         texts: the texts.
-        layer: the number of the layer, 0 for the embedding; None: after the last norm.
+        layer: the number of the layer, 0 for the embedding; None: what the encoder or decoder gives at its end.
         unit: what has a vector: piece, word between spaces, or text.
 
     Raises:
@@ -64,13 +67,13 @@ def encode_texts(
         RecipeError: the model has no such layer, or no row for each piece.
     """
     _check_has_hidden_states(loaded)
-    layers, norm = _layer_stack(loaded)
+    layers, last = _layer_stack(loaded)
     if layer is not None and layer > len(layers):
         raise RecipeError(f"layer ({layer}) is too large: this model has {len(layers)}")
     words = [_encode_words(loaded, text, unit) for text in texts]
     loaded.model.eval()
     found: list[HiddenStates] = []
-    with torch.inference_mode(), _capture_hidden_states(layers, norm, layer) as kept:
+    with torch.inference_mode(), _capture_hidden_states(layers, last, layer) as kept:
         for first in range(0, len(texts), TEXTS_PER_BATCH):
             some = words[first : first + TEXTS_PER_BATCH]
             rows = _compute_hidden_states(loaded, [list(chain(*each)) for each in some], kept)
@@ -83,19 +86,16 @@ def _check_has_hidden_states(loaded: LoadedModel) -> None:
     """Raise RecipeError for a model that has no stack of layers with a row for each piece."""
     loaded.check_reads_text("hidden states are of texts")
     config = loaded.config
-    if config.architecture != "transformer" and config.only_stack is None:
-        raise RecipeError(
-            f"{loaded.folder}: hidden states are those of a Transformer or of one stack, and this is "
-            f"{config.architecture}"
-        )
     if config.canine is not None or isinstance(loaded.model, LanguagePrefixModel):
         what = "reads several characters as one row" if config.canine is not None else "reads tokens of languages"
         raise RecipeError(f"{loaded.folder}: this model {what}: it has no row for each piece of a text alone")
 
 
 def _layer_stack(loaded: LoadedModel) -> tuple[list[nn.Module], nn.Module]:
-    """The layers, and the norm after the last one."""
+    """The layers, and what gives the rows after the last one: a norm, or a recurrent encoder itself."""
     model: Any = loaded.model
+    if isinstance(model, RecurrentEncoderDecoder):
+        return list(model.encoder.layers), model.encoder
     if loaded.config.only_stack == "decoder":
         return list(model.layers), model.norm
     return list(model.encoder), model.encoder_norm
@@ -115,20 +115,20 @@ def _encode_words(loaded: LoadedModel, text: str, unit: HiddenStateUnit) -> list
 
 
 @contextmanager
-def _capture_hidden_states(layers: Sequence[nn.Module], norm: nn.Module, layer: int | None) -> Iterator[list[Tensor]]:
+def _capture_hidden_states(layers: Sequence[nn.Module], last: nn.Module, layer: int | None) -> Iterator[list[Tensor]]:
     """Keep the rows (N, D) of a layer in a list while the body runs; the last are those of the last reading."""
     kept: list[Tensor] = []
 
-    def keep_output(_: nn.Module, __: object, output: Tensor) -> None:
-        kept.append(output)
+    def keep_output(_: nn.Module, __: object, output: Tensor | tuple[Tensor, object]) -> None:
+        kept.append(output[0] if isinstance(output, tuple) else output)  # beside the rows, states of a recurrent layer
 
     def keep_input(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         kept.append(inputs[0])
 
     if layer == 0:
-        handle = (layers[0] if layers else norm).register_forward_pre_hook(keep_input)
+        handle = (layers[0] if layers else last).register_forward_pre_hook(keep_input)
     else:
-        handle = (norm if layer is None else layers[layer - 1]).register_forward_hook(keep_output)
+        handle = (last if layer is None else layers[layer - 1]).register_forward_hook(keep_output)
     try:
         yield kept
     finally:

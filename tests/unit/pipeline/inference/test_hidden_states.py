@@ -52,6 +52,33 @@ def test_the_vectors_are_those_of_the_layer(name: str, layer: int | None) -> Non
         np.testing.assert_allclose(found.vectors, wanted, rtol=1e-6)
 
 
+def recurrent_rows_by_hand(loaded: Any, text: str, layer: int | None) -> torch.Tensor:
+    """The rows of one text by a recurrent encoder, step by step in each direction."""
+    model, ids = loaded.model, torch.tensor([*loaded.source_tokenizer.encode(text), EOS_ID])
+    rows = model.source_embedding(ids, torch.arange(len(ids)))
+    for parts in model.encoder.layers[:layer]:
+        by_direction = []
+        for part, backward in zip(parts, model.encoder.backward, strict=True):
+            states, hidden = part.zero_states(rows, 1), []
+            for row in rows.flip(0) if backward else rows:
+                states = part.step(part.input(row[None]), states)
+                hidden.append(states[0][0])
+            by_direction.append(torch.stack(hidden[::-1] if backward else hidden))
+        rows = torch.cat(by_direction, -1)
+    return rows[:-1]
+
+
+@pytest.mark.parametrize("recurrent", [{}, {"cell": "gru", "reverse_source": True}, {"bidirectional": True}])
+@pytest.mark.parametrize("layer", [None, 0, 1, 2])
+def test_a_recurrent_encoder_gives_its_states(recurrent: dict[str, Any], layer: int | None) -> None:
+    loaded = tiny_model(dtype=F64, architecture="recurrent", recurrent=recurrent)
+    for text, found in zip(TEXTS, encode_texts(loaded, TEXTS, layer=layer, unit="piece"), strict=True):
+        with torch.no_grad():
+            wanted = recurrent_rows_by_hand(loaded, text, layer).numpy()
+        assert "".join(found.tokens).strip() == text
+        np.testing.assert_allclose(found.vectors, wanted, rtol=1e-6, atol=1e-9)
+
+
 def test_words_and_texts_have_the_mean_of_their_pieces() -> None:
     loaded = tiny_model(dtype=F64)
     texts = [*TEXTS, "a dog"] * (TEXTS_PER_BATCH // 2)
@@ -94,7 +121,7 @@ def test_pairs_are_of_all_texts_or_within_one() -> None:
         ({}, "a dog", 3, r"layer \(3\) is too large: this model has 2"),
         ({}, " ", None, "has no pieces: it has no vectors"),
         ({}, "dog " * 96, None, "the model reads at most 95"),
-        ({"architecture": "recurrent"}, "a dog", None, "this is recurrent"),
+        ({"architecture": "recurrent"}, "a dog", 3, r"layer \(3\) is too large: this model has 2"),
     ],
 )
 def test_what_has_no_vectors_is_refused(changes: dict[str, Any], text: str, layer: int | None, problem: str) -> None:
