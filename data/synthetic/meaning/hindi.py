@@ -7,28 +7,12 @@ an object the subject takes ने and the verb agrees with the object, or with 
 (McGregor, Outline of Hindi Grammar, 1995).
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from unicodedata import normalize
 
-from tfm.data.synthetic.meaning import hindi_words
-from tfm.data.synthetic.meaning.hindi_words import FEMININE, MASCULINE, split_cells
-
-if TYPE_CHECKING:
-    from tfm.data.synthetic.meaning.meaning import Clause, Meaning, NounPhraseMeaning
-
-FINAL_A, VOWEL_SIGN_I, VOWEL_SIGN_U = "ा", "ी", "ू"
-
-
-class HindiNoun(NamedTuple):
-    gender: str
-    forms: tuple[tuple[str, str], tuple[str, str]]  # singular and plural, each direct and oblique
-
-
-class HindiVerb(NamedTuple):
-    before: str  # साफ़ of साफ़ करना
-    stem: str
-    perfective: str  # masculine singular
-    ergative: bool  # its subject takes ने in the past
+from tfm.data.synthetic.meaning.hindi_lexicon import ADJECTIVES, FINAL_A, NOUNS, VERBS, HindiVerb
+from tfm.data.synthetic.meaning.hindi_words import FEMININE, MASCULINE
+from tfm.data.synthetic.meaning.meaning import Clause, Meaning, NounPhraseMeaning
 
 
 class Agreement(NamedTuple):
@@ -45,42 +29,6 @@ class Agreement(NamedTuple):
     first: bool = False
 
 
-def noun_forms(word: str, gender: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The four forms of a noun, from its ending and its gender; "=" before it: its singular does not change."""
-    fixed, word = word.startswith("="), word.removeprefix("=")
-    if word.endswith("िया"):
-        return (word, word), (word[:-1] + "ाँ", word[:-1] + "ों")
-    if word.endswith(FINAL_A) and gender == MASCULINE and not fixed:
-        stem = word[:-1]
-        return (word, stem + "े"), (stem + "े", stem + "ों")
-    if word.endswith(VOWEL_SIGN_I):
-        short = word[:-1] + "ि"
-        return (word, word), (short + "याँ" if gender == FEMININE else word, short + "यों")
-    if word.endswith(VOWEL_SIGN_U):
-        return (word, word), (word, word[:-1] + "ुओं")
-    if word.endswith(("ा", "ई")):  # राजा, भाई, रसोई
-        oblique = word[:-1] + "इयों" if word.endswith("ई") else word + "ओं"
-        direct = word[:-1] + "इयाँ" if gender == FEMININE else word
-        return (word, word), (direct, oblique)
-    return (word, word), (word + "ें" if gender == FEMININE else word, word + "ों")
-
-
-def _parse_noun(cell: str) -> tuple[str, HindiNoun]:
-    lexeme, word, gender = cell.split()
-    return lexeme, HindiNoun(gender, noun_forms(word, gender))
-
-
-def _parse_verb(cell: str) -> tuple[str, HindiVerb]:
-    lexeme, entry = (each.strip() for each in cell.split("|"))
-    words = entry.split()
-    ergative = words[-1] == "ने"
-    *before, stem, perfective = words[:-1] if ergative else words
-    return lexeme, HindiVerb(" ".join(before), stem, perfective, ergative)
-
-
-NOUNS = dict(map(_parse_noun, split_cells(hindi_words.NOUNS)))
-ADJECTIVES = dict(cell.split(" ", 1) for cell in split_cells(hindi_words.ADJECTIVES))
-VERBS = dict(map(_parse_verb, split_cells(hindi_words.VERBS)))
 _SAYING_VERBS = {"say": HindiVerb("", "कह", "कहा", True), "believe": HindiVerb("", "मान", "माना", True)}
 _NAMES = {
     "Anna": ("अन्ना", FEMININE),
@@ -98,12 +46,12 @@ _IRREGULAR_FORMS = {
 }
 
 
-def realize_sentence(meaning: "Meaning") -> str:
+def realize_sentence(meaning: Meaning) -> str:
     """The meaning in Hindi, in Unicode's normal form C."""
     return normalize("NFC", _realize_unnormalized_sentence(meaning))
 
 
-def _realize_unnormalized_sentence(meaning: "Meaning") -> str:
+def _realize_unnormalized_sentence(meaning: Meaning) -> str:
     first, other = meaning.clause, meaning.other
     if meaning.form == "question":
         return f"क्या {_realize_clause(first)}?"
@@ -123,7 +71,7 @@ def inflect_hindi(word: str, agreement: Agreement) -> str:
     return word[:-1] + ("ा", "े", "ी", "ीं")[column] if word.endswith(FINAL_A) else word
 
 
-def realize_noun_phrase(thing: "NounPhraseMeaning", oblique: bool) -> str:
+def realize_noun_phrase(thing: NounPhraseMeaning, oblique: bool) -> str:
     """A noun phrase, direct or oblique; in the oblique, adjectives of masculine nouns have the form of the plural."""
     noun = NOUNS[thing.noun.lexeme]
     agrees = Agreement(noun.gender, noun.gender == MASCULINE and (thing.plural or oblique))
@@ -133,7 +81,7 @@ def realize_noun_phrase(thing: "NounPhraseMeaning", oblique: bool) -> str:
     return " ".join(filter(None, [*words, noun.forms[thing.plural][oblique]]))
 
 
-def _inflect_determiner(thing: "NounPhraseMeaning", oblique: bool, agreement: Agreement) -> str:
+def _inflect_determiner(thing: NounPhraseMeaning, oblique: bool, agreement: Agreement) -> str:
     if thing.determiner == "this":
         return (("यह", "इस"), ("ये", "इन"))[thing.plural][oblique]
     if thing.determiner in _POSSESSIVES:
@@ -147,7 +95,7 @@ def _inflect_adjective(lexeme: str, agreement: Agreement) -> str:
     return " ".join(inflect_hindi(word, alone) for word in ADJECTIVES[lexeme].split())
 
 
-def _realize_clause(clause: "Clause", fronted: bool = False) -> str:
+def _realize_clause(clause: Clause, fronted: bool = False) -> str:
     """The words of a clause: subject, time, place, object, verb."""
     verb = None if clause.verb is None else _SAYING_VERBS.get(clause.verb.lexeme) or VERBS[clause.verb.lexeme]
     ergative = verb is not None and verb.ergative and clause.tense == "past"
@@ -168,7 +116,7 @@ def _realize_clause(clause: "Clause", fronted: bool = False) -> str:
     )
 
 
-def _realize_subject(clause: "Clause", ergative: bool) -> tuple[str, Agreement]:
+def _realize_subject(clause: Clause, ergative: bool) -> tuple[str, Agreement]:
     who = clause.subject
     if isinstance(who, str):
         if who in ("I", "we"):
@@ -180,7 +128,7 @@ def _realize_subject(clause: "Clause", ergative: bool) -> tuple[str, Agreement]:
     return realize_noun_phrase(who, ergative) + (" ने" if ergative else ""), agrees
 
 
-def _realize_object(clause: "Clause") -> str:
+def _realize_object(clause: Clause) -> str:
     what = clause.object
     if isinstance(what, str):
         return f"{_NAMES[what][0]} को"
@@ -188,7 +136,7 @@ def _realize_object(clause: "Clause") -> str:
     return f"{realize_noun_phrase(what, True)} को" if what.is_animate else realize_noun_phrase(what, False)
 
 
-def _ergative_agreement(clause: "Clause", subject: Agreement) -> Agreement:
+def _ergative_agreement(clause: Clause, subject: Agreement) -> Agreement:
     """The features of a past verb whose subject has ने: those of an object without को, or masculine singular."""
     what = clause.object
     if what is None or isinstance(what, str) or what.is_animate:
@@ -196,7 +144,7 @@ def _ergative_agreement(clause: "Clause", subject: Agreement) -> Agreement:
     return Agreement(NOUNS[what.noun.lexeme].gender, what.plural)
 
 
-def _finite_verb(clause: "Clause", verb: HindiVerb, agreement: Agreement) -> str:
+def _finite_verb(clause: Clause, verb: HindiVerb, agreement: Agreement) -> str:
     negation = "नहीं " if clause.negated else ""
     singular = Agreement(agreement.gender, agreement.plural and agreement.gender == MASCULINE)  # ती is the plural too
     if clause.tense == "past":

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from tfm.data.synthetic.language import lexicon
 from tfm.data.synthetic.language.lexicon import Adjective, Noun, Verb
 from tfm.data.synthetic.language.phrases import ADJECTIVES_BY_NOUN, SeededRandom
-from tfm.data.synthetic.meaning.hindi import ADJECTIVES, NOUNS, VERBS
+from tfm.data.synthetic.meaning.hindi_lexicon import ADJECTIVES, NOUNS, VERBS
 
 Determiner = Literal["the", "a", "this", "my", "our", "two", "three", "many"]
 Tense = Literal["present", "past", "will", "want", "can"]

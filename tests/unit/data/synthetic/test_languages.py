@@ -13,7 +13,7 @@ from tfm.data.errors import DataError
 from tfm.data.synthetic import languages
 from tfm.data.synthetic.language import lexicon
 from tfm.data.synthetic.language.lexicon import Adjective, Noun, Verb
-from tfm.data.synthetic.meaning import hindi
+from tfm.data.synthetic.meaning import hindi, hindi_lexicon
 from tfm.data.synthetic.meaning.meaning import Clause, Meaning, NounPhraseMeaning
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.recipes.recipe import load_recipe
@@ -193,4 +193,4 @@ def test_says_what_a_speaker_of_each_language_says(meaning: Meaning, said: tuple
     ],
 )
 def test_hindi_nouns(word: str, gender: str, forms: str) -> None:
-    assert " ".join(form for row in hindi.noun_forms(word, gender) for form in row) == forms
+    assert " ".join(form for row in hindi_lexicon.noun_forms(word, gender) for form in row) == forms
