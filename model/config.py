@@ -92,6 +92,10 @@ BOS_ID = 2
 """The id of the token that begins a text, `<s>`."""
 
 
+NEWER_MODEL_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")
+"""Keys of [model] that models of an earlier time lack, which are made as by the defaults: manifests leave those out."""
+
+
 class ModelConfig(ModelFields):
     """The encoder-decoder of Vaswani et al. 2017, its variants, and other models. Used by `tfm train`.
 

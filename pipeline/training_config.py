@@ -21,6 +21,8 @@ ALWAYS_MEASURED_FIGURES = ("loss", "perplexity", "accuracy")
 """Metrics that need no hypotheses."""
 Precision = Literal["auto", "fp32", "bf16"]
 TrackerName = Literal["tensorboard", "mlflow", "wandb"]
+NEWER_TRAINING_KEYS = ("guided_alignment",)
+"""Keys of [training] that models of an earlier time lack, trained as by the defaults: manifests leave those out."""
 DEFAULT_EPOCHS = 10  # where a recipe says nothing of when to stop
 
 

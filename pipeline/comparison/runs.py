@@ -5,7 +5,7 @@ texts or seconds of different machines cannot be compared.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,10 +135,7 @@ def compare_runs(
         for run, path in zip(runs, paths, strict=True)
         if baseline is None or _real_path(baseline) == _real_path(path)
     )
-    differs = {}
-    for run in runs:
-        # a key that one of them lacks is another version's, or of a stage that has not run
-        differs[run.name] = {key: each for key, each in run.config.items() if base.config.get(key, each) != each}
+    differs = {run.name: _differences_from(base.config, run.config) for run in runs}
     rows, order = group_runs(runs), None
     of_base = next(row for row in rows if base in row.runs)
     if sort is not None:
@@ -149,6 +146,26 @@ def compare_runs(
         for figure in run.figures:
             beside.setdefault(figure, run)
     return Comparison(rows, of_base, beside, differs, order, test)
+
+
+def _differences_from(base: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
+    """The settings of a run, by dotted key, that are not as in another's.
+
+    A key that one of them lacks is another version's, or of a stage that has not run; but none in place of a table, or
+    a table in place of none, is a difference.
+    """
+    tables = {table for key in base for table in _tables_of(key)}
+
+    def differs(key: str, value: object) -> bool:
+        return base[key] != value if key in base else key in tables or any(table in base for table in _tables_of(key))
+
+    return {key: value for key, value in config.items() if differs(key, value)}
+
+
+def _tables_of(key: str) -> Iterator[str]:
+    """The keys of the tables that a dotted key stands in."""
+    parts = key.split(".")
+    return (".".join(parts[:count]) for count in range(1, len(parts)))
 
 
 def _real_path(folder: Path) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfm.model.config import ModelConfig
+from tfm.model.config import NEWER_MODEL_KEYS, ModelConfig
 from tfm.pipeline.alignment.pharaoh import links_input
 from tfm.pipeline.artifacts.artifact import Plan, is_fresh, open_artifact
 from tfm.pipeline.artifacts.manifest import Manifest
@@ -21,7 +21,7 @@ from tfm.pipeline.training.init_from import (
     config_from_pretrained,
     keeps_image_statistics,
 )
-from tfm.pipeline.training_config import TrainingConfig, ValidationScoreName
+from tfm.pipeline.training_config import NEWER_TRAINING_KEYS, TrainingConfig, ValidationScoreName
 
 # Where training is done and what is shown of it does not change what is trained.
 NON_TRAINING_KEYS = {"device", "threads", "parallel", "log_every", "tensorboard", "trackers", "init_from"}
@@ -29,8 +29,6 @@ NON_TRAINING_KEYS |= {"shard", "recompute", "elastic", "restarts"}
 # What says nothing unless a model of images is given to start from, of which the plan has a part of its own.
 NON_TRAINING_KEYS |= {"image_statistics"}
 # Of [decoding]: validation has a beam of its own, one hypothesis, and no words that are forced or forbidden.
-NEWER_TRAINING_KEYS = ("guided_alignment",)
-"""Keys of [training] that models of an earlier time lack, which are trained as by the defaults."""
 KEYS_UNUSED_IN_VALIDATION = (
     *("beam", "n_best", "batch_sentences", "strategy", "temperature", "top_k", "top_p", "seed"),
     *(
@@ -45,8 +43,6 @@ KEYS_UNUSED_IN_VALIDATION = (
     ),
 )
 
-NEWER_MODEL_KEYS = ("residual", "feed_forward", "attention_projections", "values", "output_projection")
-"""Keys of [model] that models of an earlier time lack, which are made as by the defaults."""
 EVALUATION_KEYS_BY_METRIC: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("bleu", "bleu_paper"), ("bleu_tokenize", "lowercase")),
     **dict.fromkeys(("chrf", "chrf++", "exact_match", "cer", "per"), ("lowercase",)),

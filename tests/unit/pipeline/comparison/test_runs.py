@@ -12,6 +12,7 @@ import pytest
 
 from tests.tiny_artifact import signed
 from tests.tiny_runs import METRICS, SETTINGS, add_scores, make_run
+from tfm.model.config import NEWER_MODEL_KEYS, ModelConfig
 from tfm.pipeline.comparison.curves_plot import draw_curves
 from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import compare_runs
@@ -28,6 +29,22 @@ def test_only_what_differs_from_the_first_is_told(tmp_path: Path) -> None:
     other = make_run(tmp_path / "other", model={"norm": "post", "encoder": {"layers": 2, "dim": 16}, "newer": 1})
     found = compare_runs([first, other])
     assert found.differs == {"first": {}, "other": {"model.norm": "post", "model.encoder.dim": 16}}
+
+
+@pytest.mark.parametrize("key", NEWER_MODEL_KEYS)
+def test_a_key_that_manifests_leave_out_at_its_default_is_told(tmp_path: Path, key: str) -> None:
+    default = ModelConfig.model_fields[key].default
+    plain, changed = make_run(tmp_path / "plain"), make_run(tmp_path / "changed", model={key: "another"})
+    assert compare_runs([plain, changed]).differs == {"plain": {}, "changed": {f"model.{key}": "another"}}
+    assert compare_runs([changed, plain]).differs == {"changed": {}, "plain": {f"model.{key}": default}}
+
+
+def test_a_table_beside_none_is_told(tmp_path: Path) -> None:
+    none = make_run(tmp_path / "none", model={"sampling": None, "canine": None})
+    tables = make_run(tmp_path / "tables", model={"sampling": {"rate": 8, "of": {"width": 2}}, "canine": None})
+    told = {"model.sampling.rate": 8, "model.sampling.of.width": 2}
+    assert compare_runs([none, tables]).differs == {"none": {}, "tables": told}
+    assert compare_runs([tables, none]).differs == {"tables": {}, "none": {"model.sampling": None}}
 
 
 def test_another_beam_is_a_difference_once_both_have_translated(tmp_path: Path) -> None:
