@@ -1,6 +1,5 @@
 """The tables of a comparison: a row for each run or several seeds of it, and the tests against the baseline."""
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from tfm.pipeline.comparison.human_agreement import look_up_human_agreement
 from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison, is_lower_better
 from tfm.pipeline.comparison.seeds import ComparisonRow
+from tfm.pipeline.comparison.tables.settings import describe_settings, settings_heading
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
@@ -21,13 +21,11 @@ from tfm.pipeline.significance.seeds import SeedDifference
 
 EMPTY_CELL = "–"
 SIGNIFICANT_MARK, NOT_COMPARABLE_MARK = "*", "†"
-KEYS_WITH_OWN_COLUMN = ("model.architecture", "model.task")  # they have columns of their own
 SPLITS_WITH_STDEV = ("valid", "test")  # of these figures the scatter over seeds is shown
 MAX_VALUE_WITH_MORE_DECIMALS = 2.0  # scores below are shown with more digits: bits a character, COMET
 MIN_SCIENTIFIC_VALUE = (
     1e9  # scores from here on, such as a perplexity of what a model never says, are shown as 1.04e+99
 )
-MAX_VALUE_LENGTH = 40  # characters of a setting
 P_VALUE_COLUMNS = ("p bootstrap", "p randomisation", "p over seeds", "p corrected")
 NumberFormatter = Callable[[float], str]
 
@@ -120,8 +118,8 @@ def comparison_columns(
         Column(heading, figure_cells(comparison, tested, name, shown)) for name, (heading, shown) in costs.items()
     ]
     columns += score_columns(comparison, tested, metrics)
-    differs = [Cell(_describe_settings(comparison, row)) for row in rows]
-    columns.append(Column(f"differs from {comparison.baseline.name}", differs, numeric=False))
+    differs = [Cell(describe_settings(comparison, row)) for row in rows]
+    columns.append(Column(settings_heading(comparison), differs, numeric=False))
     return [column for column in columns if any(cell.text not in ("", EMPTY_CELL) for cell in column.cells)]
 
 
@@ -236,19 +234,6 @@ def _score_cell(
 
 def _format_number(value: float, format_finite: NumberFormatter) -> str:
     return "∞" if value == math.inf else format_finite(value)
-
-
-def _describe_settings(comparison: Comparison, row: ComparisonRow) -> str:
-    return ", ".join(
-        f"{key} = {_format_value(value)}"
-        for key, value in comparison.config_differences(row).items()
-        if key not in KEYS_WITH_OWN_COLUMN
-    )
-
-
-def _format_value(value: object) -> str:
-    text = "none" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
 def difference_columns(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:

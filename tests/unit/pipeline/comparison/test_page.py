@@ -120,6 +120,20 @@ def test_the_page_of_runs_has_their_tables_and_intervals(tmp_path: Path) -> None
     assert NO_OUTPUTS_MESSAGE.format("bare") in empty.texts["li"]
 
 
+def test_settings_that_differ_have_a_table_of_their_own(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "base", model={"norm": "pre", "tie": None})
+    other = make_run(tmp_path / "other", model={"norm": "post", "tie": None, "values": "keys"})
+    found = compare_runs([base, other])
+    tested = run_significance_tests(found, [], NullReporter())
+    columns = comparison_columns(found, tested, [], format_duration=str)
+    shown = Elements(comparison_page(found, tested, [], columns, NullReporter()))
+    assert shown.texts["h2"][:2] == ["Figures", "What differs from base"]
+    cells = shown.texts["td"]
+    for row in (["other", "model.norm", "post", "pre"], ["other", "model.values", "keys", "projection"]):
+        assert row in [cells[place : place + 4] for place in range(len(cells))]
+    assert not any("model.norm =" in text for text in cells)
+
+
 def test_small_scores_have_as_many_digits_as_in_the_table(tmp_path: Path) -> None:
     """COMET and bits a character differ in the third digit."""
     texts = Segments("main", None, ["a", "b", "c"] * 40, [["a", "b", "c"] * 40])
