@@ -191,10 +191,18 @@ def _print_comparison(
     from tfm.cli.console import format_duration, make_reporter
     from tfm.pipeline.comparison.tables.columns import comparison_columns, difference_columns
     from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
+    from tfm.pipeline.comparison.tables.settings import settings_beside_figures, settings_columns
 
     num_rows = len(comparison.rows)
     columns = comparison_columns(comparison, significance, metrics, format_duration=format_duration)
-    tables = {f"{num_rows} {'row' if len(comparison.runs) > num_rows else 'run'}{'s' if num_rows > 1 else ''}": columns}
+    tables = {
+        f"{num_rows} {'row' if len(comparison.runs) > num_rows else 'run'}{'s' if num_rows > 1 else ''}": [
+            *columns,
+            *(settings_beside_figures(comparison) if markdown else ()),
+        ]
+    }
+    if not markdown and (settings := settings_columns(comparison)):
+        tables[f"what differs from {comparison.baseline.name}"] = settings
     if tests := difference_columns(comparison, significance, metrics):
         tables[
             f"{significance.test}: {format_count(significance.num_segments, 'segment')}, "

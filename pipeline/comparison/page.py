@@ -16,7 +16,6 @@ from tfm.pipeline.comparison.differences.overview import SystemDifferences, find
 from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison
 from tfm.pipeline.comparison.tables.columns import (
-    EMPTY_CELL,
     Cell,
     Column,
     difference_columns,
@@ -26,7 +25,7 @@ from tfm.pipeline.comparison.tables.columns import (
     row_name,
 )
 from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
-from tfm.pipeline.comparison.tables.settings import differing_settings, format_setting, settings_heading
+from tfm.pipeline.comparison.tables.settings import settings_columns
 from tfm.pipeline.page_frame import escape_html, frame_page
 from tfm.pipeline.runtime.progress import Reporter
 
@@ -77,10 +76,9 @@ def comparison_page(
         main_columns: the main table.
         reporter: shows progress.
     """
-    differs = settings_heading(comparison)
-    tables = {"Figures": [each for each in main_columns if each.heading != differs]}
-    if settings := setting_columns(comparison):
-        tables[f"What {differs}"] = settings
+    tables = {"Figures": main_columns}
+    if settings := settings_columns(comparison):
+        tables[f"What differs from {comparison.baseline.name}"] = settings
     if interval := score_interval_columns(comparison, tested, metrics):
         tables[f"Scores on {tested.test}: {format_count(tested.num_segments, 'segment')}"] = interval
     if tests := difference_columns(comparison, tested, metrics):
@@ -127,21 +125,6 @@ def render_page(
     for each in differences:
         parts += test_set_section(each)
     return frame_page(title, "\n".join(part for part in parts if part), style=PAGE_STYLE)
-
-
-def setting_columns(comparison: Comparison) -> list[Column]:
-    """Return the columns of a table with a row for each setting of a run that is not as in the baseline; none where all
-    are.
-    """
-    base = comparison.baseline.runs[0].config
-    rows = [
-        (row_name(row), key, value, format_setting(base[key]) if key in base else EMPTY_CELL)
-        for row in comparison.rows
-        for key, value in differing_settings(comparison, row).items()
-    ]
-    headings = ("run", "setting", "value", f"in {comparison.baseline.name}")
-    columns = zip(headings, zip(*rows, strict=True), strict=False)
-    return [Column(heading, [*map(Cell, texts)], numeric=False) for heading, texts in columns]
 
 
 def score_interval_columns(comparison: Comparison, tested: SignificanceResults, metrics: Sequence[str]) -> list[Column]:

@@ -45,10 +45,11 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
     assert "warning" not in shown.err
     lines = shown.out.splitlines()
     assert lines[0] == "2 runs"
-    for heading in ("run", "parameters", "tokens/s", "updates", "training", "valid loss", "BLEU", "differs"):
+    for heading in ("run", "parameters", "tokens/s", "updates", "training", "valid loss", "BLEU"):
         assert heading in lines[1]
-    assert lines[3].split()[:2] == ["tiny", "transformer"]
-    assert lines[4].endswith("model.norm = post")
+    assert [line.split()[0] for line in lines[3:5]] == ["tiny", "other"]
+    settings = lines.index("what differs from tiny")
+    assert lines[settings + 3].split() == ["other", "model.norm", "post", "pre"]
     assert Path("both.svg").read_bytes().startswith(b"<?xml")
     assert "written: both.html" in shown.err
     page = Elements(Path("both.html").read_text("utf-8"))
@@ -70,8 +71,8 @@ def test_runs_share_what_is_the_same_and_are_compared(recipes: list[Path]) -> No
     assert [run["name"] for run in json.loads(sorted_by_loss.out)["runs"]] == [run["name"] for run in best]
 
     table = tfm("compare", "runs/tiny", "runs/other", "--markdown", *QUICK).out.splitlines()
-    assert table[0].startswith("| run | architecture | parameters |")
-    assert table[1].startswith("| --- | --- | ---: |")
+    assert table[0].startswith("| run | parameters |")
+    assert table[1].startswith("| --- | ---: |")
     assert table[4] == ""
     assert table[5].startswith("| run | metric | difference | 95 % interval | p bootstrap | p randomisation |")
 

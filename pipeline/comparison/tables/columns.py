@@ -9,7 +9,6 @@ from tfm.pipeline.comparison.human_agreement import look_up_human_agreement
 from tfm.pipeline.comparison.metric_tests import SignificanceResults
 from tfm.pipeline.comparison.runs import Comparison, is_lower_better
 from tfm.pipeline.comparison.seeds import ComparisonRow
-from tfm.pipeline.comparison.tables.settings import describe_settings, settings_heading
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.evaluation_report import metric_label
 from tfm.pipeline.scoring.metrics.registry import METRIC_FUNCTIONS
@@ -95,12 +94,13 @@ def comparison_columns(
         format_duration: shows a number of seconds.
     """
     rows = comparison.rows
-    columns = [
-        Column("run", [Cell(row_name(row)) for row in rows], numeric=False),
-        Column("architecture", [Cell(row.runs[0].architecture) for row in rows], numeric=False),
-    ]
-    if len({row.runs[0].task for row in rows}) > 1:
-        columns.append(Column("task", [Cell(row.runs[0].task) for row in rows], numeric=False))
+    columns = [Column("run", [Cell(row_name(row)) for row in rows], numeric=False)]
+    for heading, texts in (
+        ("architecture", [row.runs[0].architecture for row in rows]),
+        ("task", [row.runs[0].task for row in rows]),
+    ):
+        if len(set(texts)) > 1:
+            columns.append(Column(heading, [*map(Cell, texts)], numeric=False))
     costs: dict[str, tuple[str, NumberFormatter]] = {
         "parameters": ("parameters", "{:,.0f}".format),
         "tokens_per_second": ("tokens/s", "{:,.0f}".format),
@@ -118,8 +118,6 @@ def comparison_columns(
         Column(heading, figure_cells(comparison, tested, name, shown)) for name, (heading, shown) in costs.items()
     ]
     columns += score_columns(comparison, tested, metrics)
-    differs = [Cell(describe_settings(comparison, row)) for row in rows]
-    columns.append(Column(settings_heading(comparison), differs, numeric=False))
     return [column for column in columns if any(cell.text not in ("", EMPTY_CELL) for cell in column.cells)]
 
 

@@ -29,6 +29,7 @@ from tfm.pipeline.comparison.tables.columns import (
 )
 from tfm.pipeline.comparison.tables.latex import comparison_latex, escape_latex
 from tfm.pipeline.comparison.tables.legend import agreement_legend, legend_sentences
+from tfm.pipeline.comparison.tables.settings import settings_beside_figures, settings_columns
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.scoring.evaluation.segments import Segments
@@ -72,9 +73,11 @@ def test_marks_say_what_differs_and_what_does_not_compare(tmp_path: Path) -> Non
     assert cells["training"] == ["17 s"] * 4
     scores = cells["exact match"]
     assert [re.sub(r" ± \d+\.\d\d", " ±", cell) for cell in scores] == ["50.00 ±", "87.50 ±*", "52.50 ±", "100.00 ±†"]
-    assert [cell.best for cell in columns[-2].cells] == [False, True, False, False]  # what does not compare is not best
+    assert [cell.best for cell in columns[-1].cells] == [False, True, False, False]  # what does not compare is not best
     assert cells["valid loss ↓"] == ["1.2000", "1.0500", "1.1900", "1.0000"]
-    assert cells["differs from base"][1:3] == ["model.norm = post", "model.norm = other"]
+    (settings,) = settings_beside_figures(found)
+    assert settings.heading == "differs from base"
+    assert [*map(str, settings.cells)][1:3] == ["model.norm = post", "model.norm = other"]
     sentences = legend_sentences(found, tested, METRICS, columns)
     assert [sentence.partition(":")[0] for sentence in sentences] == ["± of one run", "*", "†"]
     by = "by approximate randomisation (10,000 trials), after Holm's correction over 2 tests"
@@ -97,7 +100,9 @@ def test_of_several_seeds_the_mean_and_the_deviation_stand(tmp_path: Path) -> No
     assert cells["exact match"] == ["45.00 ± 2.50", "80.00 ± 2.50*"]
     assert cells["valid loss ↓"] == ["1.2200 ± 0.0100", "1.0800 ± 0.0100"]
     assert cells["parameters"] == ["1,000", "1,000"]
-    assert cells["differs from a"] == ["", "model.norm = post"]
+    assert texts(settings_beside_figures(found)) == {"differs from a": ["", "model.norm = post"]}
+    told = {"run": ["b (3 seeds)"], "setting": ["model.norm"], "value": ["post"], "in a": ["pre"]}
+    assert texts(settings_columns(found)) == told
     assert [each.partition(":")[0] for each in legend_sentences(found, tested, METRICS, columns)] == [
         "± of several seeds",
         "*",
