@@ -8,8 +8,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TextIO, cast
+from typing import Literal, TextIO, cast
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
@@ -20,6 +21,7 @@ from tfm.pipeline.errors import escape_control_characters, format_for_terminal
 from tfm.pipeline.runtime.progress import Bar, Reporter
 
 SECONDS_BETWEEN_PROGRESS_LINES = 10.0
+COLUMN_GAP = 2  # spaces between the columns of a table
 
 
 def make_reporter(*, tables_on_stdout: bool = False) -> Reporter:
@@ -51,6 +53,28 @@ def format_cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}" if abs(value) >= 10 or value == 0 else f"{value:.4g}"
     return as_single_line(str(value))
+
+
+def choose_column_widths(cells: Sequence[Sequence[str]], width: int) -> Sequence[int | None]:
+    """Choose the widths of columns so that no word is cut, the widest made narrower first.
+
+    Args:
+        cells: the rows of a table.
+        width: of the terminal.
+
+    Returns:
+        A width for each column; None for each where the longest words of all have no room: words are cut then.
+    """
+    columns = [*zip(*cells, strict=True)]
+    room = width - COLUMN_GAP * (len(columns) - 1)
+    shortest = [max(cell_len(word) for text in texts for word in ["", *text.split()]) for texts in columns]
+    widths = [min(max(map(cell_len, texts)), room) for texts in columns]
+    if sum(shortest) > room:
+        return [None] * len(columns)
+    while sum(widths) > room:
+        _, widest = max((each, place) for place, each in enumerate(widths) if each > shortest[place])
+        widths[widest] -= 1
+    return widths
 
 
 def as_single_line(text: str) -> str:
@@ -168,10 +192,13 @@ class TerminalReporter:
             Text(as_single_line(title), style="bold")
         )  # a table's own title is wrapped to the table's width
         table = Table(box=None, header_style="dim", pad_edge=False)
-        for column, numeric in zip(columns, _are_numeric(columns, rows), strict=True):
-            table.add_column(Text(as_single_line(column)), justify="right" if numeric else "left", overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(format_cell(value)) for value in row))
+        cells = [[*map(as_single_line, columns)], *([*map(format_cell, row)] for row in rows)]
+        widths = choose_column_widths(cells, self._console.width)
+        for heading, width, numeric in zip(cells[0], widths, _are_numeric(columns, rows), strict=True):
+            justify: Literal["right", "left"] = "right" if numeric else "left"
+            table.add_column(Text(heading), justify=justify, overflow="fold", width=width)
+        for texts in cells[1:]:
+            table.add_row(*map(Text, texts))
         self._console.print(table)
 
     @contextmanager

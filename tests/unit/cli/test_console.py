@@ -4,6 +4,7 @@ import io
 import re
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from tfm.cli.console import PlainReporter, TerminalReporter, format_cell, format_duration, make_reporter, table_lines
@@ -56,6 +57,19 @@ def test_table_takes_numbers_written_as_text_for_numbers() -> None:
         "BLEU         9.10     3 %",
         "perplexity      ∞  12.5 %",
     ]
+
+
+@pytest.mark.parametrize("width", [35, 36, 37, 41, 60, 200])
+def test_words_of_a_table_are_whole_where_they_fit(width: int) -> None:
+    said = io.StringIO()
+    rows = [("transformer-base", "x", "wort " * 9), ("b", "Wörter in 中文", "y")]
+    columns = ("run", "architecture of it", "long")
+    TerminalReporter(Console(file=said, width=width)).table("", columns, rows)
+    words = [word for row in (columns, *rows) for text in row for word in text.split()]
+    lines = said.getvalue().splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert (sorted(said.getvalue().split()) == sorted(words)) is (width >= 16 + 2 + 12 + 2 + 4)
+    assert sorted("".join(said.getvalue().split())) == sorted("".join(words))  # nothing is lost where words are cut
 
 
 def test_table_without_rows_is_its_heading() -> None:
