@@ -1,4 +1,4 @@
-"""Files that are not a text a line, though they are read as such without an error: tags would be words."""
+"""Files that are not a text a line, though they are read as such without an error: tags and times would be words."""
 
 import re
 from collections.abc import Mapping
@@ -8,12 +8,14 @@ from pathlib import Path
 from tfm.data.errors import DataError
 from tfm.data.lines import open_lines
 
-MAX_LINES_READ = 3
+MAX_LINES_READ = 20
+TIME = r"[0-9]+(?:\.[0-9]+)?"
 TALK_TAG = "<(?:url|keywords|speaker|talkid|title|description|reviewer|translator)>"
 REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
-    re.compile(r"\s*(<\?xml[^>]*>\s*)?<(!doctype\s+)?(mteval|srcset|refset|tstset)\b", re.IGNORECASE): (
-        "is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"
-    ),
+    re.compile(
+        r"\s*(<\?xml[^>]*>\s*)?<((!doctype\s+)?(mteval|srcset|refset|tstset)\b|dataset\b[^>]*>\s*<(collection|doc)\b)",
+        re.IGNORECASE,
+    ): ("is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"),
     re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}"): (
         "has lines of tags, as talks of IWSLT have them: leave these out of both files, as by grep -v '^<'"
     ),
@@ -25,6 +27,20 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     ): ("is a dump of a database in SQL: export the table as CSV"),
     re.compile(r"(<\?xml[^>]*>\s*)?(<!DOCTYPE [^>]*>\s*)?<(tmx|xliff)\b"): (
         "is a translation memory: set format and path in place of source and target"
+    ),
+    re.compile(r"<\?xml\s|<!doctype\s+html\b", re.IGNORECASE): (
+        "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
+    ),
+    re.compile(
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?\n?){{2}}|;; (CATEGORY|LABEL) "
+    ): (
+        "is STM, segments with speakers and times: cut these from both files, as by grep -v '^;;' FILE | cut -d' ' -f6-"
+    ),
+    re.compile(
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])\S+[ \t]+\S+[ \t]+{TIME}[ \t]+{TIME}[ \t]+\S+([ \t]+-?[0-9.]+.*)?\n?){{2}}"
+    ): ("is CTM, a word a line with its time: write the words of each segment, as the reference has them, in a line"),
+    re.compile(r"(WEBVTT\b.*\n|1\n(?=[0-9:]+[,.]))(.*\n)*?[0-9:]+[,.][0-9]{3} --> "): (
+        "is subtitles with their times: write the text of each, one a line, into a file"
     ),
 }
 """Why a file whose first lines match is no text a line, and what to do."""

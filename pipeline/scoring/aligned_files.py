@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfm.data.corpora.markup import check_no_markup
 from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
@@ -29,6 +30,16 @@ def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
                 file=file,
             )
     return lines
+
+
+def read_given_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
+    """The lines of each file that a person names, as `read_aligned_files`.
+
+    Raises DataError also where one is no text a line, but tags, times or columns, whose words would be scored.
+    """
+    for file in files.values():
+        check_no_markup(file)
+    return read_aligned_files(files)
 
 
 def write_texts(
