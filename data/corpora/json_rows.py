@@ -4,7 +4,8 @@ import codecs
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,14 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: ClassNames | None =
         yield _make_row(row, corpus, path, number, class_names or {})
 
 
-def keys_of_first_row(path: Path) -> list[str]:
-    """The keys of the first object of a file; of a field `translation`, as on the Hub, those in it."""
-    row = next((row for _, row in _iterate_items(path, ())), None)
-    if isinstance(row, dict) and isinstance(nested := row.get("translation"), dict):
-        return list(nested)
-    return list(row) if isinstance(row, dict) else []
+def first_rows(path: Path, max_rows: int) -> list[Mapping[str, object]]:
+    """The first objects of a file; of a field `translation`, as on the Hub, what is in it."""
+    found: list[Mapping[str, object]] = []
+    for _, row in islice(_iterate_items(path, ()), max_rows):
+        if not isinstance(row, dict):
+            break
+        found.append(nested if isinstance(nested := row.get("translation"), dict) else row)
+    return found
 
 
 def _iterate_items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:

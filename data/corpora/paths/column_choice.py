@@ -3,10 +3,11 @@
 import re
 from collections.abc import Sequence
 
-COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})#?[^\W_][\w .:/()#?-]{0,39}")
+COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
+IDENTIFIER_PATTERN = re.compile(r"(?=\D*[0-9])[^\W_][\w.:/-]*")
 FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*")
 """The features of a word form, as UniMorph writes them: V;PST;3;SG."""
 MIN_ROWS_JUDGED = 4
@@ -36,18 +37,23 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
     if num_columns == 3 and len(features) == 1:
         lemma, form = (place for place in range(3) if place not in features)
         return lemma, features[0], form
-    texts = [
-        place
-        for place, cells in enumerate(columns)
-        if any(cells) and not _has_numbers(cells) and not _has_languages(cells)
-    ]
-    labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and not _has_languages(cells)]
+    texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
+    labels = [place for place, cells in enumerate(columns) if _has_classes(cells)]
+    identifiers = {place for place in texts if _has_identifiers(columns[place])}
+    if len({*texts} - identifiers) > 1:
+        texts = [place for place in texts if place not in identifiers]
+    languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
+    if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
+        texts = [place for place in texts if place not in languages]
+        labels = [place for place in labels if place not in languages]
     free = [place for place in texts if place not in labels]
     numbered = [place for place in labels if place not in texts]
     if free and numbered and (len(free) == 1 or numbered[0] == 0):
         return free[0], numbered[0]
     if len(free) == 1 and labels:
         return free[0], labels[0]
+    if len(texts) == 1 and num_columns > 1:
+        return texts[0], int(texts[0] == 0)
     return (texts[0], texts[1]) if len(texts) > 1 else (0, 1)
 
 
@@ -62,6 +68,12 @@ def _has_numbers(cells: Sequence[str]) -> bool:
 def _has_languages(cells: Sequence[str]) -> bool:
     is_of_few = len({*cells}) <= 2 and len(cells) > len({*cells})
     return is_of_few and all(LANGUAGE_PATTERN.fullmatch(cell) for cell in cells)
+
+
+def _has_identifiers(cells: Sequence[str]) -> bool:
+    """Whether each cell is a name of its own with a number in it, such as doc-17."""
+    are_distinct = len(cells) >= MIN_ROWS_JUDGED and len({*cells}) == len(cells)
+    return are_distinct and all(IDENTIFIER_PATTERN.fullmatch(cell) for cell in cells)
 
 
 def _has_classes(cells: Sequence[str]) -> bool:

@@ -20,7 +20,7 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "header.txt": ("english\tyoruba\nA dog.\tAjá\n", [("A dog.", "Ajá")]),
     "no_header.tsv": ("A dog.\tpos\nA cat.\tpos\n", [("A dog.", "pos"), ("A cat.", "pos")]),
     "repeated.tsv": ("yes\tja\nno\tnein\nyes\tja\n", [("yes", "ja"), ("no", "nein"), ("yes", "ja")]),
-    "ag.csv": ('"3","Fears, after talks"\n"4","E-mail scam"\n', [("3", "Fears, after talks"), ("4", "E-mail scam")]),
+    "ag.csv": ('"3","Fears, after talks"\n"4","E-mail scam"\n', [("Fears, after talks", "3"), ("E-mail scam", "4")]),
     "semicolon.csv": ("en;de\nA dog;Ein Hund\n", [("A dog", "Ein Hund")]),
     "quoted.tsv": ('text\tlabel\n"A ""dog"""\tx\n', [('A "dog"', "x")]),
     "a.jsonl": ('{"text": "A dog.", "label": 1}\n', [("A dog.", "1")]),
@@ -71,6 +71,17 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [("go V;non{NOM(3,SG)};PST", "went"), ("go V.PTCP;PRS", "going")],
     ),
     "named_features.tsv": ("lemma\tform\tfeatures\ngo\twent\tV;PST\n", [("go V;PST", "went")]),
+    "sentiment.jsonl": (
+        "".join(f'{{"id": "doc-{n}", "text": "A {n}", "label": "{"pos" if n % 2 else "neg"}"}}\n' for n in range(4)),
+        [("A 0", "neg"), ("A 1", "pos"), ("A 2", "neg"), ("A 3", "pos")],
+    ),
+    "pandas_sentiment.csv": (
+        ",text,label\n0,A,pos\n1,B,neg\n2,C,pos\n3,D,neg\n",
+        [("A", "pos"), ("B", "neg"), ("C", "pos"), ("D", "neg")],
+    ),
+    "meta.jsonl": ('{"meta": {"n": 1}, "text": "A dog.", "label": "x"}\n', [("A dog.", "x")]),
+    "tokens.jsonl": ('{"id": "0", "tokens": ["A", "dog"], "tags": ["O", "O"]}\n', [("A dog", "O O")]),
+    "escaped.csv": ('text,label\n"A \\"dog\\", or so",x\nB,y\n', [('A "dog", or so', "x"), ("B", "y")]),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -120,6 +131,9 @@ def test_columns_of_a_list_are_those_that_are_advised_where_the_file_has_them(tm
 def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["A"], "label": ["x"]}), tmp_path / "a.parquet")
     (tmp_path / "b").write_bytes((tmp_path / "a.parquet").read_bytes())
+    classes = {"idx": [0, 1, 2, 3], "sentence": ["A", "B", "C", "D"], "label": [0, 1, 1, 0]}
+    pq.write_table(pa.table(classes), tmp_path / "glue.parquet")
+    assert [*read_pairs(corpus(advised(tmp_path / "glue.parquet")))][:2] == [("A", "0"), ("B", "1")]
     for name in ("a.parquet", "b"):
         assert list(read_pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
     for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
