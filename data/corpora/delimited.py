@@ -21,6 +21,7 @@ from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
+from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.lines import join_lines
 
 HEADER_NAMES = frozenset(
@@ -53,6 +54,9 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     """
     separator = separator or corpus.delimiter or ("\t" if ".tsv" in path.suffixes[-2:] else "")
     separator = separator or find_delimiter(path, column_names(corpus), is_headed=has_header_row(corpus))
+    if (table := find_word_table(path)) is not None and len(corpus.source_columns) == 1:
+        sentence = f"its rows are words, and column {table.sentence} says of which sentence"
+        add_remark(path, f'{sentence}: format = "conll" reads sentences')
     quoting = corpus.quoting or find_csv_quoting(path, separator)
     yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quoting_advice(separator))
 

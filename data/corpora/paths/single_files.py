@@ -13,6 +13,7 @@ from tfm.data.corpora.json_rows import first_rows
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header
 from tfm.data.errors import DataError, escape_unprintable
 from tfm.data.formats.conll.layout import COMMENT_MARK, DOCUMENT_START, detect_layout, number_column_problem
+from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
@@ -57,7 +58,11 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
     """
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
     try:
-        format_ = "conll" if format_ == "tsv" and _has_word_per_line(path) else format_ or _detect_content_format(path)
+        format_ = format_ or _detect_content_format(path)
+        if format_ in ("csv", "tsv") and find_word_table(path) is not None:
+            format_ = "conll"
+        if format_ == "tsv" and _has_word_per_line(path):
+            format_ = "conll"
         found = _detect_columns(path, format_)
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_ = format_ or "text"

@@ -82,6 +82,10 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "meta.jsonl": ('{"meta": {"n": 1}, "text": "A dog.", "label": "x"}\n', [("A dog.", "x")]),
     "tokens.jsonl": ('{"id": "0", "tokens": ["A", "dog"], "tags": ["O", "O"]}\n', [("A dog", "O O")]),
     "escaped.csv": ('text,label\n"A \\"dog\\", or so",x\nB,y\n', [('A "dog", or so', "x"), ("B", "y")]),
+    "kaggle.csv": (
+        "Sentence #,Word,POS,Tag\nSentence: 1,London,NNP,B-geo\n,is,VBZ,O\nSentence: 2,No,UH,O\n",
+        [("London is", "B-geo O"), ("No", "O")],
+    ),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
