@@ -91,7 +91,10 @@ def _line_items(path: Path) -> Iterator[tuple[int, object]]:
             try:
                 row = _DECODER.decode(line)
             except (ValueError, RecursionError) as error:
-                raise DataError(f"not JSON: {error}", file=path, line=number) from None
+                remedy = ""
+                if number == 1 and isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip()):
+                    remedy = "; if objects go over several lines, put each on one, as by jq -c . FILE"
+                raise DataError(f"not JSON: {error}{remedy}", file=path, line=number) from None
             yield number, row
 
 
@@ -128,6 +131,9 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
                 number += 1
             if place < len(text) and text[place] != "{":
                 break
+        if text[place : place + 1] in ("[", '"'):
+            problem = f"item {number} is {'an array' if text[place] == '[' else 'a text'}, and a row must be an object"
+            raise DataError(f"{problem} with a name for each value", file=path)
         if text[place : place + 1] != "]":
             raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
         rest = text[place + 1 :].encode() + stream.read(READ_BLOCK_CHARACTERS)

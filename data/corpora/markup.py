@@ -39,6 +39,12 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(
         rf"((;;.*\n)*(?=.*[0-9]\.[0-9])\S+[ \t]+\S+[ \t]+{TIME}[ \t]+{TIME}[ \t]+\S+([ \t]+-?[0-9.]+.*)?\n?){{2}}"
     ): ("is CTM, a word a line with its time: write the words of each segment, as the reference has them, in a line"),
+    re.compile(r"([0-9]+ \|\|\| .*\n?){2}"): (
+        "is a list of n best with their numbers, as of Moses: write one text of each number, one a line, into a file"
+    ),
+    re.compile(r"([A-Z] ?\|.*\n|20[0-9-]+ .*\n)*([STHDP]-[0-9]+\t.*\n?){2}"): (
+        "is what fairseq-generate prints: take its hypotheses, as by grep ^H- FILE | sort -V | cut -f3"
+    ),
     re.compile(r"(WEBVTT\b.*\n|1\n(?=[0-9:]+[,.]))(.*\n)*?[0-9:]+[,.][0-9]{3} --> "): (
         "is subtitles with their times: write the text of each, one a line, into a file"
     ),

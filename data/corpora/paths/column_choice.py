@@ -1,7 +1,7 @@
 """Which columns of a table are its source and target, by what is in them; and whether a first row names them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
@@ -10,8 +10,34 @@ LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
 IDENTIFIER_PATTERN = re.compile(r"(?=\D*[0-9])[^\W_][\w.:/-]*")
 FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*")
 """The features of a word form, as UniMorph writes them: V;PST;3;SG."""
+URL_PATTERN = re.compile(r"https?://\S+")
 MIN_ROWS_JUDGED = 4
 """With fewer rows nothing is said of how many different values a column has."""
+
+
+SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "output": (("instruction", "input"), ("input",)),
+    "gold_label": (("sentence1", "sentence2"),),
+    "label": (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text",), ("sentence",)),
+    "completion": (("prompt",),),
+    "response": (("prompt",), ("instruction",)),
+    "highlights": (("article",),),
+    "summary": (("document",), ("dialogue",), ("article",), ("text",)),
+    "answer": (("question", "context"), ("question",)),
+    "target": (("source",),),
+    "tgt": (("src",),),
+    "ner_tags": (("tokens",),),
+}
+"""Usual names of a column of targets, and of those of its sources beside it."""
+
+
+def places_by_names(names: Sequence[str]) -> tuple[int, ...] | None:
+    """The columns of the sources and, last, that of the target by usual names; None if they have none of these."""
+    for target, choices in SOURCES_BY_TARGET.items():
+        for sources in choices:
+            if {target, *sources} <= {*names}:
+                return *map(names.index, sources), names.index(target)
+    return None
 
 
 def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
@@ -21,6 +47,7 @@ def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     return (
         bool(filled)
         and all(COLUMN_NAME_PATTERN.fullmatch(name) and not name[0].isdecimal() for name in filled)
+        and not any(map(URL_PATTERN.match, filled))
         and len({*filled}) == len(filled)
         and not any(name and name == cell.strip() for row in others for name, cell in zip(names, row, strict=False))
     )
@@ -29,8 +56,9 @@ def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
 def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
     """The columns of the source and, last, that of the target, without their names.
 
-    Lemma and features are the source in a table of inflections. Columns of numbers, and of one or two codes of
-    languages, are no texts. Beside a single text, and before several, a column of few different values is the target.
+    Lemma and features are the source in a table of inflections. Columns of numbers, of URLs, of one or two codes of
+    languages, of names with numbers (doc-17) and of one value are no texts where there are others. Beside a single
+    text, and before several, a column of few different values is the target.
     """
     columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
     features = [place for place, cells in enumerate(columns) if _has_features(cells)]
@@ -38,6 +66,8 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
         lemma, form = (place for place in range(3) if place not in features)
         return lemma, features[0], form
     texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
+    unread = {place for place in texts if _is_constant(columns[place]) or _has_urls(columns[place])}
+    texts = [place for place in texts if place not in unread] or texts
     labels = [place for place, cells in enumerate(columns) if _has_classes(cells)]
     identifiers = {place for place in texts if _has_identifiers(columns[place])}
     if len({*texts} - identifiers) > 1:
@@ -54,7 +84,8 @@ def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int,
         return free[0], labels[0]
     if len(texts) == 1 and num_columns > 1:
         return texts[0], int(texts[0] == 0)
-    return (texts[0], texts[1]) if len(texts) > 1 else (0, 1)
+    chosen = free if len(free) > 1 else texts
+    return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
 
 
 def _has_features(cells: Sequence[str]) -> bool:
@@ -63,6 +94,14 @@ def _has_features(cells: Sequence[str]) -> bool:
 
 def _has_numbers(cells: Sequence[str]) -> bool:
     return all(NUMBER_PATTERN.fullmatch(cell) for cell in cells if cell)
+
+
+def _has_urls(cells: Sequence[str]) -> bool:
+    return all(map(URL_PATTERN.fullmatch, cells))
+
+
+def _is_constant(cells: Sequence[str]) -> bool:
+    return len(cells) >= MIN_ROWS_JUDGED and len({*cells}) == 1
 
 
 def _has_languages(cells: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows
-from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header
+from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header, places_by_names
 from tfm.data.errors import DataError, escape_unprintable
 from tfm.data.formats.conll.layout import COMMENT_MARK, DOCUMENT_START, detect_layout, number_column_problem
 from tfm.data.formats.conll.word_table import find_word_table
@@ -162,7 +162,7 @@ def _detect_columns(path: Path, format_: str) -> DetectedColumns:
         first = ["", *first]
     if not is_header(first, others):
         return DetectedColumns(range(len(first)), places=choose_places(rows, len(first)))
-    return DetectedColumns(first, "" in first, choose_places(others, len(first)))
+    return DetectedColumns(first, "" in first, places_by_names(first) or choose_places(others, len(first)))
 
 
 def _parquet_rows(path: Path) -> list[Mapping[str, object]]:
@@ -176,7 +176,8 @@ def _parquet_rows(path: Path) -> list[Mapping[str, object]]:
 def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColumns:
     """The columns of rows whose values may be others than text."""
     names = list(rows[0]) if rows else []
-    places = choose_places([[_value_text(row.get(name)) for name in names] for row in rows], len(names))
+    cells = [[_value_text(row.get(name)) for name in names] for row in rows]
+    places = places_by_names(names) or choose_places(cells, len(names))
     with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
     return DetectedColumns(names, places=places, with_lists=with_lists)
 

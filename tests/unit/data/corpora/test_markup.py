@@ -40,6 +40,8 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         (";; a comment\nfile 1 spk 16.531 17.350  one\n;;file 1\nfile 1 spk 20.8 21.7\n", "is STM.* cut -d' ' -f6-"),
         (';; LABEL "O" "Overall" "Overall Scores"\n', "is STM"),
         ("file1 1 0.00 0.05 a\nfile1 1 0.05 0.05 b 0.98\n", "is CTM, a word a line with its time: write the words of"),
+        ("0 ||| a b ||| LM= -1 ||| -2.0\n0 ||| a c ||| LM= -2 ||| -3.0\n", "is a list of n best with their numbers"),
+        ("S-0\tEin Hund\nT-0\tA dog\nH-0\t-0.3\tA dog\n", r"is what fairseq-generate prints: .* grep \^H- FILE"),
         ("1\n00:00:01,000 --> 00:00:02,000\nHello\n\n", "is subtitles with their times: write the text of each"),
         ("WEBVTT - x\n\n00:01.000 --> 00:02.000\nHello\n", "is subtitles"),
         ("a b\rc d\re\r", "its lines end in CR alone: convert them to LF"),

@@ -285,7 +285,7 @@ def test_heads_that_agree_most_come_first() -> None:
     [
         (
             "# Sentence pair (1) source length 2 target length 2 alignment score : 0.1",
-            r"is GIZA\+\+'s form \(A3\): make",
+            r"is GIZA\+\+'s form \(A3\): m",
         ),
         ("1 1 1 S", r"is a link a line, as of NAACL 2003: write the links of a pair in one line, counted from 0"),
         ("0001 2 3", "is a link a line"),

@@ -86,6 +86,19 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         "Sentence #,Word,POS,Tag\nSentence: 1,London,NNP,B-geo\n,is,VBZ,O\nSentence: 2,No,UH,O\n",
         [("London is", "B-geo O"), ("No", "O")],
     ),
+    "alpaca.json": ('[{"instruction": "Add.", "input": "1 2", "output": "3"}]', [("Add. 1 2", "3")]),
+    "nli.tsv": (
+        "language\tgold_label\tsentence1\tsentence2\nar\tneutral\tA\tB\nde\tneutral\tC\tD\n",
+        [("A B", "neutral"), ("C D", "neutral")],
+    ),
+    "cola.tsv": (
+        "gj04\t1\t\tA dog\ngj04\t0\t*\tDog the\ngj04\t1\t\tTwo cats\ngj04\t0\t*\tCat two\n",
+        [("A dog", "1"), ("Dog the", "0"), ("Two cats", "1"), ("Cat two", "0")],
+    ),
+    "crawl.txt": (
+        "http://a.de\thttp://a.en\tEin Hund\tA dog\nhttp://b.de\thttp://b.en\tDie Katze\tA cat\n",
+        [("Ein Hund", "A dog"), ("Die Katze", "A cat")],
+    ),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
