@@ -16,6 +16,7 @@ NUM_COLUMNS = 10
 COLUMN_INDICES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
 READABLE_COLUMN_INDICES = {**COLUMN_INDICES, "id": 0, "head": 6}
 """Columns that can be read; those of COLUMN_INDICES can also be a side of a corpus."""
+COLUMN_NAMES = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC".split()
 PLUS_HEADER = "# global.columns ="
 MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 50, 3
 LABEL_COLUMNS, UNSPECIFIED_VALUE = ("upos", "xpos", "deprel", "target"), "_"
@@ -62,7 +63,8 @@ def _check_has_text(path: Path, target: str) -> None:
     """
     lines = (line.split("\t") for line in open_lines(path) if line and not line.startswith("#"))
     words = [cells for cells in islice(lines, MAX_WORDS_SAMPLED) if len(cells) == NUM_COLUMNS and cells[0].isdecimal()]
-    if (names := next(open_lines(path), "")).startswith(PLUS_HEADER):
+    names = next(open_lines(path), "")
+    if names.startswith(PLUS_HEADER) and names.removeprefix(PLUS_HEADER).split() != COLUMN_NAMES:
         problem = f"is CoNLL-U Plus, with the columns {names.removeprefix(PLUS_HEADER).strip()[:200]}, counted from 0"
         remedy = 'set format = "conll", and source and target to the numbers of the words and their labels'
         raise DataError(f"{problem}: {remedy}", file=path)

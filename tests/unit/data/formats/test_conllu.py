@@ -151,3 +151,6 @@ def test_conllu_plus_is_named(tmp_path: Path) -> None:
         DataError, match=r"is CoNLL-U Plus, with the columns ID FORM UPOS NER, counted from 0: set form"
     ):
         list(read_pairs(corpus))
+    ten = "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC\n1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
+    (tmp_path / "a.conllup").write_text(ten)
+    assert list(read_pairs(corpus)) == [("a", "X")]
