@@ -14,7 +14,7 @@ MIN_LINES = 3
 
 
 def vocabulary_problem(lines: Sequence[str]) -> str | None:
-    """What a list of pieces is that no tokenizer can be made of, and what to give; None where it is none that is known.
+    """The problem of a list of pieces that no tokenizer can be made of, with what to give; None if none is known.
 
     lines: the first that are not blank.
     """

@@ -1,8 +1,8 @@
 """The compiled normaliser of a SentencePiece model as steps of tokenizer.json, which leave no mark of a letter out.
 
 `tokenizers` looks a letter with its marks up as a whole, takes the first entry that begins it, and drops the rest: of
-Vietnamese in decomposed form the tones, of ｶﾞ the sound, of capitals that a model folds their marks. Where there is
-nothing left to map but single characters, nothing is dropped.
+Vietnamese in decomposed form the tones, of ｶﾞ the sound, of capitals that a model folds their marks. With the form of
+Unicode made before, single characters are left to map, and nothing is dropped.
 """
 
 import base64

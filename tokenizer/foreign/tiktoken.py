@@ -93,7 +93,7 @@ def is_tekken(document: Mapping[str, Any]) -> bool:
 def build_tekken_json(document: Mapping[str, Any]) -> dict[str, Any]:
     """tokenizer.json of a tekken.json, in which the first ids are those of control tokens, and pieces follow.
 
-    Of the ranks there, as many count as the vocabulary has room for.
+    As many of the ranks there count as the vocabulary has room for.
     """
     config = document["config"]
     num_control, size = int(config["default_num_special_tokens"]), int(config["default_vocab_size"])
