@@ -28,9 +28,6 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r"(<\?xml[^>]*>\s*)?(<!DOCTYPE [^>]*>\s*)?<(tmx|xliff)\b"): (
         "is a translation memory: set format and path in place of source and target"
     ),
-    re.compile(r"<\?xml\s|<!doctype\s+html\b", re.IGNORECASE): (
-        "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
-    ),
     re.compile(
         rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?\n?){{2}}|;; (CATEGORY|LABEL) "
     ): (
@@ -50,6 +47,15 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     ),
 }
 """Why a file whose first lines match is no text a line, and what to do."""
+
+PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b", re.IGNORECASE)
+
+
+def check_no_page(path: Path) -> None:
+    """Raise DataError if a file is XML or HTML, which texts alone may be, for a model of such texts."""
+    if PAGE_PATTERN.match(next(open_lines(path), "")):
+        problem = "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
+        raise DataError(problem, file=path)
 
 
 def check_no_markup(path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfm.data.corpora.markup import check_no_markup
+from tfm.data.corpora.markup import check_no_markup, check_no_page
 from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
@@ -39,6 +39,7 @@ def read_given_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
     """
     for file in files.values():
         check_no_markup(file)
+        check_no_page(file)
     return read_aligned_files(files)
 
 

@@ -82,3 +82,9 @@ def test_strings_of_a_web_page_are_text(tmp_path: Path) -> None:
         "<title>Shop</title>",
         "Add to basket",
     ]
+
+
+def test_a_model_of_texts_alone_may_learn_pages(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("<!DOCTYPE html>\n<html>\n")
+    corpus = CorpusConfig.model_validate({"source": None, "target": str(tmp_path / "a")})
+    assert [target for _, target in read_pairs(corpus)] == ["<!DOCTYPE html>", "<html>"]
