@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.config import DataConfig
-from tfm.data.corpora.markup import check_no_markup
+from tfm.data.corpora.markup import check_lines, markup_problem
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.lines import open_lines
@@ -62,10 +62,9 @@ def evaluate_texts(
             raise RecipeError(f"evaluation.{name} has no effect on the scores of a {task} model. Remove it")
     file_names = [file.name for file in texts]
     names = {file.name if file_names.count(file.name) == 1 else str(file): file for file in texts}
-    for file in texts:
-        check_no_markup(file)
     lines = {name: list(open_lines(file)) for name, file in names.items()}
     for name, file in names.items():
+        check_lines(lines[name], file, (markup_problem,))
         if not lines[name]:
             raise DataError("is empty: there is nothing to score", file=file)
 
