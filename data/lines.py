@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from unicodedata import normalize
 
 from tfm.data.compression.files import decompress
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, ExportableFileError
 
 BLOCK_BYTES = 1 << 20
 # A line is held in memory; a longer one is not text with one sentence per line.
@@ -33,6 +33,7 @@ PROBLEMS_BY_MAGIC: Mapping[bytes, str] = {
     b"{\\rtf": "is a document in RTF: save it as plain text in UTF-8, and give that",
     b"SQLite format 3\x00": "is a database of SQLite: export the table as CSV",
     b"\x89HDF\r\n": "is HDF5: write its table as Parquet or CSV",
+    b"\xde\x12\x04\x95": "is a compiled catalog of gettext: give its .po, or write one by msgunfmt",
     b"\x93NUMPY": "is a NumPy array: write its texts, one a line, into a file",
     b"\x80\x04\x95": "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines",
     b"\x80\x05\x95": "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines",
@@ -178,9 +179,9 @@ def _length_error(path: Path | str, line: int) -> DataError:
 
 def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
     if first_line == 1 and _is_utf16(block):
-        raise DataError("is UTF-16, as Excel's Unicode text is; convert it to UTF-8", file=path)
+        raise ExportableFileError("is UTF-16, as Excel's Unicode text is; convert it to UTF-8", file=path)
     if first_line == 1 and (problem := _binary_problem(block)) is not None:
-        raise DataError(problem, file=path)
+        raise ExportableFileError(problem, file=path)
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -11,7 +11,7 @@ from tfm.data.compression.files import strip_compression_ending
 from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
 from tfm.data.corpora.json_rows import first_rows
 from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header, places_by_names
-from tfm.data.errors import DataError, escape_unprintable
+from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
 from tfm.data.formats.conll.layout import COMMENT_MARK, DOCUMENT_START, detect_layout, number_column_problem
 from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.formats.parquet import read_parquet
@@ -64,6 +64,8 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         if format_ == "tsv" and _has_word_per_line(path):
             format_ = "conll"
         found = _detect_columns(path, format_)
+    except ExportableFileError:
+        raise
     except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
         format_ = format_ or "text"
         found = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])

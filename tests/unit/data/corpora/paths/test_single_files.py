@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -166,3 +167,19 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     assert advised(tmp_path / "numbered.txt", source=None, target="text") == (
         f'{{ source = "none", target = "{tmp_path / "numbered.txt"}" }}'
     )
+
+
+def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_path: Path) -> None:
+    """A workbook was advised as one side of a corpus of texts."""
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        for name in ("xl/workbook.xml", "[Content_Types].xml"):
+            archive.writestr(name, "x")
+    (tmp_path / "excel.txt").write_bytes("a\tb\n".encode("utf-16"))
+    (tmp_path / "a.mo").write_bytes(b"\xde\x12\x04\x95\x00\x00")
+    for name, problem in {
+        "a.xlsx": "is an Excel workbook: save the sheet as CSV UTF-8",
+        "excel.txt": "is UTF-16, as Excel's Unicode text is",
+        "a.mo": "is a compiled catalog of gettext: give its .po",
+    }.items():
+        with pytest.raises(DataError, match=f"{name}: {problem}"):
+            resolve_splits(DataConfig(path=str(tmp_path / name)))
