@@ -13,7 +13,7 @@ from tfm.data.corpora.references import Row
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names, join_cells
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import ClassNames, class_name, holds_text, unused_names_problem
+from tfm.data.formats.class_labels import FLOATS_REMEDY, ClassNames, class_name, holds_text, unused_names_problem
 from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
 
 READ_BLOCK_CHARACTERS = 1 << 20
@@ -234,7 +234,8 @@ def _value_to_text(value: object, column: str, path: Path, line: int, classes: S
     if isinstance(value, int) and classes is not None:
         return class_name(value, classes, column=column, file=path, row=line)
     if value is not None and not isinstance(value, str):
-        raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text", file=path, line=line)
+        remedy = FLOATS_REMEDY if isinstance(value, float) and classes is not None else ""
+        raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text{remedy}", file=path, line=line)
     text = join_lines(value or "")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise DataError(f"{column!r} contains half a surrogate pair, which is not a character", file=path, line=line)

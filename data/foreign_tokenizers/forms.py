@@ -35,6 +35,7 @@ TOKENIZER_SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
+BYTE_ORDER_MARK = "\ufeff"
 MAX_PIECES = 2**20
 """The largest vocabularies that are published have somewhat less."""
 JsonDocument = dict[str, Any]
@@ -92,6 +93,8 @@ def decode_lines(data: bytes, file: Path) -> list[str]:
     if data.count(b"\n") > MAX_PIECES:
         raise DataError(f"has more than {MAX_PIECES:,} lines, which no tokenizer that tfm reads has", file=file)
     lines = decode_text(data, file).split("\n")
+    if lines[0].strip("\r") != BYTE_ORDER_MARK:  # alone it is a piece
+        lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 

@@ -64,9 +64,9 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         if format_ == "tsv" and _has_word_per_line(path):
             format_ = "conll"
         found = _detect_columns(path, format_)
-    except ExportableFileError:
-        raise
-    except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
+    except (DataError, ValueError, OSError) as error:  # whatever is wrong with it, reading it will say
+        if isinstance(error, ExportableFileError) and not format_:
+            raise
         format_ = format_ or "text"
         found = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
     alone = f'{{ source = "none", target = "{path}" }}'

@@ -128,9 +128,9 @@ def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
         raise DataError(problem, file=folder)
     ours = (resolve_model_folder(folder) / "manifest.json").exists()
     if not received.has_file(CONFIG_FILE) and not ours:
-        known = _foreign_checkpoint_problem([each.name for each in os.scandir(folder)])
+        foreign_problem = _foreign_checkpoint_problem([each.name for each in os.scandir(folder)])
         problem = "has no config.json: give a folder as `save_pretrained` of transformers writes it"
-        raise DataError(known or problem, file=folder)
+        raise DataError(foreign_problem or problem, file=folder)
     settings = received.read_document(CONFIG_FILE)
     named = settings.get("architectures")
     names = [str(each) for each in named] if isinstance(named, list) else []

@@ -138,3 +138,12 @@ def test_random_tables_as_pandas_reads_them(tmp_path: Path) -> None:
 def test_rows_that_are_no_objects_on_a_line_are_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(written(tmp_path, text))
+
+
+def test_classes_that_are_floats_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    file = written(tmp_path, '{"source": "a", "target": 1.0}\n')
+    with pytest.raises(DataError, match=r"'target' holds 1\.0, not text: classes are integers or texts \(where one is"):
+        read(file)
+    pq.write_table(pa.table({"source": ["a"], "target": [1.0]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"'target' holds double, not text: classes are integers or texts"):
+        read(tmp_path / "a.parquet")

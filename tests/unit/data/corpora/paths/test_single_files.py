@@ -157,7 +157,7 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
         (tmp_path / name).write_bytes(b"\xff\0{")
         assert f"format = {said}, path" in advised(tmp_path / name)
-    (tmp_path / "d").write_bytes(b"\xff\0{")
+    (tmp_path / "d").write_bytes(b"\xff{")
     assert advised(tmp_path / "d").endswith(
         'target = "OTHER" }, where line i of OTHER is the translation of line i, or '
         f'{{ source = "none", target = "{tmp_path / "d"}" }} for texts alone'
