@@ -1,5 +1,6 @@
 """Files that are not a text a line, though they are read as such without an error: tags and times would be words."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
@@ -63,6 +64,14 @@ def tag_columns_problem(lines: Sequence[str]) -> str | None:
         return None
     remedy = 'awk \'NF {printf "%s ", $NF; next} {print ""}\' FILE'
     return f"has a word and its tag a line, as CoNLL-2003: write the tags of a sentence in a line, as by {remedy}"
+
+
+def holds_json_objects(lines: Sequence[str]) -> bool:
+    """Whether the first lines of a file are objects of JSON, as of JSON Lines."""
+    try:
+        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines[:MAX_LINES_READ])
+    except (ValueError, RecursionError):
+        return False
 
 
 def page_problem(lines: Sequence[str]) -> str | None:

@@ -23,6 +23,7 @@ from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.aligned_files import read_given_files, read_texts_of_scores
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_warnings
 from tfm.pipeline.scoring.ledger import (
     LedgerEntry,
     append_entries,
@@ -202,6 +203,9 @@ def _score_files(
         for name, file in given.items()
     )
     hypotheses = {each.name: lines[f"output {each.name}"] for each in outputs}
+    for name, given_texts in hypotheses.items():
+        for warning in hypothesis_warnings(given_texts, columns[0]):
+            reporter.warn(f"{name}: {warning}")
     coverage = coverage_reasons(columns, evaluation)
     without = {name: {**coverage, **too_long_reasons(texts, columns, evaluation)} for name, texts in hypotheses.items()}
     counted = [

@@ -385,6 +385,8 @@ def test_files_that_are_no_texts_a_line_are_refused(which: str, tmp_path: Path) 
         ("<html>\n<?x\n", None),
         ("<!DOCTYPE html>\n<p>\n", "is XML or HTML"),
         ("EU B-ORG\nrejects O\n\n", r"has a word and its tag a line, as CoNLL-2003: .* as by awk"),
+        ('{"text": "a"}\n{"text": "b"}\n', "has an object of JSON a line, and other files have texts: write its texts"),
+        ("{a}\n{}\n", None),
         ("B-ORG O\nO O B-X\n", None),
         ("he says O\nshe does O\n", None),
         ("f 1 s 0.06 3.47 a\nf 1 s 3.47 5.0 b\n", "is STM, segments with speakers and times"),
