@@ -10,6 +10,7 @@ from tfm.data.errors import DataError
 
 MAX_LINES_READ = 20
 TIME = r"[0-9]+(?:\.[0-9]+)?"
+EOL = r"(?:\n|\Z)"
 TALK_TAG = "<(?:url|keywords|speaker|talkid|title|description|reviewer|translator)>"
 REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(
@@ -29,17 +30,17 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
         "is a translation memory: set format and path in place of source and target"
     ),
     re.compile(
-        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?\n?){{2}}|;; (CATEGORY|LABEL) "
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?{EOL}){{2}}|;; (CATEGORY|LABEL) "
     ): (
         "is STM, segments with speakers and times: cut these from both files, as by grep -v '^;;' FILE | cut -d' ' -f6-"
     ),
     re.compile(
-        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])\S+[ \t]+\S+[ \t]+{TIME}[ \t]+{TIME}[ \t]+\S+([ \t]+-?[0-9.]+.*)?\n?){{2}}"
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])\S+[ \t]+\S+[ \t]+{TIME}[ \t]+{TIME}[ \t]+\S+([ \t]+-?[0-9.]+.*)?{EOL}){{2}}"
     ): ("is CTM, a word a line with its time: write the words of each segment, as the reference has them, in a line"),
-    re.compile(r"([0-9]+ \|\|\| .*\n?){2}"): (
+    re.compile(rf"([0-9]+ \|\|\| .*{EOL}){{2}}"): (
         "is a list of n best with their numbers, as of Moses: write one text of each number, one a line, into a file"
     ),
-    re.compile(r"([A-Z] ?\|.*\n|20[0-9-]+ .*\n)*([STHDP]-[0-9]+\t.*\n?){2}"): (
+    re.compile(rf"([A-Z] ?\|.*\n|20[0-9-]+ .*\n)*([STHDP]-[0-9]+\t.*{EOL}){{2}}"): (
         "is what fairseq-generate prints: take its hypotheses, as by grep ^H- FILE | sort -V | cut -f3"
     ),
     re.compile(r"(WEBVTT\b.*\n|1\n(?=[0-9:]+[,.]))(.*\n)*?[0-9:]+[,.][0-9]{3} --> "): (

@@ -88,3 +88,11 @@ def test_a_model_of_texts_alone_may_learn_pages(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("<!DOCTYPE html>\n<html>\n")
     corpus = CorpusConfig.model_validate({"source": None, "target": str(tmp_path / "a")})
     assert [target for _, target in read_pairs(corpus)] == ["<!DOCTYPE html>", "<html>"]
+
+
+@pytest.mark.parametrize("begin", ["a b 1.0 2.0 c ", "a b c 1.0 2.0 d ", "S-0\tx ", "0 ||| a "])
+def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path: Path) -> None:
+    text = begin + "S-1\ty 1 ||| a b 1.0 2.0 " * 100_000
+    (tmp_path / "a").write_text(f"{text}\n")
+    corpus = CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))
+    assert list(read_pairs(corpus)) == [(text, text)]
