@@ -118,3 +118,7 @@ class DataError(TfmError):
         if byte is not None:
             place += f", byte {byte}"
         super().__init__(f"{place}: {problem}" if place else problem)
+
+
+class ExportableFileError(DataError):
+    """Error of a file of a program that a text or table is to be exported from, such as a workbook."""

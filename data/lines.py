@@ -7,7 +7,7 @@ import codecs
 import errno
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedIOBase
 from itertools import chain, islice
@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from unicodedata import normalize
 
 from tfm.data.compression.files import decompress
-from tfm.data.errors import DataError
+from tfm.data.errors import DataError, ExportableFileError
 
 BLOCK_BYTES = 1 << 20
 # A line is held in memory; a longer one is not text with one sentence per line.
@@ -24,6 +24,22 @@ MAX_LINE_BYTES = 1 << 24
 # The most characters encoded at once, since encoding takes some hundred bytes for each.
 MAX_CHUNK_CHARACTERS = 1 << 22
 ROWS_PER_SIZE_CHECK = 16
+PROBLEMS_BY_MAGIC: Mapping[bytes, str] = {
+    b"PAR1": 'is Parquet: set format = "parquet"',
+    b"ARROW1": "is an Arrow file (Feather): write it as Parquet or CSV, as by pandas.read_feather(FILE).to_parquet",
+    b"FEA1": "is Feather: write it as Parquet or CSV, as by pandas.read_feather(FILE).to_parquet",
+    b"%PDF-": "is a PDF: save its text, in UTF-8, and give that",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "is a document of an office of before 2007: save it as CSV or text in UTF-8",
+    b"{\\rtf": "is a document in RTF: save it as plain text in UTF-8, and give that",
+    b"SQLite format 3\x00": "is a database of SQLite: export the table as CSV",
+    b"\x89HDF\r\n": "is HDF5: write its table as Parquet or CSV",
+    b"\xde\x12\x04\x95": "is a compiled catalog of gettext: give its .po, or write one by msgunfmt",
+    b"\x93NUMPY": "is a NumPy array: write its texts, one a line, into a file",
+    b"\x80\x04\x95": "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines",
+    b"\x80\x05\x95": "is a Python pickle, which may run anything and is not read: write its texts as CSV or JSON Lines",
+}
+"""Files of programs that a text is exported from, by how they begin."""
+TAR_MAGIC, TAR_MAGIC_OFFSET = b"ustar", 257
 
 Row = TypeVar("Row", bound=tuple[str, ...])
 
@@ -163,7 +179,9 @@ def _length_error(path: Path | str, line: int) -> DataError:
 
 def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
     if first_line == 1 and _is_utf16(block):
-        raise DataError("is UTF-16, as Excel's Unicode text is; convert it to UTF-8", file=path)
+        raise ExportableFileError("is UTF-16, as Excel's Unicode text is; convert it to UTF-8", file=path)
+    if first_line == 1 and (problem := _binary_problem(block)) is not None:
+        raise ExportableFileError(problem, file=path)
     try:
         return block.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -171,6 +189,13 @@ def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
         byte = error.start - block.rfind(b"\n", 0, error.start)
         problem = f"not UTF-8 (0x{block[error.start]:02x}: {error.reason}); convert it to UTF-8"
         raise DataError(problem, file=path, line=line, byte=byte) from None
+
+
+def _binary_problem(begin: bytes) -> str | None:
+    """Why a file that begins so is no text, and what to do; None where nothing is known of it."""
+    if begin[TAR_MAGIC_OFFSET : TAR_MAGIC_OFFSET + len(TAR_MAGIC)] == TAR_MAGIC:
+        return "is an archive (tar): unpack it, and give a file in it"
+    return next((problem for magic, problem in PROBLEMS_BY_MAGIC.items() if begin.startswith(magic)), None)
 
 
 def _is_utf16(begin: bytes) -> bool:

@@ -20,6 +20,7 @@ PAIRS = [("a dog sleeps", "ein Hund schläft"), ("two cats", "zwei Katzen"), ("t
 LABELS = [("a dog sleeps", "positive"), ("two cats", "negative"), ("the sea", "positive")]
 TAGGED = [("a dog sleeps", "DET NOUN VERB"), ("two cats", "NUM NOUN"), ("the sea", "DET NOUN")]
 ENTITIES = [("Ann sleeps", "B-PER O"), ("New York", "B-LOC I-LOC")]
+PHONES = [("dog", "D AO1 G"), ("cat", "K AE1 T")]
 INFLECTIONS = [("dog", "dogs", "N;PL"), ("sleep", "slept", "V;PST"), ("sleep", "sleeps", "V;PRS;3;SG")]
 SPLITS = {"train": "train", "dev": "valid", "test": "test"}
 
@@ -87,6 +88,13 @@ def write_files(here: Path) -> None:
         with open(here / "entities.conll", "a", encoding="utf-8") as stream:
             stream.writelines(f"{word} {tag}\n" for word, tag in zip(text.split(), tags.split(), strict=True))
             stream.write("\n")
+    words = [
+        [f"S {number}", word, tag]
+        for number, (text, tags) in enumerate(ENTITIES)
+        for word, tag in zip(text.split(), tags.split(), strict=True)
+    ]
+    write(here / "kaggle.csv", "Sentence #,Word,Tag", *map(",".join, words))
+    write(here / "lexicon.txt", *(f"{word}  {phones}" for word, phones in PHONES))
     write(here / "book.txt", *(target for _, target in PAIRS))
     write(here / "texts.jsonl", *(json.dumps({"text": target}) for _, target in PAIRS))
 
@@ -95,7 +103,8 @@ EXPECTED = {
     **dict.fromkeys(("reviews.csv", "articles.csv", "integers.jsonl", "fasttext.txt"), LABELS),
     "inflection.tsv": [(f"{lemma} {tags}", form) for lemma, form, tags in INFLECTIONS],
     "treebank.conllu": TAGGED,
-    "entities.conll": ENTITIES,
+    **dict.fromkeys(("entities.conll", "kaggle.csv"), ENTITIES),
+    "lexicon.txt": PHONES,
     **{file: [("", target) for _, target in PAIRS] for file in ("book.txt", "texts.jsonl")},
 }
 """By file; all others hold PAIRS."""

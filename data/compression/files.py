@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import cast
 
 from tfm.data.compression.streams import ShortReadStream, XzStream
-from tfm.data.errors import DataError, format_names
+from tfm.data.errors import DataError, ExportableFileError, format_names
 
 ZIP_ENCRYPTED_FLAG = 0x1
 MAX_MAGIC_BYTES = 10
@@ -63,10 +63,11 @@ def _open_single_member(archive: zipfile.ZipFile, path: Path) -> BufferedIOBase:
     if len(members) != 1:
         for name, problem in DOCUMENTS_BY_MEMBER.items():
             if any(each.filename == name for each in members):
-                raise DataError(problem, file=path)
+                raise ExportableFileError(problem, file=path)
         names = format_names(each.filename for each in members)
         holds = f"{len(members):,} files ({names})" if members else "no file"
-        raise DataError(f"is a zip archive that holds {holds}, not one: unpack it and name the files", file=path)
+        problem = f"is a zip archive that holds {holds}, not one: unpack it and name the files"
+        raise ExportableFileError(problem, file=path)
     (member,) = members
     if member.flag_bits & ZIP_ENCRYPTED_FLAG:
         raise DataError("is an encrypted zip archive: unpack it", file=path)

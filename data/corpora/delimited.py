@@ -4,6 +4,7 @@ Every row has as many cells as the first: with a stray tab or comma, or without 
 of other columns.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,7 @@ from tfm.data.corpora.remarks import add_remark
 from tfm.data.corpora.table_cells import column_names, join_cells
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_count, format_names
+from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.lines import join_lines
 
 HEADER_NAMES = frozenset(
@@ -30,6 +32,8 @@ HEADER_NAMES = frozenset(
     "english german french spanish italian russian chinese japanese arabic hindi".split()
 )
 """Usual names of columns: a first row of such cells is one of names."""
+PYTHON_LIST = re.compile(r"""\[\s*(['"].*['"]|[0-9]+([,\s]+[0-9]+)*)\s*\]""", re.DOTALL)
+DATABASE_NULL = r"\N"
 BLANK_ROWS: tuple[list[str], ...] = ([], [""])
 """How a blank line is read."""
 
@@ -53,6 +57,9 @@ def read_csv(path: Path, corpus: CorpusConfig, separator: str = "") -> Iterator[
     """
     separator = separator or corpus.delimiter or ("\t" if ".tsv" in path.suffixes[-2:] else "")
     separator = separator or find_delimiter(path, column_names(corpus), is_headed=has_header_row(corpus))
+    if (table := find_word_table(path)) is not None and len(corpus.source_columns) == 1:
+        sentence = f"its rows are words, and column {table.sentence} says of which sentence"
+        add_remark(path, f'{sentence}: format = "conll" reads sentences')
     quoting = corpus.quoting or find_csv_quoting(path, separator)
     yield from _read_columns(path, corpus, split_rows(path, separator, quoting), _quoting_advice(separator))
 
@@ -139,9 +146,13 @@ def _select_cells(
     path: Path, rows: Iterable[tuple[int, list[str]]], places: Sequence[int], num_sources: int
 ) -> Iterator[Row]:
     """The cells of each row at some places, those of the source first and as one text."""
-    for line, row in rows:
+    for number, (line, row) in enumerate(rows):
         try:
             cells = [join_lines(row[place]) for place in places]
+            if DATABASE_NULL in cells:
+                add_remark(path, f"cells that are {DATABASE_NULL}, as databases write null, are read as text")
+            if number == 0 and (with_list := [cell for cell in cells if PYTHON_LIST.fullmatch(cell)]):
+                add_remark(path, f"{with_list[0]:.30} is a list as Python writes it, read as text: use JSON Lines")
         except IndexError:
             problem = f"has {format_count(len(row), 'column')}, but column {max(places) + 1} is needed"
             raise DataError(problem, file=path, line=line) from None

@@ -15,9 +15,11 @@ from tfm.data.errors import DataError
 from tfm.data.lines import MAX_LINE_BYTES, line_blocks, open_lines
 
 QUOTED_FIELD = re.compile(r'"(?:[^"]|"")*"')
+ESCAPED_FIELD = re.compile(r'"(?:[^"\\]|\\["\\])*"')
 CR_PLACEHOLDER = "\udc0d"
 """Stands for a carriage return while `csv` reads, which takes one outside of quotation marks for an error. It is half a
 surrogate pair, which no file in UTF-8 has."""
+ESCAPES_REMARK = 'backslashes are read as escapes (quoting = "backslash")'
 FIRST_ROW_NAME = "1"
 """R's name of the first row, if it has no other."""
 SEPARATOR_LINE = re.compile(r"sep=(.)")
@@ -70,17 +72,18 @@ def find_csv_quoting(path: Path, delimiter: str) -> Quoting:
         _has_uniform_width(path, delimiter, "double") and not _are_all_quotes_escaped(path, delimiter)
     ):
         return "double"
-    add_remark(path, 'backslashes are read as escapes (quoting = "backslash")')
+    add_remark(path, ESCAPES_REMARK)
     return "backslash"
 
 
 def find_tsv_quoting(path: Path) -> Quoting:
     """Whether quotation marks around the cells of a file with tabs are CSV's, or text.
 
-    They are CSV's if every cell that begins with one ends with one, has those between them doubled, and all rows have
-    as many cells as the first; as pandas and spreadsheets write them.
+    They are CSV's if every cell that begins with one ends with one, has those between them doubled, or with a backslash
+    before each, and all rows have as many cells as the first; as pandas and spreadsheets write them, and R.
     """
     is_quoted, is_even, width = False, True, 0
+    is_doubled = is_escaped = True
     for number, line in enumerate(open_lines(path), 1):
         cells = line.split("\t")
         if number == 2 and len(cells) == width + 1 and cells[0] == f'"{FIRST_ROW_NAME}"':
@@ -90,16 +93,20 @@ def find_tsv_quoting(path: Path) -> Quoting:
         for cell in cells:
             if not cell.startswith('"'):
                 continue
-            if QUOTED_FIELD.fullmatch(cell):
-                is_quoted = True
-            elif QUOTED_FIELD.match(cell) or len(cells) == width:  # else it may go on behind a tab or in the next line
+            is_whole = QUOTED_FIELD.fullmatch(cell) is not None
+            is_escaped = is_escaped and ESCAPED_FIELD.fullmatch(cell) is not None
+            may_go_on = QUOTED_FIELD.match(cell) is None and len(cells) != width  # behind a tab or in the next line
+            is_doubled = is_doubled and (is_whole or may_go_on)
+            if not is_doubled and not is_escaped:
                 if is_quoted:
                     add_remark(
                         path, f'quotation marks are kept as text, since those of line {number} are (quoting = "raw")'
                     )
                 return "raw"
-            else:
-                is_quoted = True
+            is_quoted = True
+    if is_quoted and not is_doubled and is_even:
+        add_remark(path, ESCAPES_REMARK)
+        return "backslash"
     if not is_quoted or not (is_even or _has_uniform_width(path, "\t", "double")):
         return "raw"
     add_remark(path, 'quotation marks around cells are removed, as in CSV (quoting = "double"; "raw" keeps them)')

@@ -4,7 +4,8 @@ import codecs
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tfm.data.corpora.references import Row
 from tfm.data.corpora.table_cells import cell_references, cell_text, column_names, join_cells
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import ClassNames, class_name, holds_text, unused_names_problem
+from tfm.data.formats.class_labels import FLOATS_REMEDY, ClassNames, class_name, holds_text, unused_names_problem
 from tfm.data.lines import MAX_LINE_BYTES, join_lines, open_lines, open_maybe_compressed
 
 READ_BLOCK_CHARACTERS = 1 << 20
@@ -40,12 +41,14 @@ def read_json(path: Path, corpus: CorpusConfig, class_names: ClassNames | None =
         yield _make_row(row, corpus, path, number, class_names or {})
 
 
-def keys_of_first_row(path: Path) -> list[str]:
-    """The keys of the first object of a file; of a field `translation`, as on the Hub, those in it."""
-    row = next((row for _, row in _iterate_items(path, ())), None)
-    if isinstance(row, dict) and isinstance(nested := row.get("translation"), dict):
-        return list(nested)
-    return list(row) if isinstance(row, dict) else []
+def first_rows(path: Path, max_rows: int) -> list[Mapping[str, object]]:
+    """The first objects of a file; of a field `translation`, as on the Hub, what is in it."""
+    found: list[Mapping[str, object]] = []
+    for _, row in islice(_iterate_items(path, ()), max_rows):
+        if not isinstance(row, dict):
+            break
+        found.append(nested if isinstance(nested := row.get("translation"), dict) else row)
+    return found
 
 
 def _iterate_items(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, object]]:
@@ -88,7 +91,10 @@ def _line_items(path: Path) -> Iterator[tuple[int, object]]:
             try:
                 row = _DECODER.decode(line)
             except (ValueError, RecursionError) as error:
-                raise DataError(f"not JSON: {error}", file=path, line=number) from None
+                remedy = ""
+                if number == 1 and isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip()):
+                    remedy = "; if objects go over several lines, put each on one, as by jq -c . FILE"
+                raise DataError(f"not JSON: {error}{remedy}", file=path, line=number) from None
             yield number, row
 
 
@@ -125,6 +131,9 @@ def _array_items(path: Path, begin: int, *, is_wrapped: bool) -> Iterator[object
                 number += 1
             if place < len(text) and text[place] != "{":
                 break
+        if text[place : place + 1] in ("[", '"'):
+            problem = f"item {number} is {'an array' if text[place] == '[' else 'a text'}, and a row must be an object"
+            raise DataError(f"{problem} with a name for each value", file=path)
         if text[place : place + 1] != "]":
             raise DataError(f"item {number} is not a JSON object, or the array has no end", file=path)
         rest = text[place + 1 :].encode() + stream.read(READ_BLOCK_CHARACTERS)
@@ -225,7 +234,8 @@ def _value_to_text(value: object, column: str, path: Path, line: int, classes: S
     if isinstance(value, int) and classes is not None:
         return class_name(value, classes, column=column, file=path, row=line)
     if value is not None and not isinstance(value, str):
-        raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text", file=path, line=line)
+        remedy = FLOATS_REMEDY if isinstance(value, float) and classes is not None else ""
+        raise DataError(f"{column!r} holds {json.dumps(value):.40}, not text{remedy}", file=path, line=line)
     text = join_lines(value or "")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise DataError(f"{column!r} contains half a surrogate pair, which is not a character", file=path, line=line)

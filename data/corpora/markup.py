@@ -1,19 +1,22 @@
-"""Files that are not a text a line, though they are read as such without an error: tags would be words."""
+"""Files that are not a text a line, though they are read as such without an error: tags and times would be words."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 from tfm.data.errors import DataError
-from tfm.data.lines import open_lines
 
-MAX_LINES_READ = 3
+MAX_LINES_READ = 20
+TIME = r"[0-9]+(?:\.[0-9]+)?"
+EOL = r"(?:\n|\Z)"
 TALK_TAG = "<(?:url|keywords|speaker|talkid|title|description|reviewer|translator)>"
 REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
-    re.compile(r"\s*(<\?xml[^>]*>\s*)?<(!doctype\s+)?(mteval|srcset|refset|tstset)\b", re.IGNORECASE): (
-        "is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"
-    ),
+    re.compile(
+        r"\s*(<\?xml[^>]*>\s*)?<((!doctype\s+)?(mteval|srcset|refset|tstset)\b|dataset\b[^>]*>\s*<(collection|doc)\b)",
+        re.IGNORECASE,
+    ): ("is a test set as WMT had it, in SGML or XML: write the text of its <seg>, one a line, into a file"),
     re.compile(rf"(?:.*\n)?\s*{TALK_TAG}.*\n\s*{TALK_TAG}"): (
         "has lines of tags, as talks of IWSLT have them: leave these out of both files, as by grep -v '^<'"
     ),
@@ -26,16 +29,82 @@ REASONS_BY_PATTERN: Mapping[re.Pattern[str], str] = {
     re.compile(r"(<\?xml[^>]*>\s*)?(<!DOCTYPE [^>]*>\s*)?<(tmx|xliff)\b"): (
         "is a translation memory: set format and path in place of source and target"
     ),
+    re.compile(
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])(\S+[ \t]+){{3}}{TIME}[ \t]+{TIME}([ \t].*)?{EOL}){{2}}|;; (CATEGORY|LABEL) "
+    ): (
+        "is STM, segments with speakers and times: cut these from both files, as by grep -v '^;;' FILE | cut -d' ' -f6-"
+    ),
+    re.compile(
+        rf"((;;.*\n)*(?=.*[0-9]\.[0-9])\S+[ \t]+\S+[ \t]+{TIME}[ \t]+{TIME}[ \t]+\S+([ \t]+-?[0-9.]+.*)?{EOL}){{2}}"
+    ): ("is CTM, a word a line with its time: write the words of each segment, as the reference has them, in a line"),
+    re.compile(rf"([0-9]+ \|\|\| .*{EOL}){{2}}"): (
+        "is a list of n best with their numbers, as of Moses: write one text of each number, one a line, into a file"
+    ),
+    re.compile(rf"([A-Z] ?\|.*\n|20[0-9-]+ .*\n)*([STHDP]-[0-9]+\t.*{EOL}){{2}}"): (
+        "is what fairseq-generate prints: take its hypotheses, as by grep ^H- FILE | sort -V | cut -f3"
+    ),
+    re.compile(r"(WEBVTT\b.*\n|1\n(?=[0-9:]+[,.]))(.*\n)*?[0-9:]+[,.][0-9]{3} --> "): (
+        "is subtitles with their times: write the text of each, one a line, into a file"
+    ),
 }
 """Why a file whose first lines match is no text a line, and what to do."""
 
+ENTITY_TAG_PATTERN = re.compile(r"[BIESLU]-\S+|O")
+PAGE_PATTERN = re.compile(r"<\?xml\s|<!doctype\s+html\b", re.IGNORECASE)
 
-def check_no_markup(path: Path) -> None:
-    """Raise DataError if a file is one of the known forms of tagged text, or has lines that end otherwise."""
-    lines = list(islice(open_lines(path), MAX_LINES_READ))
+
+def tag_columns_problem(lines: Sequence[str]) -> str | None:
+    """Why lines are none of tags: they have a word and its tag of entities each; None if they do not.
+
+    lines: the first of a file.
+    """
+    rows = [line.split() for line in lines if line.strip()]
+    tags = [ENTITY_TAG_PATTERN.fullmatch(row[-1]) for row in rows]
+    is_tagged = len(rows) > 1 and None not in tags and any(row[-1] != "O" for row in rows)
+    if not is_tagged or min(map(len, rows)) < 2 or all(ENTITY_TAG_PATTERN.fullmatch(row[0]) for row in rows):
+        return None
+    remedy = 'awk \'NF {printf "%s ", $NF; next} {print ""}\' FILE'
+    return f"has a word and its tag a line, as CoNLL-2003: write the tags of a sentence in a line, as by {remedy}"
+
+
+def holds_json_objects(lines: Sequence[str]) -> bool:
+    """Whether the first lines of a file are objects of JSON, as of JSON Lines."""
+    try:
+        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines[:MAX_LINES_READ])
+    except (ValueError, RecursionError):
+        return False
+
+
+def page_problem(lines: Sequence[str]) -> str | None:
+    """Why lines are no texts but XML or HTML, which texts alone may be, for a model of such texts; None if they are.
+
+    lines: the first of a file.
+    """
+    if lines and PAGE_PATTERN.match(lines[0]):
+        return "is XML or HTML, whose tags would be words: write its texts, one a line, into a file"
+    return None
+
+
+def markup_problem(lines: Sequence[str]) -> str | None:
+    """Why lines are no texts but one of the known forms of tagged text, or end otherwise; None if they are texts.
+
+    lines: the first of a file.
+    """
     if len(lines) == 1 and lines[0].count("\r") > 1:
-        raise DataError("its lines end in CR alone: convert them to LF", file=path)
+        return "its lines end in CR alone: convert them to LF"
     head = "\n".join(lines)
-    for pattern, reason in REASONS_BY_PATTERN.items():
-        if pattern.match(head):
-            raise DataError(reason, file=path)
+    return next((reason for pattern, reason in REASONS_BY_PATTERN.items() if pattern.match(head)), None)
+
+
+def check_lines(lines: Iterable[str], path: Path, problems: Sequence[Callable[[Sequence[str]], str | None]]) -> None:
+    """Raise DataError if a file is no text a line.
+
+    Args:
+        lines: of the file.
+        path: of the file.
+        problems: that are looked for in the first lines, such as `markup_problem`.
+    """
+    head = list(islice(lines, MAX_LINES_READ))
+    for find_problem in problems:
+        if (problem := find_problem(head)) is not None:
+            raise DataError(problem, file=path)

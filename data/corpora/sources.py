@@ -11,7 +11,7 @@ from typing import BinaryIO, TypeAlias, cast
 from tfm.data.corpora import image_sources
 from tfm.data.corpora.delimited import read_csv, read_tsv
 from tfm.data.corpora.json_rows import read_json
-from tfm.data.corpora.markup import check_no_markup
+from tfm.data.corpora.markup import check_lines, markup_problem, page_problem
 from tfm.data.corpora.paths.corpus_files import corpus_files, files_with_display_names, required_path
 from tfm.data.corpora.portions import Corpus, Portion, RereadablePairs
 from tfm.data.corpora.references import Row, group_references
@@ -155,8 +155,9 @@ def line_count_error(counts: Mapping[Path, int]) -> DataError:
 
 
 def _read_text(corpus: CorpusConfig, online: bool) -> RowIterator:
+    problems = (markup_problem,) if corpus.source is None else (markup_problem, page_problem)
     for file in corpus_files(corpus, online=online):
-        check_no_markup(file)
+        check_lines(open_lines(file), file, problems)
     if corpus.source is None:
         yield from (("", line) for file in corpus_files(corpus, online=online) for line in open_lines(file))
         return

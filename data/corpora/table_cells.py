@@ -11,7 +11,13 @@ import pyarrow as pa
 from tfm.data.corpora.references import Row
 from tfm.data.corpus_config import CorpusConfig
 from tfm.data.errors import DataError, format_names
-from tfm.data.formats.class_labels import ClassNames, class_name, schema_class_names, unused_names_problem
+from tfm.data.formats.class_labels import (
+    FLOATS_REMEDY,
+    ClassNames,
+    class_name,
+    schema_class_names,
+    unused_names_problem,
+)
 from tfm.data.formats.row_sizes import decode_array, split_table
 from tfm.data.lines import join_lines
 
@@ -145,7 +151,8 @@ def _table_column(table: pa.Table, name: str, path: str, *, may_be_classes: bool
         pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or pa.types.is_string_view(value_type)
     )
     if not is_text and not (_is_class_label_type(value_type) and may_be_classes):
-        raise DataError(f"column {name!r} holds {column.type}, not text", file=path)
+        remedy = FLOATS_REMEDY if pa.types.is_floating(value_type) and may_be_classes else ""
+        raise DataError(f"column {name!r} holds {column.type}, not text{remedy}", file=path)
     if is_text and has_names:
         raise DataError(unused_names_problem(name), file=path)
     return column

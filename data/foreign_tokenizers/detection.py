@@ -16,11 +16,12 @@ from tfm.data.foreign_tokenizers.forms import (
     is_vocabulary,
 )
 from tfm.data.foreign_tokenizers.received_folder import PretrainedFolder
+from tfm.data.foreign_tokenizers.vocabularies import vocabulary_problem
 from tfm.data.json_documents import parse_json
 from tfm.data.safe_files import read_bounded_file
 from tfm.tokenizer.config import TokenizerConfig
 from tfm.tokenizer.foreign.codes import END
-from tfm.tokenizer.foreign.tiktoken import RANK_LINE
+from tfm.tokenizer.foreign.tiktoken import RANK_LINE, is_tekken
 from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES, SOURCE, TARGET
 
 TOKENIZER_FILE_NAMES = (
@@ -96,14 +97,20 @@ def _detect_tokenizer_format(data: bytes, name: str, file: Path, folder: Pretrai
         )
     if data.lstrip()[:1] == b"{" or (name.endswith(".json") and data.strip()):
         try:
-            return VOCAB_FILE if is_vocabulary(parse_json(data)) else "tokenizer.json"
+            document = parse_json(data)
+            if is_tekken(document):
+                return "tekken"
+            return VOCAB_FILE if is_vocabulary(document) else "tokenizer.json"
         except ValueError as error:
             raise DataError(f"is not a tokenizer that tfm can use: it {error}", file=file) from None
     lines = [line for line in decode_lines(data, file)[:100] if line.strip()]
     if not lines:
         raise DataError("is empty", file=file)
-    if RANK_LINE.fullmatch(lines[0].strip()):
+    problem = vocabulary_problem([line.strip("\r ") for line in lines])
+    if RANK_LINE.fullmatch(lines[0].strip()) and (problem is None or lines[0].split()[1] == "0"):
         return "tiktoken"
+    if problem is not None:
+        raise DataError(problem, file=file)
     columns = {len(line.strip("\r ").split(" ")) for line in lines if not line.startswith("#version")}
     if columns == {1}:
         return "vocab.txt"

@@ -27,7 +27,7 @@ from tfm.tokenizer.foreign.codes import (
 )
 from tfm.tokenizer.foreign.original_ids import ORIGINAL_IDS_FILE
 from tfm.tokenizer.foreign.sentencepiece import build_tokenizer_json_with_model_ids, parse_sentencepiece_model
-from tfm.tokenizer.foreign.tiktoken import build_tiktoken_json, choose_pattern, read_ranks
+from tfm.tokenizer.foreign.tiktoken import build_tekken_json, build_tiktoken_json, choose_pattern, read_ranks
 from tfm.tokenizer.foreign.wordpiece import build_wordpiece_json, has_upper_case
 from tfm.tokenizer.tokenizer import MAX_TOKENIZER_FILE_BYTES
 
@@ -35,6 +35,7 @@ TOKENIZER_SETTINGS_FILES = ("special_tokens_map.json", "tokenizer_config.json")
 VOCAB_FILE, MERGES_FILE = "vocab.json", "merges.txt"
 WORDPIECE_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer", "MobileBertTokenizer")
 BYTE_LEVEL_CLASSES = ("GPT2Tokenizer", "RobertaTokenizer", "BartTokenizer", "LongformerTokenizer", "LEDTokenizer")
+BYTE_ORDER_MARK = "\ufeff"
 MAX_PIECES = 2**20
 """The largest vocabularies that are published have somewhat less."""
 JsonDocument = dict[str, Any]
@@ -92,6 +93,8 @@ def decode_lines(data: bytes, file: Path) -> list[str]:
     if data.count(b"\n") > MAX_PIECES:
         raise DataError(f"has more than {MAX_PIECES:,} lines, which no tokenizer that tfm reads has", file=file)
     lines = decode_text(data, file).split("\n")
+    if lines[0].strip("\r") != BYTE_ORDER_MARK:  # alone it is a piece
+        lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
     return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
 
 
@@ -121,6 +124,9 @@ def _read_wordpiece(source: TokenizerSource, config: TokenizerConfig) -> tuple[J
 def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[JsonDocument, None]:
     other = MERGES_FILE if source.form == VOCAB_FILE else VOCAB_FILE
     if other not in source.companions:
+        models = sorted(each.name for each in source.file.parent.glob("*.spm"))
+        if models:
+            raise ValueError(f"it numbers the pieces of SentencePiece models, as Marian's: give {' or '.join(models)}")
         raise ValueError(f"it is one of the two files {VOCAB_FILE} and {MERGES_FILE}: put {other} beside it")
     data = read_bounded_file(
         source.companions[other], displayed_path=source.file.parent / other, max_bytes=MAX_TOKENIZER_FILE_BYTES
@@ -219,4 +225,7 @@ TOKENIZER_FORMATS: Mapping[str, TokenizerFormat] = {
         lambda config: config.codes_vocabulary is not None,
     ),
     "tiktoken": TokenizerFormat("a rank file of tiktoken", _read_tiktoken_ranks, "pattern", ()),
+    "tekken": TokenizerFormat(
+        "Mistral's tekken.json", lambda source, _: (build_tekken_json(source.document), None), companions=()
+    ),
 }

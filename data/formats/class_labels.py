@@ -13,6 +13,8 @@ import pyarrow as pa
 from tfm.data.errors import DataError
 from tfm.data.json_documents import parse_json
 
+FLOATS_REMEDY = ": classes are integers or texts (where one is missing, pandas makes floats of integers: convert them)"
+"""The remedy for numbers with a point in a column of classes."""
 ClassNames: TypeAlias = Mapping[str, Sequence[str]]
 """The names of the classes 0, 1, ... per column."""
 HUGGINGFACE_SCHEMA_KEY = b"huggingface"

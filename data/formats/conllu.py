@@ -16,6 +16,8 @@ NUM_COLUMNS = 10
 COLUMN_INDICES = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4, "deprel": 7, "source": 1, "target": 3}
 READABLE_COLUMN_INDICES = {**COLUMN_INDICES, "id": 0, "head": 6}
 """Columns that can be read; those of COLUMN_INDICES can also be a side of a corpus."""
+COLUMN_NAMES = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC".split()
+PLUS_HEADER = "# global.columns ="
 MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 50, 3
 LABEL_COLUMNS, UNSPECIFIED_VALUE = ("upos", "xpos", "deprel", "target"), "_"
 """Columns of labels, in which `_` says that a word has none."""
@@ -61,6 +63,11 @@ def _check_has_text(path: Path, target: str) -> None:
     """
     lines = (line.split("\t") for line in open_lines(path) if line and not line.startswith("#"))
     words = [cells for cells in islice(lines, MAX_WORDS_SAMPLED) if len(cells) == NUM_COLUMNS and cells[0].isdecimal()]
+    names = next(open_lines(path), "")
+    if names.startswith(PLUS_HEADER) and names.removeprefix(PLUS_HEADER).split() != COLUMN_NAMES:
+        problem = f"is CoNLL-U Plus, with the columns {names.removeprefix(PLUS_HEADER).strip()[:200]}, counted from 0"
+        remedy = 'set format = "conll", and source and target to the numbers of the words and their labels'
+        raise DataError(f"{problem}: {remedy}", file=path)
     has_no = {
         column: len(words) >= MIN_WORDS_SAMPLED and {each[COLUMN_INDICES[column]] for each in words} == {"_"}
         for column in ("form", "lemma")

@@ -17,6 +17,19 @@ Link = tuple[int, int]
 Links = frozenset[Link]
 COUNTED_FROM_ONE = "does the file count from 1? Then take 1 from each of its numbers"
 """The remedy for links that `is_counted_from_one` finds."""
+OTHER_FORMS = {
+    re.compile(r"# Sentence pair \(\d+\) .*"): (
+        "is GIZA++'s form (A3): make Pharaoh's of both directions, as by giza2bal.pl and symal of Moses"
+    ),
+    re.compile(r"\d+ \d+ \d+( [SP])?( [0-9.]+)?"): (
+        "is a link a line, as of NAACL 2003: write the links of a pair in one line, counted from 0, 1-2 or 1p2"
+    ),
+    re.compile(
+        r"(\d+[-p]\d+ )*(\d+[-p]\d+ ?)?\|\|\| .*"
+    ): "has a score behind its links: cut it, as by sed 's/ *|||.*//'",
+    re.compile(r"(\d+-\d+:[0-9.e-]+ ?)+"): "has links with probabilities: cut these, as by sed 's/:[^ ]*//g'",
+}
+"""Problems of lines of other programs, by their form."""
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
 
@@ -40,7 +53,8 @@ def parse_gold_links(line: str) -> GoldLinks:
     for part in line.split():
         matched = _LINK.fullmatch(part)
         if matched is None:
-            raise ValueError(f"{part[:40]!r} is no link: write 3-4, or 3p4 for a possible one")
+            known = next((problem for form, problem in OTHER_FORMS.items() if form.fullmatch(line.strip())), None)
+            raise ValueError(known or f"{part[:40]!r} is no link: write 3-4, or 3p4 for a possible one")
         link = int(matched[1]), int(matched[3])
         possible.add(link)
         if matched[2] == "-":

@@ -20,9 +20,10 @@ from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.reports.run_summary import RunSummary
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import read_aligned_files, read_texts_of_scores
+from tfm.pipeline.scoring.aligned_files import read_given_files, read_texts_of_scores
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_warnings
 from tfm.pipeline.scoring.ledger import (
     LedgerEntry,
     append_entries,
@@ -194,7 +195,7 @@ def _score_files(
     given = {} if source is None else {"source": source}
     given |= {f"reference {number}": file for number, file in enumerate(references, 1)}
     files = {each.name: _hypotheses_file(each) for each in outputs}
-    lines = read_aligned_files({**{f"output {name}": file for name, file in files.items()}, **given})
+    lines = read_given_files({**{f"output {name}": file for name, file in files.items()}, **given})
     columns = [lines[name] for name in given if name.startswith("reference ")]
     # as signatures call a text
     texts = "|".join(
@@ -202,6 +203,9 @@ def _score_files(
         for name, file in given.items()
     )
     hypotheses = {each.name: lines[f"output {each.name}"] for each in outputs}
+    for name, given_texts in hypotheses.items():
+        for warning in hypothesis_warnings(given_texts, columns[0]):
+            reporter.warn(f"{name}: {warning}")
     coverage = coverage_reasons(columns, evaluation)
     without = {name: {**coverage, **too_long_reasons(texts, columns, evaluation)} for name, texts in hypotheses.items()}
     counted = [

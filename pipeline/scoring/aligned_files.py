@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfm.data.corpora.markup import check_lines, holds_json_objects, markup_problem, page_problem, tag_columns_problem
 from tfm.data.errors import DataError, format_count
 from tfm.data.lines import open_lines
 from tfm.pipeline.artifacts.manifest import Manifest
@@ -17,7 +18,25 @@ if TYPE_CHECKING:
 
 def read_aligned_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
     """The lines of each file. Raises DataError where one is empty or the counts differ, naming both files."""
+    return _check_aligned(files, {name: list(open_lines(file)) for name, file in files.items()})
+
+
+def read_given_files(files: Mapping[str, Path]) -> dict[str, list[str]]:
+    """The lines of each file that a person names, as `read_aligned_files`; each is read once, as it may be a pipe.
+
+    Raises DataError also where one is no text a line, but tags, times or columns, whose words would be scored.
+    """
     lines = {name: list(open_lines(file)) for name, file in files.items()}
+    for name, file in files.items():
+        check_lines(lines[name], file, (markup_problem, page_problem, tag_columns_problem))
+    in_json = [name for name, texts in lines.items() if holds_json_objects(texts)]
+    if in_json and len(in_json) < len(files):
+        problem = "has an object of JSON a line, and other files have texts: write its texts, as by jq -r .KEY FILE"
+        raise DataError(problem, file=files[in_json[0]])
+    return _check_aligned(files, lines)
+
+
+def _check_aligned(files: Mapping[str, Path], lines: dict[str, list[str]]) -> dict[str, list[str]]:
     last = list(files)[-1]
     for name, file in files.items():
         if not lines[name]:

@@ -13,7 +13,7 @@ from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.published_scores import publish_scores, show_unpublished_scores, warn_of_failed_metrics
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.scoring.aligned_files import read_aligned_files, write_texts
+from tfm.pipeline.scoring.aligned_files import read_given_files, write_texts
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
 from tfm.pipeline.scoring.evaluation.full_evaluation import (
     check_metrics,
@@ -100,7 +100,7 @@ def evaluate_files(
         )
     files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
     files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
-    lines = read_aligned_files({name: file for name, file in files.items() if file is not None})
+    lines = read_given_files({name: file for name, file in files.items() if file is not None})
     if noise is not None:
         if not 0 <= noise <= 1:
             raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.data.config import DataConfig
+from tfm.data.corpora.markup import check_lines, markup_problem
 from tfm.data.errors import DataError
 from tfm.data.image_config import IMAGES_FILE
 from tfm.data.lines import open_lines
@@ -63,6 +64,7 @@ def evaluate_texts(
     names = {file.name if file_names.count(file.name) == 1 else str(file): file for file in texts}
     lines = {name: list(open_lines(file)) for name, file in names.items()}
     for name, file in names.items():
+        check_lines(lines[name], file, (markup_problem,))
         if not lines[name]:
             raise DataError("is empty: there is nothing to score", file=file)
 

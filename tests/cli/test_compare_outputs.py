@@ -148,3 +148,15 @@ def test_a_folder_that_was_changed_or_links_out_is_refused(files: dict[str, list
     place.symlink_to(Path("two").resolve())
     assert tfm("compare", "A=scores").code == 65
     assert "two" not in tfm("compare", "A=scores", "--json").out
+
+
+def test_outputs_in_pieces_are_warned_of(files: dict[str, list[str]]) -> None:
+    write_lines(Path("pieces"), [line.replace("dog", "do@@ g").replace("cat", "c@@ at") for line in files["one"]])
+    said = compared("--reference", "ref", "A=one", "B=pieces").err
+    assert "B: " in said
+    assert "hypotheses hold pieces of subword-nmt (@@): join them" in said
+    assert "A: " not in said.partition("scoring")[0]
+    write_lines(Path("xml"), ['<?xml version="1.0"?>', *files["one"][1:]])
+    refused = tfm("compare", "--reference", "ref", "A=xml")
+    assert refused.code == 65
+    assert "xml: is XML or HTML, whose tags would be words" in refused.err

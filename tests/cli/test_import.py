@@ -64,6 +64,16 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     refused = tfm("import", tmp_path / "empty", "--out", tmp_path / "back")
     assert refused.code == 65
     assert "has no config.json" in refused.err
+    for name, problem in {
+        "model.npz": "is a model of Marian: make one of transformers of it",
+        "checkpoint_best.pt": "is a checkpoint of fairseq: make a model of transformers",
+        "best.ckpt": "is a checkpoint of another program, as OpenNMT's or JoeyNMT's",
+        "model.gguf": "is a model of llama.cpp (GGUF): give the folder that it was made from",
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_bytes(b"")
+        for place in (tmp_path / name, tmp_path / name / name):
+            assert problem in tfm("import", place, "--out", tmp_path / "back").err
     (tmp_path / "empty" / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
     refused = tfm("import", tmp_path / "empty", "--out", tmp_path / "back")
     assert refused.code == 65

@@ -4,7 +4,6 @@ The file is a protocol buffer, https://protobuf.dev/programming-guides/encoding:
 few are read: pieces with scores, and what is done to a text before.
 """
 
-import base64
 import math
 import re
 import struct
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from tfm.tokenizer.foreign.character_map import character_map_steps
 from tfm.tokenizer.foreign.renumbered import FILLER_PREFIX, document_pieces, unused_token_name
 from tfm.tokenizer.foreign.unnumbered import append_pieces_read_as_unk
 from tfm.tokenizer.languages import is_language_token
@@ -25,7 +25,6 @@ METASPACE = "\u2581"
 MAX_BYTES, MAX_PIECE, MAX_MERGES = 16 * 2**20, 1000, 2_000_000
 """Bounds on a file, on the characters of a piece and on the merges of a BPE model: several times those of the largest
 published models, so that a file made to harm takes neither hours nor gigabytes."""
-COMPOSED_LETTERS = (("e", "\u0301", "\u00e9"), ("u", "\u0308", "\u00fc"), ("\u03b1", "\u0301", "\u03ac"))
 MAX_VARINT_BYTES = 10
 """The bytes of a 64-bit integer as protocol buffers spell it."""
 
@@ -135,26 +134,13 @@ def _normalizer_steps(model: SentencePieceModel) -> list[dict[str, Any]]:
     """The normalizer of a text, before it is split."""
     steps: list[dict[str, Any]] = []
     if model.charsmap:
-        step = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(model.charsmap).decode()}
-        steps += [{"type": "NFC"}, step] if _composes_letters(step) else [step]
+        steps += character_map_steps(model.charsmap)
     if not model.extra_spaces:
         steps.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
         steps.append({"type": "Replace", "pattern": {"Regex": r"\A | \z"}, "content": ""})  # a tab stays
     elif model.dummy_prefix:
         steps.append({"type": "Prepend", "prepend": " "})
     return steps
-
-
-def _composes_letters(step: dict[str, Any]) -> bool:
-    """Whether a compiled normaliser makes one character of a letter and its mark, as all forms of NFC do.
-
-    `tokenizers` takes the first entry that begins a letter with two marks, and drops the second: of Vietnamese in
-    decomposed form the tones. Composed before, there is one character.
-    """
-    from tokenizers import normalizers
-
-    compiled = normalizers.Sequence([normalizers.Precompiled(base64.b64decode(step["precompiled_charsmap"]))])
-    return all(compiled.normalize_str(f"{letter}{mark}") == whole for letter, mark, whole in COMPOSED_LETTERS)
 
 
 def _pre_tokenizer(model: SentencePieceModel, space: dict[str, Any]) -> dict[str, Any]:

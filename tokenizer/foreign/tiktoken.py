@@ -13,11 +13,15 @@ from typing import Any
 from tfm.tokenizer.foreign.byte_level import byte_level_alphabet
 
 RANK_LINE = re.compile(r"([A-Za-z0-9+/]+={0,2}) (\d{1,9})")
+EMPTY_PIECE_LINE = re.compile(r"= \d{1,9}")
+"""A rank without a piece, as Whisper's multilingual.tiktoken has one: no text has it."""
 MAX_BYTES, MAX_MERGES = 8 * 2**20, 1_000_000
 """Bounds on the bytes of all pieces together and on the ways to make a piece of two others: several times those of
 o200k_base, the largest that is published."""
 MAX_PIECE_BYTES = 500
 """Bytes; published pieces have up to 128."""
+TEKKEN_TOKENS = (("<unk>", 0), ("<s>", 1), ("</s>", 2), ("<pad>", 11))
+"""Control tokens of a tekken.json that does not name them, with their ids."""
 _GPT2_SPLIT_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _WORD_PATTERN = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -55,7 +59,7 @@ def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
     ranks: set[int] = set()
     size = 0
     for number, line in enumerate(lines, 1):
-        if not line.strip():
+        if not line.strip() or EMPTY_PIECE_LINE.fullmatch(line.strip()):
             continue
         match = RANK_LINE.fullmatch(line.strip())
         try:
@@ -71,9 +75,41 @@ def read_ranks(lines: Sequence[str]) -> dict[bytes, int]:
             raise ValueError(f"its pieces have more than {MAX_BYTES:,} bytes")
         found[piece] = rank
         ranks.add(rank)
+    return _check_has_all_bytes(found)
+
+
+def _check_has_all_bytes(found: dict[bytes, int]) -> dict[bytes, int]:
     if missing := [byte for byte in range(256) if bytes([byte]) not in found]:
         raise ValueError(f"it has no piece for the byte {missing[0]}, so that there are texts that it cannot spell")
     return found
+
+
+def is_tekken(document: Mapping[str, Any]) -> bool:
+    """Whether a JSON file is Mistral's tekken.json: ranks as tiktoken has them, with their pattern."""
+    config = document.get("config")
+    return isinstance(config, Mapping) and "pattern" in config and isinstance(document.get("vocab"), list)
+
+
+def build_tekken_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    """tokenizer.json of a tekken.json, in which the first ids are those of control tokens, and pieces follow.
+
+    As many of the ranks there count as the vocabulary has room for.
+    """
+    config = document["config"]
+    num_control, size = int(config["default_num_special_tokens"]), int(config["default_vocab_size"])
+    entries = document["vocab"][: max(size - num_control, 0)]
+    lines = [f"{entry['token_bytes']} {int(entry['rank'])}" for entry in entries]
+    made = build_tiktoken_json(
+        {piece: num_control + rank for piece, rank in read_ranks(lines).items()}, config["pattern"]
+    )
+    named = document.get("special_tokens") or [{"rank": rank, "token_str": name} for name, rank in TEKKEN_TOKENS]
+    control = {int(each["rank"]): str(each["token_str"]) for each in named}
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    vocab = made["model"]["vocab"]
+    taken = {*vocab.values()}
+    added = {rank: name for rank, name in control.items() if rank not in taken and name not in vocab}
+    made["added_tokens"] = [{"id": rank, "content": name, **plain} for rank, name in sorted(added.items())]
+    return made
 
 
 def choose_pattern(num_ranks: int, encoding: str | None) -> str:

@@ -1,16 +1,43 @@
 """Which columns of a table are its source and target, by what is in them; and whether a first row names them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})#?[^\W_][\w .:/()#?-]{0,39}")
+COLUMN_NAME_PATTERN = re.compile(r"(?!(?:\S* ){4})[#_]?[^\W_][\w .:/()#?-]{0,39}")
 """A cell that may be the name of a column, of at most four words."""
 NUMBER_PATTERN = re.compile(r"[-+]?[0-9]+(?:[.,][0-9]+)?")
 LANGUAGE_PATTERN = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]+)?")
+IDENTIFIER_PATTERN = re.compile(r"(?=\D*[0-9])[^\W_][\w.:/-]*")
 FEATURES_PATTERN = re.compile(r"[A-Z][^\sa-z;]*(?:;[^\s;]+)*")
 """The features of a word form, as UniMorph writes them: V;PST;3;SG."""
+URL_PATTERN = re.compile(r"https?://\S+")
 MIN_ROWS_JUDGED = 4
 """With fewer rows nothing is said of how many different values a column has."""
+
+
+SOURCES_BY_TARGET: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "output": (("instruction", "input"), ("input",)),
+    "gold_label": (("sentence1", "sentence2"),),
+    "label": (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text",), ("sentence",)),
+    "completion": (("prompt",),),
+    "response": (("prompt",), ("instruction",)),
+    "highlights": (("article",),),
+    "summary": (("document",), ("dialogue",), ("article",), ("text",)),
+    "answer": (("question", "context"), ("question",)),
+    "target": (("source",),),
+    "tgt": (("src",),),
+    "ner_tags": (("tokens",),),
+}
+"""Usual names of a column of targets, and of those of its sources beside it."""
+
+
+def places_by_names(names: Sequence[str]) -> tuple[int, ...] | None:
+    """The columns of the sources and, last, that of the target by usual names; None if they have none of these."""
+    for target, choices in SOURCES_BY_TARGET.items():
+        for sources in choices:
+            if {target, *sources} <= {*names}:
+                return *map(names.index, sources), names.index(target)
+    return None
 
 
 def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
@@ -20,6 +47,7 @@ def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     return (
         bool(filled)
         and all(COLUMN_NAME_PATTERN.fullmatch(name) and not name[0].isdecimal() for name in filled)
+        and not any(map(URL_PATTERN.match, filled))
         and len({*filled}) == len(filled)
         and not any(name and name == cell.strip() for row in others for name, cell in zip(names, row, strict=False))
     )
@@ -28,27 +56,36 @@ def is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
 def choose_places(rows: Sequence[Sequence[str]], num_columns: int) -> tuple[int, ...]:
     """The columns of the source and, last, that of the target, without their names.
 
-    Lemma and features are the source in a table of inflections. Columns of numbers, and of one or two codes of
-    languages, are no texts. Beside a single text, and before several, a column of few different values is the target.
+    Lemma and features are the source in a table of inflections. Columns of numbers, of URLs, of one or two codes of
+    languages, of names with numbers (doc-17) and of one value are no texts where there are others. Beside a single
+    text, and before several, a column of few different values is the target.
     """
     columns = [[row[place] for row in rows if place < len(row)] for place in range(num_columns)]
     features = [place for place, cells in enumerate(columns) if _has_features(cells)]
     if num_columns == 3 and len(features) == 1:
         lemma, form = (place for place in range(3) if place not in features)
         return lemma, features[0], form
-    texts = [
-        place
-        for place, cells in enumerate(columns)
-        if any(cells) and not _has_numbers(cells) and not _has_languages(cells)
-    ]
-    labels = [place for place, cells in enumerate(columns) if _has_classes(cells) and not _has_languages(cells)]
+    texts = [place for place, cells in enumerate(columns) if any(cells) and not _has_numbers(cells)]
+    unread = {place for place in texts if _is_constant(columns[place]) or _has_urls(columns[place])}
+    texts = [place for place in texts if place not in unread] or texts
+    labels = [place for place, cells in enumerate(columns) if _has_classes(cells)]
+    identifiers = {place for place in texts if _has_identifiers(columns[place])}
+    if len({*texts} - identifiers) > 1:
+        texts = [place for place in texts if place not in identifiers]
+    languages = {place for place, cells in enumerate(columns) if _has_languages(cells)}
+    if len({*texts} - languages) > 1:  # beside a single text they are labels: pos, neg
+        texts = [place for place in texts if place not in languages]
+        labels = [place for place in labels if place not in languages]
     free = [place for place in texts if place not in labels]
     numbered = [place for place in labels if place not in texts]
     if free and numbered and (len(free) == 1 or numbered[0] == 0):
         return free[0], numbered[0]
     if len(free) == 1 and labels:
         return free[0], labels[0]
-    return (texts[0], texts[1]) if len(texts) > 1 else (0, 1)
+    if len(texts) == 1 and num_columns > 1:
+        return texts[0], int(texts[0] == 0)
+    chosen = free if len(free) > 1 else texts
+    return (chosen[0], chosen[1]) if len(chosen) > 1 else (0, 1)
 
 
 def _has_features(cells: Sequence[str]) -> bool:
@@ -59,9 +96,23 @@ def _has_numbers(cells: Sequence[str]) -> bool:
     return all(NUMBER_PATTERN.fullmatch(cell) for cell in cells if cell)
 
 
+def _has_urls(cells: Sequence[str]) -> bool:
+    return all(map(URL_PATTERN.fullmatch, cells))
+
+
+def _is_constant(cells: Sequence[str]) -> bool:
+    return len(cells) >= MIN_ROWS_JUDGED and len({*cells}) == 1
+
+
 def _has_languages(cells: Sequence[str]) -> bool:
     is_of_few = len({*cells}) <= 2 and len(cells) > len({*cells})
     return is_of_few and all(LANGUAGE_PATTERN.fullmatch(cell) for cell in cells)
+
+
+def _has_identifiers(cells: Sequence[str]) -> bool:
+    """Whether each cell is a name of its own with a number in it, such as doc-17."""
+    are_distinct = len(cells) >= MIN_ROWS_JUDGED and len({*cells}) == len(cells)
+    return are_distinct and all(IDENTIFIER_PATTERN.fullmatch(cell) for cell in cells)
 
 
 def _has_classes(cells: Sequence[str]) -> bool:

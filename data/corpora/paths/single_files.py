@@ -1,17 +1,19 @@
 """The corpus that a single file is, as a recipe says it: by the ending of its name, and by how it begins."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from tfm.data.compression.files import strip_compression_ending
-from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_delimiter, find_tsv_quoting, split_rows
-from tfm.data.corpora.json_rows import keys_of_first_row
-from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header
-from tfm.data.errors import DataError, escape_unprintable
+from tfm.data.corpora.dialects import FIRST_ROW_NAME, find_csv_quoting, find_delimiter, find_tsv_quoting, split_rows
+from tfm.data.corpora.json_rows import first_rows
+from tfm.data.corpora.paths.column_choice import MIN_ROWS_JUDGED, choose_places, is_header, places_by_names
+from tfm.data.errors import DataError, ExportableFileError, escape_unprintable
 from tfm.data.formats.conll.layout import COMMENT_MARK, DOCUMENT_START, detect_layout, number_column_problem
+from tfm.data.formats.conll.word_table import find_word_table
 from tfm.data.formats.parquet import read_parquet
 from tfm.data.formats.translations.tmx import languages_of_first_unit
 from tfm.data.lines import open_lines, open_maybe_compressed
@@ -29,6 +31,23 @@ MARKS = (COMMENT_MARK, DOCUMENT_START)
 MAX_LINES_SAMPLED = 50
 
 
+@dataclass(frozen=True)
+class DetectedColumns:
+    """The columns of a file.
+
+    Args:
+        names: their names or, without a header, numbers.
+        is_sure: whether it is sure which they are.
+        places: the places of those to read, that of the target last.
+        with_lists: names of those with lists of texts.
+    """
+
+    names: Sequence[str | int]
+    is_sure: bool = True
+    places: tuple[int, ...] = (0, 1)
+    with_lists: frozenset[str] = frozenset()
+
+
 def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str:
     """A TOML table for `data.train` that reads a file, and in words what else it may be.
 
@@ -38,14 +57,18 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
             texts are read alone.
     """
     format_ = FORMAT_BY_EXTENSION.get(strip_compression_ending(path.name.lower()).rpartition(".")[2], "")
-    names: Sequence[str | int]
-    places: tuple[int, ...] = (0, 1)
     try:
-        format_ = "conll" if format_ == "tsv" and _has_word_per_line(path) else format_ or _detect_content_format(path)
-        names, is_sure, places = _detect_columns(path, format_)
-    except (DataError, ValueError, OSError):  # whatever is wrong with it, reading it will say
-        format_, is_sure = format_ or "text", True
-        names = [0, 1] if format_ in ("csv", "tsv") else [*sources, target]
+        format_ = format_ or _detect_content_format(path)
+        if format_ in ("csv", "tsv") and find_word_table(path) is not None:
+            format_ = "conll"
+        if format_ == "tsv" and _has_word_per_line(path):
+            format_ = "conll"
+        found = _detect_columns(path, format_)
+    except (DataError, ValueError, OSError) as error:  # whatever is wrong with it, reading it will say
+        if isinstance(error, ExportableFileError) and not format_:
+            raise
+        format_ = format_ or "text"
+        found = DetectedColumns([0, 1] if format_ in ("csv", "tsv") else [*sources, target])
     alone = f'{{ source = "none", target = "{path}" }}'
     if format_ == "text" and not sources:
         return alone
@@ -57,23 +80,22 @@ def suggest_corpus_table(path: Path, sources: Sequence[str], target: str) -> str
         return table + ", source = 1 }"
     if format_ in FORMATS_WITH_DEFAULTS:
         return table + " }"
-    columns = _choose_columns(names, sources, target, places)
-    said = f"{table}, {_format_toml_columns(columns)} }}"
-    if is_sure:
-        more = len(names) > 2 and isinstance(names[0], int)
-        return f"{said} (its columns are 0 to {len(names) - 1})" if more else said
-    return f"{said}, or {_format_toml_columns([*map(names.index, columns)])} if its first row is not a header"
+    columns = _choose_columns(found, sources, target)
+    lists = ', lists = "join"' if found.with_lists.intersection(map(str, columns)) else ""
+    said = f"{table}, {_format_toml_columns(columns)}{lists} }}"
+    if found.is_sure:
+        more = len(found.names) > 2 and isinstance(found.names[0], int)
+        return f"{said} (its columns are 0 to {len(found.names) - 1})" if more else said
+    return f"{said}, or {_format_toml_columns([*map(found.names.index, columns)])} if its first row is not a header"
 
 
-def _choose_columns(
-    names: Sequence[str | int], sources: Sequence[str], target: str, places: Sequence[int]
-) -> list[str | int]:
+def _choose_columns(found: DetectedColumns, sources: Sequence[str], target: str) -> list[str | int]:
     """The columns of the source, if any, and last that of the target."""
-    if {*sources, target}.issubset(names):
+    if {*sources, target}.issubset(found.names):
         return [*sources, target]
-    if len(names) < 2 or not sources:
-        return [names[-1] if names else target]
-    return [names[place] for place in places]
+    if len(found.names) < 2 or not sources:
+        return [found.names[-1] if found.names else target]
+    return [found.names[place] for place in found.places]
 
 
 def _format_toml_columns(columns: Sequence[str | int]) -> str:
@@ -126,26 +148,44 @@ def _has_word_per_line(path: Path) -> bool:
     return "\n\n" in text and has_words and len(labels) >= MIN_ROWS_JUDGED and 2 * len({*labels}) <= len(labels)
 
 
-def _detect_columns(path: Path, format_: str) -> tuple[Sequence[str | int], bool, tuple[int, ...]]:
-    """The names of a file's columns, or their numbers, whether it is sure which they are, and the places of those to
-    read.
-    """
-    places = (0, 1)
-    if format_ == "jsonl":
-        return keys_of_first_row(path), True, places
-    if format_ == "parquet":
-        with open_maybe_compressed(path) as stream:
-            return next(read_parquet(cast(BinaryIO, stream), lambda _: [])).column_names, True, places
+def _detect_columns(path: Path, format_: str) -> DetectedColumns:
+    """The columns of a file in a format; none in one whose columns have names of their own."""
+    if format_ in ("jsonl", "parquet"):
+        return _detect_value_columns(first_rows(path, MAX_LINES_SAMPLED) if format_ == "jsonl" else _parquet_rows(path))
     if format_ == "tmx":
-        return languages_of_first_unit(path), True, places
+        return DetectedColumns(languages_of_first_unit(path))
     if format_ not in ("csv", "tsv"):
-        return [], True, places
+        return DetectedColumns([])
     delimiter = "\t" if format_ == "tsv" else find_delimiter(path, ["1"], is_headed=False)
-    quoting = find_tsv_quoting(path) if format_ == "tsv" else "double"
+    quoting = find_tsv_quoting(path) if format_ == "tsv" else find_csv_quoting(path, delimiter)
     rows = [row for _, row in islice(split_rows(path, delimiter, quoting), MAX_LINES_SAMPLED) if any(row)]
     first, others = (rows[0], rows[1:]) if rows else (["", ""], [])
     if others and len(others[0]) == len(first) + 1 and others[0][0] == FIRST_ROW_NAME:
         first = ["", *first]
     if not is_header(first, others):
-        return range(len(first)), True, choose_places(rows, len(first))
-    return first, "" in first, choose_places(others, len(first))
+        return DetectedColumns(range(len(first)), places=choose_places(rows, len(first)))
+    return DetectedColumns(first, "" in first, places_by_names(first) or choose_places(others, len(first)))
+
+
+def _parquet_rows(path: Path) -> list[Mapping[str, object]]:
+    """The first rows of a file, or one without values if it has none."""
+    with open_maybe_compressed(path) as stream:
+        empty, *first = islice(read_parquet(cast(BinaryIO, stream), lambda names: names), 2)
+        rows = [row for table in first for row in table.slice(0, MAX_LINES_SAMPLED).to_pylist()]
+    return rows or [dict.fromkeys(empty.column_names)]
+
+
+def _detect_value_columns(rows: Sequence[Mapping[str, object]]) -> DetectedColumns:
+    """The columns of rows whose values may be others than text."""
+    names = list(rows[0]) if rows else []
+    cells = [[_value_text(row.get(name)) for name in names] for row in rows]
+    places = places_by_names(names) or choose_places(cells, len(names))
+    with_lists = frozenset(name for name in names if any(isinstance(row.get(name), list) for row in rows))
+    return DetectedColumns(names, places=places, with_lists=with_lists)
+
+
+def _value_text(value: object) -> str:
+    """The text that a value is or may stand for; empty for others, such as objects."""
+    if isinstance(value, list):
+        return " ".join(map(_value_text, value))
+    return str(value) if isinstance(value, str | int | float) else ""

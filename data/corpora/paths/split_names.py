@@ -57,6 +57,13 @@ def is_split_name(name: str) -> bool:
     return any(pattern.search(name) for pattern in (_TEST_NAME_PATTERN, _VALID_NAME_PATTERN, _SPLIT_WORD_PATTERN))
 
 
+def training_name_rank(name: str) -> int:
+    """How little a name is one of training data: 0 if it says so, 1 if it says nothing, 2 if it names another split."""
+    if _SPLIT_WORD_PATTERN.search(name) and TRAIN_NAME in name.lower():
+        return 0
+    return 2 if is_split_name(name) else 1
+
+
 def is_parallel_split_name(name: str) -> bool:
     """Whether it is an error that one side of such files is missing; other names may be those of other languages."""
     return name in (TRAIN_NAME, "test", *VALID_NAMES)

@@ -7,15 +7,21 @@ from itertools import chain, islice
 from pathlib import Path
 
 from tfm.data.compression.files import strip_compression_ending
-from tfm.data.corpora.paths.split_names import TRAIN_NAME, is_parallel_split_name, is_split_name
+from tfm.data.corpora.paths.split_names import (
+    is_parallel_split_name,
+    is_split_name,
+    training_name_rank,
+)
 from tfm.data.errors import DataError, format_names
 
 SIDE_EXTENSION_PATTERN = re.compile(
-    r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)"
+    r"(?!txt$|csv$|tsv$|ids$|log$|md$|py$|sh$|xml$|bin$|idx$)(?:[a-z]{2,3}(?:[-_]\w{2,8})?|source|target)",
+    re.IGNORECASE,
 )
 """An ending that may be that of a language or side."""
 LANGUAGE_PART_PATTERN, NAME_PART_PATTERN = re.compile(r"[a-z]{2,3}"), re.compile(r"([._-])")
 """A part of a name that may be a language, and what is between parts."""
+FAIRSEQ_DICTIONARY_PATTERN = re.compile(r"dict\.[\w-]+\.txt")
 MAX_FILES_LOOKED_AT = 10_000
 SIDE_NAMES = ("src", "source", "trg", "tgt", "target")
 FilePairs = Mapping[str, tuple[Path | None, Path]]
@@ -79,21 +85,26 @@ def found_files_hint(folder: Path, pairs: FilePairs, source: str | tuple[str, ..
         target: likewise.
     """
     if pairs:
-        source_file, target_file = next(iter(pairs.values()))
+        source_file, target_file = pairs[min(pairs, key=training_name_rank)]
         first = '"none"' if source_file is None else f'"{source_file}"'
         one = f'{{ source = {first}, target = "{target_file}" }}'
         return f"; it has {format_names(pairs)}: name those for training, as data.train = [{one}]"
+    names = [path.name for path in folder.iterdir()]
+    if any(name.endswith(".bin") for name in names) and any(map(FAIRSEQ_DICTIONARY_PATTERN.fullmatch, names)):
+        return "; it has what fairseq-preprocess writes: give the texts that it was made from"
     endings: dict[str, list[str]] = {}
     for path in sorted(folder.iterdir()):
         name, _, ending = strip_compression_ending(path.name).rpartition(".")
         if name and SIDE_EXTENSION_PATTERN.fullmatch(ending) and ending not in endings.setdefault(name, []):
             endings[name].append(ending)
-    found = sorted((TRAIN_NAME not in name, name) for name, sides in endings.items() if len(sides) > 1)
+    found = sorted((training_name_rank(name), name) for name, sides in endings.items() if len(sides) > 1)
     if not found:
         return _hint_of_languages_in_names(folder, source, target) if isinstance(source, str) else ""
     name = found[0][1]
     sides = [ending for ending in endings[name] if ending in SIDE_NAMES]
     one, other = sides if len(sides) == 2 else endings[name][:2]
+    if isinstance(source, str) and other.lower() == source.lower():
+        one, other = other, one
     files = format_names([f"{name}.{one} and {name}.{other}"])
     return f'; it has {files}: set data.source = "{one}", data.target = "{other}"'
 
@@ -108,13 +119,17 @@ def _hint_of_languages_in_names(folder: Path, source: str, target: str) -> str:
             if LANGUAGE_PART_PATTERN.fullmatch(part) and path.is_file():
                 rest = str(path.parent), *same[:place], "*", *same[place + 1 :]
                 files.setdefault(rest, {}).setdefault(part, path)
+    found: list[tuple[Path, Path]] = []
     for by_language in files.values():
         one, other = (_path_of_language(by_language, asked) for asked in (source, target))
         if one is not None and other is not None and one != other:
-            names = format_names([f"{one.relative_to(folder)} and {other.relative_to(folder)}"])
-            keys = f'{{ source = "{one}", target = "{other}" }}'
-            return f"; it has {names}: name those for training, as data.train = [{keys}]"
-    return ""
+            found.append((one, other))
+    if not found:
+        return ""
+    one, other = min(found, key=lambda pair: training_name_rank(str(pair[0].relative_to(folder))))
+    names = format_names([f"{one.relative_to(folder)} and {other.relative_to(folder)}"])
+    keys = f'{{ source = "{one}", target = "{other}" }}'
+    return f"; it has {names}: name those for training, as data.train = [{keys}]"
 
 
 def _path_of_language(by_language: Mapping[str, Path], asked: str) -> Path | None:

@@ -8,9 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tfm.data.errors import DataError, format_count
-from tfm.data.formats.conll.layout import DOCUMENT_START, ColumnLayout, detect_layout, number_column_problem
+from tfm.data.formats.conll.layout import (
+    DOCUMENT_START,
+    ColumnLayout,
+    detect_layout,
+    number_column_problem,
+    other_tag_columns,
+    tagged_words_problem,
+)
 from tfm.data.formats.conll.schemes import TagSchemeChecker
-from tfm.data.lines import MAX_LINE_BYTES, open_lines
+from tfm.data.lines import MAX_LINE_BYTES
 
 FIRST_COLUMN, LAST_COLUMN = "source", "target"
 """Names of columns whose number is not given: the word is in the first one, its label in the last."""
@@ -38,14 +45,14 @@ def read_conll(
             without label. Or the first column has no words, but their numbers.
     """
     layout = detect_layout(path)
-    places = [_column_index(path, column, layout.width) for column in columns]
+    places = [_column_index(path, column, layout) for column in columns]
     _check_word_column(path, columns, layout)
     check = TagSchemeChecker()
     words: list[list[str]] = []
     lines: list[int] = []
     comments: list[int] = []
     size, width = 0, layout.width
-    is_header_next = layout.is_headed
+    is_header_next = layout.is_headed and layout.table is None
 
     def finish_sentence() -> tuple[str, ...]:
         values = list(zip(*words, strict=True))
@@ -54,9 +61,8 @@ def read_conll(
         lines.clear()
         return tuple(" ".join(column) for column in values)
 
-    for number, line in enumerate(open_lines(path), 1):
-        cells = layout.split(line)
-        if not line.strip() or cells[0] == DOCUMENT_START:
+    for number, cells in layout.rows(path):
+        if not cells or cells[0] == DOCUMENT_START:
             size = 0
             if words:
                 yield finish_sentence()
@@ -67,7 +73,7 @@ def read_conll(
         if is_header_next:
             is_header_next = False
             continue
-        size += len(line)
+        size += sum(map(len, cells)) + len(cells)
         if size > MAX_LINE_BYTES:
             problem = f"its sentence is longer than {MAX_LINE_BYTES:,} characters; is a blank line missing?"
             raise DataError(problem, file=path, line=number)
@@ -78,13 +84,25 @@ def read_conll(
     if words:
         yield finish_sentence()
     if on_warning is not None:
-        for text in _remarks(layout, comments, check):
+        others = other_tag_columns(path, layout) if columns[-1] == LAST_COLUMN else []
+        for text in _remarks(layout, comments, check, others):
             on_warning(path, text)
 
 
-def _remarks(layout: ColumnLayout, comments: Sequence[int], check: TagSchemeChecker) -> Iterator[str]:
-    if layout.is_headed:
+def _remarks(
+    layout: ColumnLayout, comments: Sequence[int], check: TagSchemeChecker, other_tags: Sequence[int]
+) -> Iterator[str]:
+    if layout.table is not None:
+        yield f"its rows are words, and column {layout.table.sentence} says of which sentence"
+    elif layout.is_headed:
         yield "its first line names the columns, and is left out"
+    if layout.is_quoted:
+        yield "quotation marks around cells are removed, as in CSV"
+    if other_tags:
+        yield (
+            f"its labels are those of column {layout.label_column}; column {other_tags[0]} has tags of entities too: "
+            f"target = {other_tags[0]} reads those"
+        )
     if len(comments) == 1:
         yield f"line {comments[0]:,} is left out as a comment"
     elif comments:
@@ -98,6 +116,8 @@ def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout)
     if layout.width == 1 and {FIRST_COLUMN, LAST_COLUMN} <= {*columns}:
         problem = "its lines have one column; those of a word and its label stand between tabs or spaces"
         raise DataError(problem, file=path)
+    if LAST_COLUMN in columns and (problem_of_lines := tagged_words_problem(path)) is not None:
+        raise DataError(problem_of_lines, file=path)
     if layout.has_arguments and {FIRST_COLUMN, LAST_COLUMN} & {*columns}:
         problem = "is CoNLL-2012's: set source to 3 for its words, and target to 4 for parts of speech"
         raise DataError(f"{problem} (10 has entities in brackets)", file=path)
@@ -105,11 +125,11 @@ def _check_word_column(path: Path, columns: Sequence[str], layout: ColumnLayout)
         raise DataError(f"{problem_of_first}: set source to the number of the column with the words", file=path)
 
 
-def _column_index(path: Path, column: str, width: int) -> int:
-    place = {FIRST_COLUMN: 0, LAST_COLUMN: width - 1}.get(column)
+def _column_index(path: Path, column: str, layout: ColumnLayout) -> int:
+    place = {FIRST_COLUMN: layout.word_column, LAST_COLUMN: layout.label_column}.get(column)
     place = int(column) if place is None else place
-    if place >= width:
-        raise DataError(f"there is no column {place}; its first word has {width}, counted from 0", file=path)
+    if place >= layout.width:
+        raise DataError(f"there is no column {place}; its first word has {layout.width}, counted from 0", file=path)
     return place
 
 

@@ -6,17 +6,23 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from tfm.data.formats.conll.word_table import (
+    LABEL_COLUMN_NAMES,
+    WORD_COLUMN_NAMES,
+    WordTable,
+    find_word_table,
+    read_quoted_rows,
+)
 from tfm.data.lines import open_lines
 
 DOCUMENT_START = "-DOCSTART-"
 COMMENT_MARK = "#"
 DOCUMENT_BEGIN = "#begin document"
 MAX_WORDS_SAMPLED, MIN_WORDS_SAMPLED = 200, 3
-WORD_COLUMN_NAMES = ("word", "words", "token", "tokens", "form", "text")
-LABEL_COLUMN_NAMES = (
-    "tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "pos", "pos_tag", "pos_tags", "upos", "xpos",
-    "chunk", "chunk_tag", "iob", "bio", "entity",
-)  # fmt: skip
+QUOTED_CELL = re.compile(r'"(?:[^"]|"")*"')
+TAGGED_WORD_PATTERNS = tuple(re.compile(rf"[^{mark}]+(?:[{mark}][^{mark}]+)+") for mark in ("|", "/", "_"))
+"""Words with their labels behind a mark: Anna|NNP|B-PER."""
+TAG_PATTERN = re.compile(r"[BIESLUM]-(\S+)|O")
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,8 @@ class ColumnLayout:
         is_headed: whether the first line that is no comment names them.
         has_arguments: whether it is CoNLL-2012's (OntoNotes): a sentence has a column for each predicate of it, behind
             others, the first of which names the document.
+        is_quoted: whether quotation marks are around cells, as pandas and spreadsheets write them.
+        table: the columns of a table whose rows are words; else None.
         comment_values: what stands in the last column of lines that begin as the word `#` would, but are comments.
     """
 
@@ -36,11 +44,34 @@ class ColumnLayout:
     width: int
     is_headed: bool = False
     has_arguments: bool = False
+    is_quoted: bool = False
+    table: WordTable | None = None
     comment_values: frozenset[str] = frozenset()
 
+    @property
+    def word_column(self) -> int:
+        """The column of the words where a recipe does not name it."""
+        return 0 if self.table is None else self.table.word
+
+    @property
+    def label_column(self) -> int:
+        """The column of the labels where a recipe does not name it."""
+        return self.width - 1 if self.table is None else self.table.label
+
     def split(self, line: str) -> list[str]:
-        """The cells of a line."""
-        return line.split("\t") if self.is_tabbed else re.split(r"[ \t]+", line.strip(" \t"))
+        """The cells of a line; a tab behind the last of them is none."""
+        if not self.is_tabbed:
+            return re.split(r"[ \t]+", line.strip(" \t"))
+        cells = line.split("\t")
+        return cells[: self.width] if self.width and not "".join(cells[self.width :]) else cells
+
+    def rows(self, path: Path) -> Iterator[tuple[int, list[str]]]:
+        """The cells of each line of a file, with its number; none between sentences."""
+        if self.table is not None:
+            return self.table.rows(path)
+        if self.is_quoted:
+            return read_quoted_rows(path, "\t")
+        return ((number, self.split(line) if line.strip() else []) for number, line in enumerate(open_lines(path), 1))
 
     def is_comment(self, cells: Sequence[str], *, is_first: bool) -> bool:
         """Whether a line is a comment. is_first: whether no word of its sentence stands before it."""
@@ -55,26 +86,81 @@ class ColumnLayout:
 
 def detect_layout(path: Path) -> ColumnLayout:
     """The layout of a file, by its first word; lines that begin with # are compared with all of its words."""
+    if (table := find_word_table(path)) is not None:
+        return ColumnLayout(table.delimiter == "\t", table.width, is_headed=True, table=table)
     first = next((line for line in open_lines(path) if line.strip() and not _is_marked(line)), None)
     if first is None:
         return ColumnLayout(False, 1)
-    layout = ColumnLayout("\t" in first, 0)
-    cells = layout.split(first)
-    names = [cell.lower() for cell in cells]
-    is_headed = names[-1] in LABEL_COLUMN_NAMES and not {*names}.isdisjoint(WORD_COLUMN_NAMES)
+    is_tabbed = "\t" in first
+    cells = ColumnLayout(is_tabbed, 0).split(first)
+    width = len(cells)
     if next(open_lines(path), "").startswith(DOCUMENT_BEGIN):
-        return ColumnLayout(layout.is_tabbed, len(cells), has_arguments=True)
-    comment_values = _comment_values(path, layout, len(cells))
-    return ColumnLayout(layout.is_tabbed, len(cells), is_headed, comment_values=comment_values)
+        return ColumnLayout(is_tabbed, width, has_arguments=True)
+    if is_tabbed and _has_quoted_cells(path):
+        return ColumnLayout(is_tabbed, width, _is_header([cell.strip('"') for cell in cells]), is_quoted=True)
+    comment_values = _comment_values(path, ColumnLayout(is_tabbed, width))
+    return ColumnLayout(is_tabbed, width, _is_header(cells), comment_values=comment_values)
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    names = [cell.lower() for cell in cells]
+    return names[-1] in LABEL_COLUMN_NAMES and not {*names}.isdisjoint(WORD_COLUMN_NAMES)
+
+
+def _has_quoted_cells(path: Path) -> bool:
+    """Whether quotation marks are CSV's: all cells that begin with one are well formed, and one has them doubled
+    within, as the word " has, or all cells are in them.
+    """
+    is_doubled, are_all = False, True
+    for line in open_lines(path):
+        for cell in line.split("\t") if line.strip() else ():
+            if not cell.startswith('"'):
+                are_all = False
+            elif QUOTED_CELL.fullmatch(cell) is None:
+                return False
+            else:
+                is_doubled |= '""' in cell[1:-1]
+    return is_doubled or are_all
+
+
+def tagged_words_problem(path: Path) -> str | None:
+    """Why lines have no columns: each is a sentence of words with labels behind a mark, in the first of them."""
+    lines = list(islice((line.split() for line in open_lines(path) if line.strip()), MIN_WORDS_SAMPLED))
+    words = [word for line in lines for word in line]
+    if not lines or min(map(len, lines)) < MIN_WORDS_SAMPLED:
+        return None
+    if not any(all(map(pattern.fullmatch, words)) for pattern in TAGGED_WORD_PATTERNS):
+        return None
+    return f"its lines are sentences of words with their labels ({words[0]:.40}): write a word and its label a line"
+
+
+def other_tag_columns(path: Path, layout: ColumnLayout) -> list[int]:
+    """The columns before the last that hold tags of entities which the last, in the first words, does not hold.
+
+    So of GermEval's two layers the last has the few names within names. Tags of phrases are of other types.
+    """
+    rows = (cells for _, cells in layout.rows(path) if len(cells) == layout.width and not _is_marked(cells[0]))
+    sample = list(islice(rows, int(layout.is_headed), MAX_WORDS_SAMPLED))
+    types = [_tag_types([cells[place] for cells in sample]) for place in range(layout.width)]
+    last = types[-1]
+    return [place for place, found in enumerate(types[1:-1], 1) if found and (not last or found & last)]
+
+
+def _tag_types(labels: Sequence[str]) -> set[str]:
+    """The types of the tags that labels are; none if one of them is no tag."""
+    matches = [match for label in labels if (match := TAG_PATTERN.fullmatch(label)) is not None]
+    return {match[1] for match in matches if match[1]} if len(matches) == len(labels) else set()
 
 
 def number_column_problem(path: Path, layout: ColumnLayout) -> str | None:
     """Why the first column cannot be that of words: in the first sentences it counts, or it is always the same."""
     sentences: list[list[str]] = [[]]
-    lines = (line for line in open_lines(path) if not _is_marked(line))
-    for line in islice(lines, int(layout.is_headed), MAX_WORDS_SAMPLED):
-        if line.strip():
-            sentences[-1].append(layout.split(line)[0])
+    if layout.table is not None:
+        return None
+    rows = (cells for _, cells in layout.rows(path) if not cells or not _is_marked(cells[0]))
+    for row in islice(rows, int(layout.is_headed), MAX_WORDS_SAMPLED):
+        if row:
+            sentences[-1].append(row[0])
         else:
             sentences.append([])
     cells = [cell for sentence in sentences for cell in sentence]
@@ -92,10 +178,9 @@ def _is_marked(line: str) -> bool:
     return line.startswith((COMMENT_MARK, DOCUMENT_START))
 
 
-def _comment_values(path: Path, layout: ColumnLayout, width: int) -> frozenset[str]:
+def _comment_values(path: Path, layout: ColumnLayout) -> frozenset[str]:
     """The values of the last column in lines that begin with `#` and in no others; the label of the word # may be #."""
-    found = {cells[-1] for cells in _cells(path, layout, is_marked=True) if len(cells) == width}
-    found -= {COMMENT_MARK}
+    found = {cells[-1] for cells in _cells(path, layout, is_marked=True)} - {COMMENT_MARK}
     if found:
         for cells in _cells(path, layout, is_marked=False):
             found.discard(cells[-1])
@@ -103,7 +188,7 @@ def _comment_values(path: Path, layout: ColumnLayout, width: int) -> frozenset[s
 
 
 def _cells(path: Path, layout: ColumnLayout, *, is_marked: bool) -> Iterator[list[str]]:
-    """The cells of the lines that begin with #, alone in their cell, or of all others."""
-    for line in open_lines(path):
-        if line.startswith((f"{COMMENT_MARK} ", f"{COMMENT_MARK}\t")) == is_marked and line.strip():
-            yield layout.split(line)
+    """The cells of the lines of all columns that begin with #, alone in their cell, or of all others."""
+    marks = (f"{COMMENT_MARK} ", f"{COMMENT_MARK}\t")
+    lines = (line for line in open_lines(path) if line.strip() and line.startswith(marks) == is_marked)
+    return (cells for line in lines if len(cells := layout.split(line)) == layout.width)

@@ -3,6 +3,7 @@
 Formats: docs.oasis-open.org/xliff/v1.2/os/xliff-core.html, docs.oasis-open.org/xliff/xliff-core/v2.0.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from tfm.data.formats.translations.xml_events import Event
 
 UNIT_ELEMENTS = ("trans-unit", "segment")
 """The elements whose children are a source and a target, in 1.2 and 2.0."""
+UNTRANSLATED_STATES = ("new", "needs-translation", "initial")
+"""States of targets that are none yet, in 1.2 and 2.0."""
 LANGUAGE_ATTRIBUTES = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
 """By side: what says its language, an attribute of `file` in 1.2 and of the first element in 2.0."""
 
@@ -24,7 +27,27 @@ def read_xliff(path: Path, corpus: CorpusConfig, on_warning: WarningCallback) ->
     Properties to filter by are the attributes of the unit, of what is around it and of its target (`approved`,
     `state`). A unit without a target, or with an empty one, is not translated.
     """
-    return pairs_from_units(_read_units(path, keeps_tags=bool(corpus.inline_tags)), path, corpus, on_warning)
+    units = _read_units(path, keeps_tags=bool(corpus.inline_tags))
+    if not any(each.startswith(("state=", "state!=")) for each in corpus.filters or ()):
+        units = _remark_untranslated(units, path, on_warning)
+    return pairs_from_units(units, path, corpus, on_warning)
+
+
+def _remark_untranslated(
+    units: Iterator[TranslationUnit], path: Path, on_warning: WarningCallback
+) -> Iterator[TranslationUnit]:
+    """The units, with a remark if the states of targets say that these are no translations: often they are copies."""
+    counts: Counter[str] = Counter()
+    for unit in units:
+        if unit.texts[-1][1] is not None:
+            counts[unit.properties.get("state", "")] += 1
+        yield unit
+    for state in UNTRANSLATED_STATES:
+        if counts[state]:
+            remedy = f'filters = ["state!={state}"] leaves them out'
+            on_warning(
+                path, f'targets with state = "{state}", which are not translated yet: {counts[state]:,}; {remedy}'
+            )
 
 
 def _read_units(path: Path, *, keeps_tags: bool) -> Iterator[TranslationUnit]:

@@ -9,7 +9,7 @@ from tfm.data.errors import format_count
 from tfm.pipeline.comparison.systems import NO_TRANSLATIONS_REASON, System, read_system, text_mismatch
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.run_summary import run_name
-from tfm.pipeline.scoring.aligned_files import read_aligned_files
+from tfm.pipeline.scoring.aligned_files import read_given_files
 from tfm.pipeline.scoring.evaluation.segments import Segments
 
 
@@ -89,7 +89,7 @@ def _select_test(system: System, test: str) -> System:
 
 def _read_other_system(first: Segments, file: Path) -> Segments:
     """Another system's translations of the same sources."""
-    lines = read_aligned_files({"hypotheses": file})["hypotheses"]
+    lines = read_given_files({"hypotheses": file})["hypotheses"]
     if len(lines) != len(first.hypotheses):
         raise DataError(
             f"has {format_count(len(lines), 'line')}, but the test set {first.name} has {len(first.hypotheses):,}",
@@ -100,7 +100,7 @@ def _read_other_system(first: Segments, file: Path) -> Segments:
 
 def _read_files(files: Mapping[str, Path], source: Path, references: Sequence[Path]) -> list[System]:
     named = {f"reference {number}": file for number, file in enumerate(references, 1)}
-    lines = read_aligned_files({**{f"system {name}": file for name, file in files.items()}, **named, "source": source})
+    lines = read_given_files({**{f"system {name}": file for name, file in files.items()}, **named, "source": source})
     columns = [lines[name] for name in named]
     test = source.name
     return [System(name, {test: Segments(test, lines["source"], lines[f"system {name}"], columns)}) for name in files]

@@ -3,6 +3,8 @@
 Written without that library: a test compares the results of both.
 """
 
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,10 +89,33 @@ def _convert_errors_to_data_error(received: Snapshot, hf_class: HuggingFaceClass
         raise DataError(f"is no {hf_class.name} that tfm can import: {reason:.200}", file=received.folder) from error
 
 
+FOREIGN_CHECKPOINTS = {
+    re.compile(r".*\.npz(\.(decoder\.)?yml)?"): (
+        "is a model of Marian: make one of transformers of it by convert_marian_to_pytorch.py there, and import that"
+    ),
+    re.compile(r"checkpoint[\w.]*\.pt|dict\.[\w-]+\.txt"): (
+        "is a checkpoint of fairseq: make a model of transformers of it by a conversion script there, and import that"
+    ),
+    re.compile(r".*\.(pt|pth|ckpt|t7)"): (
+        "is a checkpoint of another program, as OpenNMT's or JoeyNMT's: import reads what save_pretrained writes"
+    ),
+    re.compile(r".*\.gguf"): (
+        "is a model of llama.cpp (GGUF): give the folder that it was made from, with config.json and model.safetensors"
+    ),
+}
+"""Files of models of other programs, by their names, and what to do with them."""
 UNEXPECTED_VALUE_ERRORS = (
     *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError),
     *(RuntimeError, RecursionError, SafetensorError),
 )
+
+
+def _foreign_checkpoint_problem(names: Sequence[str]) -> str | None:
+    """Whose model some files are that is not of transformers, and what to do; None if none of them is known."""
+    for pattern, problem in FOREIGN_CHECKPOINTS.items():
+        if any(pattern.fullmatch(name) for name in names):
+            return problem
+    return None
 
 
 def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
@@ -99,10 +124,13 @@ def _find_class(received: Snapshot) -> tuple[JsonObject, HuggingFaceClass]:
     if not folder.exists():
         raise DataError("no such folder", file=folder)
     if not folder.is_dir():
-        raise DataError("is a file: give the folder of the model", file=folder)
+        problem = _foreign_checkpoint_problem([folder.name]) or "is a file: give the folder of the model"
+        raise DataError(problem, file=folder)
     ours = (resolve_model_folder(folder) / "manifest.json").exists()
     if not received.has_file(CONFIG_FILE) and not ours:
-        raise DataError("has no config.json: give a folder as `save_pretrained` of transformers writes it", file=folder)
+        foreign_problem = _foreign_checkpoint_problem([each.name for each in os.scandir(folder)])
+        problem = "has no config.json: give a folder as `save_pretrained` of transformers writes it"
+        raise DataError(foreign_problem or problem, file=folder)
     settings = received.read_document(CONFIG_FILE)
     named = settings.get("architectures")
     names = [str(each) for each in named] if isinstance(named, list) else []

@@ -19,7 +19,7 @@ from tfm.pipeline.alignment.pharaoh import (
 )
 from tfm.pipeline.alignment.piece_links import CHUNK_ROWS, RowTexts
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.scoring.aligned_files import read_aligned_files
+from tfm.pipeline.scoring.aligned_files import read_given_files
 
 
 def is_built_in(source: Path) -> bool:
@@ -74,7 +74,7 @@ def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list
         DataError: a file is empty or is longer than another, a line has what is no link, or a link is of a word that
             its pair does not have.
     """
-    lines = read_aligned_files({"source": source, "target": target})
+    lines = read_given_files({"source": source, "target": target})
     pairs = list(map(SentencePair, lines["source"], lines["target"]))
     if gold is None:
         return pairs, None

@@ -12,8 +12,8 @@ from tfm.pipeline.scoring.breakdown import (
     worst_samples,
 )
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation
-from tfm.pipeline.scoring.evaluation.identifiers import identifier_warning
 from tfm.pipeline.scoring.evaluation.segments import Segments
+from tfm.pipeline.scoring.evaluation.written_pieces import hypothesis_warnings
 from tfm.pipeline.scoring.ledger import texts_fingerprint
 from tfm.pipeline.scoring.metrics.bleu_tokenizer import choose_tokenizer
 from tfm.pipeline.scoring.metrics.entities.scores import ENTITY_F1, entity_scores, has_entity_tags
@@ -65,8 +65,7 @@ def evaluate_segments(
             f'{segments.name}: 100 or more hypotheses end in " .", as tokenised text does; '
             "detokenise them, or the scores are not comparable with others"
         )
-    named = identifier_warning(hypotheses, references[0])
-    for warning in (*_reference_warnings(references, config), *filter(None, [named])):
+    for warning in (*_reference_warnings(references, config), *hypothesis_warnings(hypotheses, references[0])):
         reporter.warn(f"{segments.name}: {warning}")
     if has_label_metrics(config) and ENTITY_F1 not in config.metrics and has_entity_tags(references[0]):
         reporter.line(f"{segments.name}: its labels are tags of entities, which entity_f1 in evaluation.metrics scores")

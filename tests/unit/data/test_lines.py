@@ -1,5 +1,6 @@
 import gzip
 import io
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -131,3 +132,20 @@ def test_utf_16_is_named_and_not_read_as_text_with_zeros(tmp_path, encoding, rea
         read(tmp_path / "b")
     (tmp_path / "a").write_bytes(b"a\0b\ncd\n")
     assert list(open_lines(tmp_path / "a")) == ["a\0b", "cd"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "problem"),
+    [
+        (b"PAR1\x15\x04\x15\x80", 'is Parquet: set format = "parquet"'),
+        (b"ARROW1\x00\x00\xff\xff", r"is an Arrow file \(Feather\): write it as Parquet or CSV"),
+        (b"%PDF-1.7\n%\xe2\xe3", "is a PDF: save its text"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a document of an office of before 2007"),
+        (b"\x80\x04\x95\x00", "is a Python pickle, which may run anything and is not read"),
+        (b"a.csv".ljust(257, b"\x00") + b"ustar\x0000", r"is an archive \(tar\): unpack it, and give a file in it"),
+    ],
+)
+def test_files_of_other_programs_are_named(begin: bytes, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(begin + b"\xff" * 10)
+    with pytest.raises(DataError, match=problem):
+        list(open_lines(tmp_path / "a"))

@@ -194,3 +194,26 @@ def test_a_first_row_of_names_that_is_read_as_data_is_remarked(tmp_path: Path) -
         for keys in ({"header": True}, {"header": False}):
             assert said not in remarks(tmp_path / name, text, **BY_NUMBER, **keys)
         assert not any("first row" in each for each in remarks(tmp_path / name, f"a{mark}label\n", **BY_NUMBER))
+
+
+def test_what_r_writes_with_tabs(tmp_path: Path) -> None:
+    """write.table(sep = "\t") of R puts a backslash before quotation marks: they were kept as text."""
+    file = tmp_path / "a.tsv"
+    text = '"text"\t"label"\n"1"\t"He said \\"no\\"."\t"x"\n"2"\t"a \\\\ b"\t"y"\n'
+    assert read(file, text) == [('He said "no".', "x"), ("a \\ b", "y")]
+    assert 'backslashes are read as escapes (quoting = "backslash")' in remarks(file, text)
+    raw = 'text\tlabel\n"a \\"b\\""\tx\n"c\ty\n'
+    assert read(file, raw) == [('"a \\"b\\""', "x"), ('"c', "y")]
+    assert read(file, 'text\tlabel\n"a\\"\tx\n"b"\ty\n') == [("a\\", "x"), ("b", "y")]
+
+
+def test_lists_of_python_and_nulls_of_databases_are_remarked(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    lists = "text,label\n\"['EU', 'rejects']\",\"[1, 0]\"\n"
+    said = "['EU', 'rejects'] is a list as Python writes it, read as text: use JSON Lines"
+    assert read(file, lists) == [("['EU', 'rejects']", "[1, 0]")]
+    assert remarks(file, lists) == [said]
+    assert remarks(file, "text,label\n[1] see there,x\n") == []
+    assert remarks(file, "text,label\na,\\N\nb,\\N\n") == [
+        r"cells that are \N, as databases write null, are read as text"
+    ]

@@ -125,3 +125,25 @@ def test_random_tables_as_pandas_reads_them(tmp_path: Path) -> None:
         theirs = pd.read_json(file, orient="records", lines=not number % 2, dtype=str)
         assert read(file) == list(frame.itertuples(index=False, name=None))
         assert read(file) == list(theirs.itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{\n  "source": "a",\n  "target": "b"\n}\n', "put each on one, as by jq -c . FILE"),
+        ('["a", "b"]\n["c", "d"]\n', "item 1 is a text, and a row must be an object with a name for each value"),
+        ('[["a", "b"], ["c", "d"]]', "item 1 is an array, and a row must be an object"),
+    ],
+)
+def test_rows_that_are_no_objects_on_a_line_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(written(tmp_path, text))
+
+
+def test_classes_that_are_floats_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    file = written(tmp_path, '{"source": "a", "target": 1.0}\n')
+    with pytest.raises(DataError, match=r"'target' holds 1\.0, not text: classes are integers or texts \(where one is"):
+        read(file)
+    pq.write_table(pa.table({"source": ["a"], "target": [1.0]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"'target' holds double, not text: classes are integers or texts"):
+        read(tmp_path / "a.parquet")

@@ -28,6 +28,22 @@ SEGMENTS = '<doc docid="a"><seg id="1">A</seg></doc>'
         ("-- MySQL dump 10.13  Distrib 8.0\n--\n", "is a dump of a database in SQL: export the table as CSV"),
         ("--\n-- PostgreSQL database dump\n--\n", "is a dump of a database"),
         ("INSERT INTO `t` VALUES (1,'a','b');\n", "is a dump of a database"),
+        (
+            '<?xml version="1.0"?>\n<dataset id="wmttest2022">\n  <collection id="general">\n    <doc id="a">\n',
+            "as WMT had it",
+        ),
+        ('<?xml version="1.0" encoding="ISO-8859-1"?>\n<colHAREM versao="x">\n', "is XML or HTML, whose tags would be"),
+        ("<!DOCTYPE html>\n<html>\n", "is XML or HTML, whose tags would be words: write its texts"),
+        ("2347 a 2347-a 0.06 3.47 i've\n2347 a 2347-a 3.47 11.04 <o,f0> i find\n", "is STM, segments with speakers"),
+        ("2347 a inter_segment_gap 0 1.06\n2347 a 2347-a 1.06 3.47 i've\n", "is STM"),
+        ("f1 1 1.0 0.2 JAVA 0.98 lex unknown\nf1 1 1.2 0.2 b -1.0\n", "is CTM"),
+        (";; a comment\nfile 1 spk 16.531 17.350  one\n;;file 1\nfile 1 spk 20.8 21.7\n", "is STM.* cut -d' ' -f6-"),
+        (';; LABEL "O" "Overall" "Overall Scores"\n', "is STM"),
+        ("file1 1 0.00 0.05 a\nfile1 1 0.05 0.05 b 0.98\n", "is CTM, a word a line with its time: write the words of"),
+        ("0 ||| a b ||| LM= -1 ||| -2.0\n0 ||| a c ||| LM= -2 ||| -3.0\n", "is a list of n best with their numbers"),
+        ("S-0\tEin Hund\nT-0\tA dog\nH-0\t-0.3\tA dog\n", r"is what fairseq-generate prints: .* grep \^H- FILE"),
+        ("1\n00:00:01,000 --> 00:00:02,000\nHello\n\n", "is subtitles with their times: write the text of each"),
+        ("WEBVTT - x\n\n00:01.000 --> 00:02.000\nHello\n", "is subtitles"),
         ("a b\rc d\re\r", "its lines end in CR alone: convert them to LF"),
     ],
 )
@@ -41,7 +57,18 @@ def test_files_of_tags_are_refused_by_name(text: str, reason: str, side: str, tm
 
 
 def test_text_that_begins_with_an_angle_bracket_is_text(tmp_path: Path) -> None:
-    lines = ["<b> bold", "S is a letter .", "A 1 2 3", "< url >", "<s> x </s>"]
+    lines = [
+        "<b> bold",
+        "S is a letter .",
+        "1",
+        "a b 1.0 2.0",
+        "a b c 1.0 and 2.0",
+        ";; a",
+        "WEBVTT is a format",
+        "A 1 2 3",
+        "< url >",
+        "<s> x </s>",
+    ]
     for line in lines:
         (tmp_path / "a").write_text(f"{line}\n{line}\n")
         keys = {"source": str(tmp_path / "a"), "target": str(tmp_path / "a")}
@@ -55,3 +82,17 @@ def test_strings_of_a_web_page_are_text(tmp_path: Path) -> None:
         "<title>Shop</title>",
         "Add to basket",
     ]
+
+
+def test_a_model_of_texts_alone_may_learn_pages(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("<!DOCTYPE html>\n<html>\n")
+    corpus = CorpusConfig.model_validate({"source": None, "target": str(tmp_path / "a")})
+    assert [target for _, target in read_pairs(corpus)] == ["<!DOCTYPE html>", "<html>"]
+
+
+@pytest.mark.parametrize("begin", ["a b 1.0 2.0 c ", "a b c 1.0 2.0 d ", "S-0\tx ", "0 ||| a "])
+def test_a_long_line_that_begins_like_a_transcript_is_text(begin: str, tmp_path: Path) -> None:
+    text = begin + "S-1\ty 1 ||| a b 1.0 2.0 " * 100_000
+    (tmp_path / "a").write_text(f"{text}\n")
+    corpus = CorpusConfig(source=str(tmp_path / "a"), target=str(tmp_path / "a"))
+    assert list(read_pairs(corpus)) == [(text, text)]

@@ -165,7 +165,7 @@ def test_generated():
         ("a.csv", ["source,target", '"a'], {}, r"a\.csv, line 2: not a CSV row"),
         ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], {}, r"a\.jsonl, line 2: not JSON"),
         ("a.jsonl", ['{"source": "a"}'], {}, r"a\.jsonl, line 1: there is no 'target'; it has source"),
-        ("a.jsonl", ['["a", "b"]'], {}, r"a\.jsonl: item 1 is not a JSON object"),
+        ("a.jsonl", ['["a", "b"]'], {}, r"a\.jsonl: item 1 is a text, and a row must be an object"),
         ("a.jsonl", ['{"source": 3, "target": ""}'], {}, r"line 1: 'source' holds 3, not text"),
         ("a.jsonl", [r'{"source": "\ud83d", "target": ""}'], {}, r"line 1: 'source' contains half a surrogate pair"),
         ("a.parquet", ["x"], {}, r"a\.parquet: not a Parquet file"),

@@ -125,3 +125,9 @@ def test_a_tokenizer_of_keras_is_named_as_such(times: int, tmp_path: Path) -> No
     file.write_text(json.dumps(text) if times == 2 else text, encoding="utf-8")
     with pytest.raises(DataError, match=r"is a tokenizer of Keras: .*`tfm tokenize --kind word`"):
         taken(file)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_piece(tmp_path: Path) -> None:
+    """The first piece of a vocab.txt that an editor saved with one was lost as padding."""
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", "utf-8-sig")
+    assert taken(tmp_path).original_ids[:4] == (0, 1, 2, 3)

@@ -1,12 +1,14 @@
 """Ranks of tiktoken cut texts as that program does, here written anew from its loop of merges."""
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import regex
 import tokenizers
 from tokenizers import Regex, models, pre_tokenizers, trainers
 
@@ -138,3 +140,36 @@ def test_ranks_with_too_many_ways_to_make_a_piece_are_refused(tmp_path: Path, mo
     (tmp_path / "x.tiktoken").write_text(as_ranks(ranks))
     with pytest.raises(DataError, match="more than 20 ways to make a piece of two others"):
         taken(tmp_path, pattern=".+")
+
+
+def test_a_rank_without_a_piece_is_left_out(tmp_path: Path) -> None:
+    """Whisper's multilingual.tiktoken ends in one."""
+    ranks = [f"{base64.b64encode(bytes([byte])).decode()} {byte}" for byte in range(256)]
+    (tmp_path / "a.tiktoken").write_text("\n".join([*ranks, "= 256", ""]))
+    assert there(taken(tmp_path / "a.tiktoken", pattern="gpt2"), "hé") == [*"hé".encode()]
+
+
+def test_a_tekken_json_has_its_pattern_and_ids_behind_control_tokens(tmp_path: Path) -> None:
+    pattern = PATTERNS["o200k_base"]
+    ranks = made_ranks(pattern)
+    entries = [
+        {"rank": rank, "token_bytes": base64.b64encode(piece).decode(), "token_str": None}
+        for piece, rank in sorted(ranks.items(), key=lambda entry: entry[1])
+    ]
+    num_kept = len(entries) - 50  # of the others the vocabulary has no room
+    config = {"pattern": pattern, "default_vocab_size": num_kept + 20, "default_num_special_tokens": 20}
+    document: dict[str, Any] = {"config": config, "vocab": entries}
+    (tmp_path / "tekken.json").write_text(json.dumps(document))
+    ours = taken(tmp_path / "tekken.json")
+    assert ours.original_ids[:4] == (11, 0, 1, 2)
+    kept = {piece: rank for piece, rank in ranks.items() if rank < num_kept}
+    words = regex.compile(pattern)
+    for line in TEST[:200]:
+        cut = [rank for word in words.findall(line) for rank in split_by_ranks(word.encode(), kept)]
+        assert there(ours, line) == [20 + rank for rank in cut], line
+    named = [{"rank": 3, "token_str": "<eos>", "is_control": True}]
+    (tmp_path / "tekken.json").write_text(json.dumps(document | {"special_tokens": named}))
+    assert taken(tmp_path / "tekken.json", eos_token="<eos>").original_ids[3] == 3
+    (tmp_path / "tekken.json").write_text(json.dumps({"config": {"pattern": pattern}, "vocab": entries}))
+    with pytest.raises(DataError, match="is not a tokenizer that tfm can use: it has no 'default_num_special_tokens'"):
+        taken(tmp_path / "tekken.json")

@@ -142,3 +142,15 @@ def test_a_treebank_without_lemmas_has_none_to_learn(tmp_path: Path) -> None:
         read(write(tmp_path, words), target="lemma")
     assert read(write(tmp_path, words)) == [("a b c", "X X X")]
     assert read(write(tmp_path, [*words, word("4", "d", lemma="e")]), target="lemma") == [("a b c d", "_ _ _ e")]
+
+
+def test_conllu_plus_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.conllup").write_text("# global.columns = ID FORM UPOS NER\n1\ta\tX\tB-PER\n\n")
+    corpus = CorpusConfig(format="conllu", path=str(tmp_path / "a.conllup"))
+    with pytest.raises(
+        DataError, match=r"is CoNLL-U Plus, with the columns ID FORM UPOS NER, counted from 0: set form"
+    ):
+        list(read_pairs(corpus))
+    ten = "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC\n1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
+    (tmp_path / "a.conllup").write_text(ten)
+    assert list(read_pairs(corpus)) == [("a", "X")]

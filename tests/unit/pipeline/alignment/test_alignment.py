@@ -278,3 +278,22 @@ def test_heads_that_agree_most_come_first() -> None:
             second.align([turned[row]], [found[0].back])[0],
         )
         assert links == grow_diagonally(there_links, reverse_links(back_links))
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "# Sentence pair (1) source length 2 target length 2 alignment score : 0.1",
+            r"is GIZA\+\+'s form \(A3\): m",
+        ),
+        ("1 1 1 S", r"is a link a line, as of NAACL 2003: write the links of a pair in one line, counted from 0"),
+        ("0001 2 3", "is a link a line"),
+        ("0-0 1-1 ||| -4.25", r"has a score behind its links: cut it, as by sed"),
+        ("0-0:0.9 1-1:0.5", "has links with probabilities: cut these, as by sed"),
+        ("0-0 1?1", r"'1\?1' is no link: write 3-4, or 3p4"),
+    ],
+)
+def test_alignments_of_other_programs_are_named(line: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        parse_gold_links(line)

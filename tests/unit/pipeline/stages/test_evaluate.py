@@ -372,3 +372,32 @@ def test_segments_without_a_probability_have_none(tmp_path: Path, model: Path) -
 def test_references_without_a_token_have_no_perplexity(loaded: LoadedModel) -> None:
     with pytest.raises(DataError, match="no reference has a perplexity: empty are 2"):
         perplexity(loaded, ["a", "b"], [["", " "]], reporter=NullReporter())
+
+
+@pytest.mark.parametrize("which", ["hypotheses", "reference", "source"])
+def test_files_that_are_no_texts_a_line_are_refused(which: str, tmp_path: Path) -> None:
+    """The tags of WMT's XML and the times of transcripts were scored as words."""
+    for text, problem in (
+        (
+            '<?xml version="1.0"?>\n<dataset id="wmttest2022">\n  <collection id="general">\n',
+            "is a test set as WMT had it",
+        ),
+        ("<html>\n<?x\n", None),
+        ("<!DOCTYPE html>\n<p>\n", "is XML or HTML"),
+        ("EU B-ORG\nrejects O\n\n", r"has a word and its tag a line, as CoNLL-2003: .* as by awk"),
+        ('{"text": "a"}\n{"text": "b"}\n', "has an object of JSON a line, and other files have texts: write its texts"),
+        ("{a}\n{}\n", None),
+        ("B-ORG O\nO O B-X\n", None),
+        ("he says O\nshe does O\n", None),
+        ("f 1 s 0.06 3.47 a\nf 1 s 3.47 5.0 b\n", "is STM, segments with speakers and times"),
+    ):
+        files = {name: tmp_path / name for name in ("hypotheses", "reference", "source")}
+        for name, file in files.items():
+            file.write_text(text if name == which else "x\n" * text.count("\n"))
+        references = [files.pop("reference")]
+        keys: dict[str, Any] = {**files, "references": references, "out": None, "reporter": NullReporter()}
+        if problem is None:
+            evaluate_files(CONFIG, model=None, decoding=DECODING, command=COMMAND, **keys)
+            continue
+        with pytest.raises(DataError, match=problem):
+            evaluate_files(CONFIG, model=None, decoding=DECODING, command=COMMAND, **keys)

@@ -183,3 +183,19 @@ def test_only_spaces_are_stripped(settings: dict[str, Any]) -> None:
 def test_a_model_without_one_unknown_piece_is_refused() -> None:
     with pytest.raises(ValueError, match="has 0 pieces for what is unknown"):
         build_tokenizer_json_with_model_ids(SentencePieceModel({"a": 0.0}, b"", True, types={"a": 1}))
+
+
+@pytest.mark.parametrize("rule", ["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf"])
+def test_letters_keep_their_marks_whatever_stands_before_these(rule: str) -> None:
+    """The sound of half-width kana, and marks of what a model maps or folds, were left out."""
+    marked = ["ｶﾞｷﾞﾊﾟｳﾞ", "Ọ́ṣun Ọ̀rọ̀", "Ŋ́ B̆ Ṱ́", "ｚ̂ ﳁ̌ ㎏̈", "～〜", "İstanbul I", "ẞ ß ŉ", "Σίσυφος ΟΔΟΣ ᾼ", "①Ⅷ½"]
+    characters = sorted({character for text in marked for character in normalize("NFKC", text)})
+    theirs: Any
+    data, theirs = trained(
+        [*TEXTS * 4, *marked, *characters], normalization_rule_name=rule, vocab_size=300, character_coverage=1.0
+    )
+    pieces = [PAD, UNK, "<s>", EOS, *(theirs.id_to_piece(i) for i in range(3, theirs.get_piece_size()))]
+    document = build_tokenizer_json(parse_sentencepiece_model(data), pieces, {each: each for each in pieces[:4]})
+    ours = Tokenizer.from_json(json.dumps(document))
+    for text in (*marked, *HARD, *lines_of(100, seed=4)):
+        assert ours.encode(text) == [max(number + 1, 1) for number in theirs.encode(text)], text

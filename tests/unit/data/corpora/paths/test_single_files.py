@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "header.txt": ("english\tyoruba\nA dog.\tAjá\n", [("A dog.", "Ajá")]),
     "no_header.tsv": ("A dog.\tpos\nA cat.\tpos\n", [("A dog.", "pos"), ("A cat.", "pos")]),
     "repeated.tsv": ("yes\tja\nno\tnein\nyes\tja\n", [("yes", "ja"), ("no", "nein"), ("yes", "ja")]),
-    "ag.csv": ('"3","Fears, after talks"\n"4","E-mail scam"\n', [("3", "Fears, after talks"), ("4", "E-mail scam")]),
+    "ag.csv": ('"3","Fears, after talks"\n"4","E-mail scam"\n', [("Fears, after talks", "3"), ("E-mail scam", "4")]),
     "semicolon.csv": ("en;de\nA dog;Ein Hund\n", [("A dog", "Ein Hund")]),
     "quoted.tsv": ('text\tlabel\n"A ""dog"""\tx\n', [('A "dog"', "x")]),
     "a.jsonl": ('{"text": "A dog.", "label": 1}\n', [("A dog.", "1")]),
@@ -71,6 +72,34 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
         [("go V;non{NOM(3,SG)};PST", "went"), ("go V.PTCP;PRS", "going")],
     ),
     "named_features.tsv": ("lemma\tform\tfeatures\ngo\twent\tV;PST\n", [("go V;PST", "went")]),
+    "sentiment.jsonl": (
+        "".join(f'{{"id": "doc-{n}", "text": "A {n}", "label": "{"pos" if n % 2 else "neg"}"}}\n' for n in range(4)),
+        [("A 0", "neg"), ("A 1", "pos"), ("A 2", "neg"), ("A 3", "pos")],
+    ),
+    "pandas_sentiment.csv": (
+        ",text,label\n0,A,pos\n1,B,neg\n2,C,pos\n3,D,neg\n",
+        [("A", "pos"), ("B", "neg"), ("C", "pos"), ("D", "neg")],
+    ),
+    "meta.jsonl": ('{"meta": {"n": 1}, "text": "A dog.", "label": "x"}\n', [("A dog.", "x")]),
+    "tokens.jsonl": ('{"id": "0", "tokens": ["A", "dog"], "tags": ["O", "O"]}\n', [("A dog", "O O")]),
+    "escaped.csv": ('text,label\n"A \\"dog\\", or so",x\nB,y\n', [('A "dog", or so', "x"), ("B", "y")]),
+    "kaggle.csv": (
+        "Sentence #,Word,POS,Tag\nSentence: 1,London,NNP,B-geo\n,is,VBZ,O\nSentence: 2,No,UH,O\n",
+        [("London is", "B-geo O"), ("No", "O")],
+    ),
+    "alpaca.json": ('[{"instruction": "Add.", "input": "1 2", "output": "3"}]', [("Add. 1 2", "3")]),
+    "nli.tsv": (
+        "language\tgold_label\tsentence1\tsentence2\nar\tneutral\tA\tB\nde\tneutral\tC\tD\n",
+        [("A B", "neutral"), ("C D", "neutral")],
+    ),
+    "cola.tsv": (
+        "gj04\t1\t\tA dog\ngj04\t0\t*\tDog the\ngj04\t1\t\tTwo cats\ngj04\t0\t*\tCat two\n",
+        [("A dog", "1"), ("Dog the", "0"), ("Two cats", "1"), ("Cat two", "0")],
+    ),
+    "crawl.txt": (
+        "http://a.de\thttp://a.en\tEin Hund\tA dog\nhttp://b.de\thttp://b.en\tDie Katze\tA cat\n",
+        [("Ein Hund", "A dog"), ("Die Katze", "A cat")],
+    ),
     "words.csv": ("word\ndog\ncat\n", [("", "dog"), ("", "cat")]),
 }
 
@@ -120,12 +149,15 @@ def test_columns_of_a_list_are_those_that_are_advised_where_the_file_has_them(tm
 def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["A"], "label": ["x"]}), tmp_path / "a.parquet")
     (tmp_path / "b").write_bytes((tmp_path / "a.parquet").read_bytes())
+    classes = {"idx": [0, 1, 2, 3], "sentence": ["A", "B", "C", "D"], "label": [0, 1, 1, 0]}
+    pq.write_table(pa.table(classes), tmp_path / "glue.parquet")
+    assert [*read_pairs(corpus(advised(tmp_path / "glue.parquet")))][:2] == [("A", "0"), ("B", "1")]
     for name in ("a.parquet", "b"):
         assert list(read_pairs(corpus(advised(tmp_path / name)))) == [("A", "x")]
     for name, said in {"c.parquet": '"parquet"', "c.tmx": '"tmx"', "c.jsonl": '"jsonl"', "c.csv": '"csv"'}.items():
         (tmp_path / name).write_bytes(b"\xff\0{")
         assert f"format = {said}, path" in advised(tmp_path / name)
-    (tmp_path / "d").write_bytes(b"\xff\0{")
+    (tmp_path / "d").write_bytes(b"\xff{")
     assert advised(tmp_path / "d").endswith(
         'target = "OTHER" }, where line i of OTHER is the translation of line i, or '
         f'{{ source = "none", target = "{tmp_path / "d"}" }} for texts alone'
@@ -135,3 +167,19 @@ def test_parquet_and_files_that_are_damaged(tmp_path: Path) -> None:
     assert advised(tmp_path / "numbered.txt", source=None, target="text") == (
         f'{{ source = "none", target = "{tmp_path / "numbered.txt"}" }}'
     )
+
+
+def test_files_of_programs_that_texts_are_exported_from_are_named_at_once(tmp_path: Path) -> None:
+    """A workbook was advised as one side of a corpus of texts."""
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        for name in ("xl/workbook.xml", "[Content_Types].xml"):
+            archive.writestr(name, "x")
+    (tmp_path / "excel.txt").write_bytes("a\tb\n".encode("utf-16"))
+    (tmp_path / "a.mo").write_bytes(b"\xde\x12\x04\x95\x00\x00")
+    for name, problem in {
+        "a.xlsx": "is an Excel workbook: save the sheet as CSV UTF-8",
+        "excel.txt": "is UTF-16, as Excel's Unicode text is",
+        "a.mo": "is a compiled catalog of gettext: give its .po",
+    }.items():
+        with pytest.raises(DataError, match=f"{name}: {problem}"):
+            resolve_splits(DataConfig(path=str(tmp_path / name)))

@@ -82,9 +82,10 @@ def test_several_corpora_are_named_with_the_keys_that_take_one(tmp_path: Path) -
             ("newstest-src.eng.txt", "newstest-ref.ron.txt"),
         ),
         (["corpus-en.txt", "corpus-ro.txt", "corpus-rom.txt"], ("corpus-en.txt", "corpus-ro.txt")),
+        (["dev.en.txt", "dev.ro.txt", "train.en.txt", "train.ro.txt"], ("train.en.txt", "train.ro.txt")),
         (["text", "utt2spk", "wav.scp", "eng.txt"], None),
     ],
-    ids=["FLORES", "NTREX", "endings of texts", "Kaldi"],
+    ids=["FLORES", "NTREX", "endings of texts", "splits", "Kaldi"],
 )
 def test_files_named_by_their_languages_are_named_with_the_keys(
     names: list[str], pair: tuple[str, str] | None, tmp_path: Path
@@ -102,6 +103,7 @@ def test_files_named_by_their_languages_are_named_with_the_keys(
     [
         (["corpus.tc.en", "corpus.tc.ro"], 'corpus.tc.en and corpus.tc.ro: set data.source = "en", data.target = "ro"'),
         (["train.eng_Latn", "train.ron_Latn", "x.txt", "x.py"], 'data.source = "eng_Latn", data.target = "ron_Latn"'),
+        (["Test.EN", "Test.DE", "Train.EN", "Train.DE"], 'Train.DE: set data.source = "EN", data.target = "DE"'),
         (["opus.en-ro.en.gz", "opus.en-ro.ro.gz"], 'data.source = "en", data.target = "ro"'),
     ],
 )
@@ -110,7 +112,7 @@ def test_files_with_other_endings_are_named_with_the_keys_that_take_them(
 ) -> None:
     lay_out(tmp_path, *names)
     with pytest.raises(DataError, match=re.escape(said)):
-        resolve_splits(DataConfig(path=str(tmp_path)))
+        resolve_splits(DataConfig(path=str(tmp_path), source="en" if "Test.EN" in names else "source"))
 
 
 def test_names_that_would_be_there_twice_stay(tmp_path: Path) -> None:
@@ -123,3 +125,24 @@ def test_names_that_would_be_there_twice_stay(tmp_path: Path) -> None:
     )
     assert splits.unused == ("train.en-ro",)
     assert list(splits.tests) == ["test"]
+
+
+@pytest.mark.parametrize(
+    ("names", "train"),
+    [
+        (["test_2016_flickr.lc", "train.lc", "val.lc"], "train.lc"),
+        (["newstest2013.bpe", "newstest2014.bpe", "train.bpe.32000"], "train.bpe.32000"),
+        (["dev2010", "europarl", "commoncrawl"], "commoncrawl"),
+    ],
+)
+def test_the_pair_that_is_advised_for_training_is_no_test_set(names: list[str], train: str, tmp_path: Path) -> None:
+    """The first pair by its name was advised: test_2016_flickr, dev2010."""
+    lay_out(tmp_path, *(f"{each}.{side}" for each in names for side in ("en", "ro")))
+    with pytest.raises(DataError, match=rf'data\.train = \[{{ source = "{re.escape(str(tmp_path / train))}\.en"'):
+        found(tmp_path, "en", "ro")
+
+
+def test_data_that_fairseq_binarized_are_named(tmp_path: Path) -> None:
+    lay_out(tmp_path, *(f"train.en-ro.{side}.{end}" for side in ("en", "ro") for end in ("bin", "idx")), "dict.en.txt")
+    with pytest.raises(DataError, match="it has what fairseq-preprocess writes: give the texts that it was made from"):
+        found(tmp_path, "en", "ro")

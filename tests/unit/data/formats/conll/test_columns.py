@@ -227,3 +227,73 @@ def test_sentences_of_conll_2012_have_as_many_columns_as_predicates(tmp_path: Pa
         read(file, ONTONOTES.replace("*)   -\n", "-\n"), source=3, target=4)
     with pytest.raises(DataError, match="line 6: has 12 columns, and column 12 is asked for, counted from 0"):
         read(file, ONTONOTES, source=3, target=12)
+
+
+KAGGLE = (
+    "Sentence #,Word,POS,Tag\n"
+    "Sentence: 1,Thousands,NNS,O\n,of,IN,O\n,London,NNP,B-geo\n"
+    'Sentence: 2,",",",",O\n,"5 ""x""",CD,O\n'
+)
+
+
+def test_rows_of_words_with_a_column_of_sentences_are_sentences(tmp_path: Path) -> None:
+    """Of Kaggle's CSV each word was a text of its own."""
+    file = tmp_path / "ner.csv"
+    expected = [("Thousands of London", "O O B-geo"), (', 5 "x"', "O O")]
+    assert read(file, KAGGLE) == expected
+    assert said(file, KAGGLE)[0] == "its rows are words, and column 0 says of which sentence"
+    assert read(file, KAGGLE, target=2)[0] == ("Thousands of London", "NNS IN NNP")
+    ids = "sentence_id;words;labels\n1;a;O\n1;b;B-X\n2;c;O\n2;;O\n"
+    with pytest.raises(DataError, match="line 5: its column 1 is empty"):
+        read(file, ids)
+    assert read(file, ids.removesuffix("2;;O\n")) == [("a b", "O B-X"), ("c", "O")]
+    with pytest.raises(DataError, match="line 3: has 3 columns, but the first word has 4"):
+        read(file, KAGGLE.replace(",of,IN,O", ",of,IN"))
+    with pytest.raises(DataError, match="line 2: not a row of CSV: "):
+        read(file, KAGGLE.replace("Sentence: 1,", '"Sentence: 1'))
+    with collect_remarks() as remarks:
+        file.write_text(KAGGLE)
+        keys = {"format": "csv", "path": str(file), "source": "Word", "target": "Tag"}
+        assert len(list(read_pairs(CorpusConfig.model_validate(keys)))) == 5
+    rows = "its rows are words, and column 0 says of which sentence"
+    assert list(remarks) == [f'{file}: {rows}: format = "conll" reads sentences']
+
+
+def test_cells_in_quotation_marks_are_those_that_pandas_writes(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+    assert read(file, 'Er\tO\n"""ja"""\tO\n\n""""\tO\n') == [('Er "ja"', "O O"), ('"', "O")]
+    assert said(file, '""""\tO\n')[0] == "quotation marks around cells are removed, as in CSV"
+    assert read(file, '"word"\t"tag"\n"a"\t"O"\n') == [("a", "O")]
+    for raw in ('"\tO\n""""\tO\n', '""\tO\na\tO\n', '"ja"\tO\na\tO\n'):
+        assert read(file, raw)[0][0].split()[0] == raw.partition("\t")[0]
+
+
+def test_a_tab_behind_the_last_column_is_none(tmp_path: Path) -> None:
+    """In a file of GermEval one line ends in a tab, for which its comments were taken for words."""
+    text = GERMEVAL.replace("3\tKiel\tB-LOC\tO\n", "3\tKiel\tB-LOC\tO\t\n") * 2
+    assert read(tmp_path / "a", text, source=1, target=2) == [("Gleich in Kiel", "O O B-LOC")] * 2
+
+
+def test_tags_in_another_column_than_the_last_are_named(tmp_path: Path) -> None:
+    """GermEval has names within names in its last column, which is nearly empty."""
+    columns = "a {} O\nb {} O\n"
+    reads = "its labels are those of column 2; column 1 has tags of entities too: target = 1 reads those"
+    for text, is_named in (
+        (columns.format("B-PER", "I-PER"), True),
+        ("a B-PER B-PER\nb O O\n", True),
+        ("a B-PER +\nb O -\n", True),
+        ("a B-NP B-PER\nb I-NP I-PER\n", False),
+        ("a NN O\nb VB O\n", False),
+    ):
+        assert (reads in said(tmp_path / "a", text)) == is_named
+    with collect_remarks() as found:
+        read(tmp_path / "a", columns.format("B-PER", "I-PER"), target=1)
+    assert not any("too" in each for each in found)
+
+
+def test_sentences_of_words_with_their_labels_are_named(tmp_path: Path) -> None:
+    spacy, brown = "When|WRB|O Thrun|NNP|B-PER started|VBD|O\n" * 2, "The/at County/nn-tl said/vbd\n"
+    for text in (spacy, brown, "a_DT b_NN c_VB\n"):
+        with pytest.raises(DataError, match=r"its lines are sentences of words with their labels .*: write a word and"):
+            read(tmp_path / "a", text)
+    assert read(tmp_path / "a", "1/2 NN B-X\nb/c NN O\n") == [("1/2 b/c", "B-X O")]

@@ -120,7 +120,14 @@ def test_xliff_of_both_versions(tmp_path: Path) -> None:
     file = tmp_path / "a.xlf"
     with collect_remarks() as remarks:
         assert read(file, XLIFF_1, format="xliff") == [("A dog.", "Ein Hund."), ("Two", "Zwei")]
-    assert list(remarks) == [f"{file}: 2 segments without a translation are left out"]
+    assert list(remarks) == [
+        f'{file}: targets with state = "needs-translation", which are not translated yet: 1; '
+        'filters = ["state!=needs-translation"] leaves them out',
+        f"{file}: 2 segments without a translation are left out",
+    ]
+    with collect_remarks() as remarks:
+        read(file, XLIFF_1, format="xliff", filters=["state!=final"])
+    assert not any("not translated yet" in each for each in remarks)
     assert read(file, XLIFF_1, format="xliff", source="de", target="en")[1] == ("Zwei", "Two")
     for filters in (["approved=yes"], ["state=final"], ["state!=needs-translation"]):
         assert read(file, XLIFF_1, format="xliff", filters=filters) == [("A dog.", "Ein Hund.")]

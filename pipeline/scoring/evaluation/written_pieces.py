@@ -1,0 +1,30 @@
+"""Hypotheses as a system keeps them inside: in pieces, or with Moses' escapes, which are no words of a text."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from tfm.pipeline.scoring.evaluation.identifiers import identifier_warning
+
+MIN_LINES = 3
+MIN_SHARE = 0.05
+REMEDIES_BY_FORM: Mapping[re.Pattern[str], str] = {
+    re.compile(r"\S@@(?: |$)"): "hold pieces of subword-nmt (@@): join them, as by sed -r 's/(@@ )|(@@ ?$)//g'",
+    re.compile("(?:^| )\u2581"): "hold pieces of SentencePiece (\u2581): join them, as by spm_decode",
+    re.compile(r"&(?:apos|quot|amp|lt|gt|#(?:124|91|93));"): "hold Moses' escapes (&apos;): detokenize them",
+}
+"""By what is found in lines, what to do."""
+
+
+def written_pieces_warning(hypotheses: Sequence[str], references: Sequence[str]) -> str | None:
+    """A warning that a part of the hypotheses is no text; None if they are, or the references are of the same form."""
+    for form, remedy in REMEDIES_BY_FORM.items():
+        given, wanted = (sum(form.search(line) is not None for line in lines) for lines in (hypotheses, references))
+        if given >= max(MIN_LINES, MIN_SHARE * len(hypotheses)) and 2 * wanted < given:
+            return f"{given:,} of {len(hypotheses):,} hypotheses {remedy}; the references do not"
+    return None
+
+
+def hypothesis_warnings(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
+    """Warnings that the lines of hypotheses hold something else than texts: names of utterances, pieces, escapes."""
+    found = (identifier_warning(hypotheses, references), written_pieces_warning(hypotheses, references))
+    return [warning for warning in found if warning is not None]
