@@ -97,8 +97,7 @@ def serve(options: ServeOptions) -> None:
     from tfm.pipeline.serving.dispatch.process_starter import ProcessStarter
 
     if options.numpy:
-        torch_flags = {"--replace-unknown": options.replace_unknown, "--shortlist": options.shortlist}
-        reject_flags(torch_flags, "needs torch: leave --numpy out")
+        reject_flags({"--replace-unknown": options.replace_unknown}, "needs torch: leave --numpy out")
     reject_flags({"--beam": options.beam if options.beam > options.max_beam else None}, "is wider than --max-beam")
     with ProcessStarter(numpy=options.numpy, num_spares=options.workers) as start:  # before what takes time to import
         _serve(options, start)
