@@ -38,6 +38,16 @@ def test_a_stream_has_the_same_text_in_events() -> None:
     assert [each["finish_reason"] for each in choices] == [None, None, None, "stop"]
 
 
+def test_a_stream_ends_with_the_numbers_of_tokens_where_they_are_asked_for() -> None:
+    usage = {"stream": True, "stream_options": {"include_usage": True, "include_obfuscation": False}, "user": "me"}
+    with client_of() as client:
+        response = client.post("/v1/completions", json={"prompt": "zero", **usage})
+    *_, last, end = (each.removeprefix("data: ") for each in response.text.split("\n\n") if each)
+    assert json.loads(last)["usage"] == {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
+    assert json.loads(last)["choices"] == []
+    assert end == "[DONE]"
+
+
 def test_a_stream_that_takes_too_long_ends_with_the_reason_and_frees_its_slot() -> None:
     bench = make_bench(holds=True, limits=Limits(seconds=0.2))
     with TestClient(make_app(bench.backend)) as client:
@@ -78,6 +88,10 @@ def test_what_may_begin_a_stop_sequence_waits() -> None:
     [
         ({"n": 2}, "n (2) is 1 on this server"),
         ({"logprobs": 5}, "logprobs"),
+        ({"logprobs": 0}, "logprobs is not done by this server"),
+        ({"max_completion_tokens": 5}, "'max_completion_tokens' is no field of this route: remove it"),
+        ({"top_k": 5}, "'top_k' is no field of this route: did you mean top_p?"),
+        ({"prompt": [1, 2]}, "prompt is neither a text nor a list of texts"),
         ({"max_tokens": 2001}, "max_tokens (2001) may be 2000 at most"),
         ({"temperature": -1}, "temperature"),
         ({"prompt": ["a", "b"]}, "prompt has 2 texts"),

@@ -1,5 +1,6 @@
 """POST /translate and its like, as LibreTranslate has them; the decoding processes are stand-ins."""
 
+import json
 from typing import Any
 
 import pytest
@@ -41,6 +42,40 @@ def test_a_form_is_read_as_json_is() -> None:
         found = client.post("/translate", data=fields).json()
         parts = client.post("/translate", files={name: (None, value) for name, value in fields.items()}).json()
     assert found == parts == {"translatedText": "A DOG Hund", "alternatives": ["A DOG Hund~", "A DOG Hund~~"]}
+
+
+@pytest.mark.parametrize("text", ["Grüße + 1 & 2 = 3 % ; \r\n 👩\u200d👧", "", "שלום"])
+def test_a_form_may_have_any_text_spelled_by_percent_or_not(text: str) -> None:
+    fields = {"q": text, "source": "en", "target": "de"}
+    kind = {"Content-Type": "application/x-www-form-urlencoded; charset=UTF-8"}
+    bare = text.replace("%", "%25").replace("&", "%26").replace("+", "%2B").replace(" ", "+")
+    with TestClient(make_app(make_bench().backend)) as client:
+        found = [
+            client.post("/translate", data=fields),
+            client.post("/translate", files={name: (None, value) for name, value in fields.items()}),
+            client.post("/translate", content=f"q={bare}&source=en&target=de".encode(), headers=kind),
+            client.post("/translate", content=b"\xef\xbb\xbf" + json.dumps(fields).encode()),
+        ]
+    assert [each.json() for each in found] == [{"translatedText": text.upper()}] * 4
+
+
+def test_auto_looks_at_the_languages_of_the_model_that_is_named_alone() -> None:
+    models = (served_model("de", pairs=(("en", "de"),)), served_model("fr", pairs=(("fr", "de"),)))
+    fields = {"q": "a", "source": "auto", "target": "deu", "model": "fr"}
+    status, found = ask(make_bench(models=models), fields)
+    assert (status, found.get("detectedLanguage")) == (200, {"language": "fr", "confidence": 100.0})
+
+
+def test_auto_reads_the_text_of_html_not_its_tags() -> None:
+    models, read = (served_model("de", pairs=(("en", "de"), ("fr", "de"))),), list[str]()
+
+    def detect(text: str) -> list[tuple[str, float]]:
+        read.append(text)
+        return [("fr", 1.0)]
+
+    fields = {"q": "<p class='box'>Le chat.</p><script>var x</script>", "source": "auto", "target": "de"}
+    assert ask(make_bench(models=models, detector=detect), {**fields, "format": "html"})[0] == 200
+    assert read == ["Le chat."]
 
 
 def test_json_is_read_where_a_client_calls_it_a_form() -> None:
