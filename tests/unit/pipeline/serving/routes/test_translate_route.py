@@ -1,6 +1,8 @@
 """POST /translate and its like, as LibreTranslate has them; the decoding processes are stand-ins."""
 
+import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.serving import MODELS, Bench, make_bench, served_model
 from tfm.pipeline.serving.app import make_app
+from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
 
 
@@ -221,6 +224,29 @@ def test_html_keeps_its_tags_and_an_alignment_is_asked_where_there_are_any() -> 
     )
     aligned = [(query.text, query.target) for query in bench.asked if query.kind == "align"]
     assert aligned == [("A dog runs.", "A DOG RUNS.")]
+
+
+def test_of_sentences_that_are_the_same_one_alignment_is_asked() -> None:
+    bench = make_bench()
+    fields = {"q": "<b>A</b> dog. " * 20, "source": "en", "target": "de", "format": "html", "alternatives": 2}
+    assert ask(bench, fields)[0] == 200
+    assert [query.kind for query in bench.asked] == ["translate", "align", "align", "align"]
+
+
+def test_all_that_a_request_asks_for_has_one_time() -> None:
+    bench = make_bench(limits=Limits(seconds=0.5))
+    slow, now = [], bench.backend.dispatcher.ask
+
+    async def ask_slowly(queries: Sequence[Query], seconds: float) -> list[Any]:
+        slow.append(queries)
+        await asyncio.sleep(0.2)
+        return await now(queries, seconds)
+
+    bench.backend.dispatcher.ask = ask_slowly  # type: ignore[method-assign]
+    fields = {"q": "<b>A</b> dog.", "source": "en", "target": "de", "format": "html", "alternatives": 5}
+    status, found = ask(bench, fields)
+    assert (status, len(slow)) == (504, 3)
+    assert "longer than 0.5 s" in found["error"]
 
 
 def test_the_places_of_sentences_are_told_where_they_are_asked_for() -> None:
