@@ -33,6 +33,7 @@ class ServedModel:
         max_length: the most pieces that it reads, end token included.
         pairs: the languages that it translates between, by its own codes.
         has_source_language: whether it is told the language of the source.
+        are_pairs_given: whether the operator has named the languages.
     """
 
     version: ModelVersion
@@ -40,6 +41,7 @@ class ServedModel:
     max_length: int
     pairs: tuple[tuple[str, str], ...] = ()
     has_source_language: bool = False
+    are_pairs_given: bool = False
 
     @property
     def name(self) -> str:
@@ -125,7 +127,7 @@ def read_catalog(
         RecipeError: two models have one name, or a language or shortlist is given to a model that is not there.
         DataError: a folder has no model, or one that cannot be served, or a shortlist is not of its model.
     """
-    named = [_parse_direction_entry(each) for each in languages]
+    directions = _parse_direction_entries(languages)
     shortlist_folders = _parse_shortlist_entries(shortlists)
     models: list[ServedModel] = []
     for folder in folders:
@@ -134,9 +136,10 @@ def read_catalog(
             raise RecipeError(f"{folder}: another model is called {model.name} too: rename one of the two folders")
         models.append(model)
     catalog = ModelCatalog(models)
-    for name, pair in named:
+    for name, pair in directions.items():
         _check_is_there(catalog, "--languages", name)
-        catalog = catalog.replace(replace(catalog.models[name], pairs=(pair,)))
+        _check_is_translated(catalog.models[name], pair)
+        catalog = catalog.replace(replace(catalog.models[name], pairs=(pair,), are_pairs_given=True))
     for name in shortlist_folders:
         _check_is_there(catalog, "--shortlist", name)
     return catalog
@@ -147,12 +150,28 @@ def _check_is_there(catalog: ModelCatalog, option: str, name: str) -> None:
         raise RecipeError(f"{option} {name}: there is no model of this name; there is {', '.join(catalog.models)}")
 
 
-def _parse_direction_entry(text: str) -> tuple[str, tuple[str, str]]:
-    name, _, pair = text.partition("=")
-    source, _, target = pair.partition(":")
-    if not (name and source and target):
-        raise RecipeError(f"--languages {text}: write NAME=SOURCE:TARGET, as in de=en:de")
-    return name, (source, target)
+def _check_is_translated(model: ServedModel, pair: tuple[str, str]) -> None:
+    """Raise RecipeError where a model has no languages, or knows its own, and does not translate between these."""
+    option, version = f"--languages {model.name}={':'.join(pair)}", model.version
+    if version.reads_images or not model.abilities.translates:
+        raise RecipeError(f"{option}: the model does not translate texts, so it has no languages: remove it")
+    for side, name, knows in ((0, "read", model.has_source_language), (1, "write", version.has_languages)):
+        own = dict.fromkeys(each[side] for each in model.pairs)
+        if knows and pair[side] not in own:
+            raise RecipeError(f"{option}: the model does not {name} {pair[side]}; it {name}s {', '.join(own)}")
+
+
+def _parse_direction_entries(texts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    for text in texts:
+        name, _, pair = text.partition("=")
+        source, _, target = pair.partition(":")
+        if not (name and source and target):
+            raise RecipeError(f"--languages {text}: write NAME=SOURCE:TARGET, as in de=en:de")
+        if name in found:
+            raise RecipeError(f"--languages {text}: {name} has {':'.join(found[name])} already: remove one of the two")
+        found[name] = source, target
+    return found
 
 
 def _parse_shortlist_entries(texts: Sequence[str]) -> dict[str, Path]:

@@ -1,6 +1,7 @@
 """A server from its start to its end: it listens, reloads what is published anew, drains, and leaves nothing behind."""
 
 import asyncio
+import errno
 import gc
 import ipaddress
 import logging
@@ -103,7 +104,7 @@ def _make_backend(
 def listen(host: str, port: int) -> Iterator[socket.socket]:
     """Listen at an address while the body runs. Raises RecipeError where that cannot be."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(_without_brackets(host), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError, OverflowError) as error:
@@ -114,9 +115,15 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
             listener.bind(address)
             listener.listen(BACKLOG)
         except OSError as error:
-            reason = f"cannot be listened at ({error.strerror}): name another with --port"
+            option = "--host" if error.errno == errno.EADDRNOTAVAIL else "--port"
+            reason = f"cannot be listened at ({error.strerror}): name another with {option}"
             raise RecipeError(f"{host} port {port} {reason}") from None
         yield listener
+
+
+def _without_brackets(host: str) -> str:
+    """An address of IPv6 that is written as it stands in a URL, as the library has it."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 async def _run_server(options: ServerOptions, make_backend: Callable[[], Backend], listener: socket.socket) -> None:

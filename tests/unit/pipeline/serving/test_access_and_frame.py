@@ -52,12 +52,35 @@ def test_a_key_is_needed_and_its_label_is_logged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "has no key"), ("short\n", "line 1"), ("long-enough a 0\n", "line 1"), ("long-enough a 5 b\n", "line 1")],
+    [
+        ("", "has no key"),
+        ("short\n", "line 1"),
+        ("long-enough a 0\n", "line 1"),
+        ("long-enough a 5 b\n", "line 1"),
+        ("long-enough a\n\nlong-enough b 5\n", "line 3: the key stands on line 1 already"),
+    ],
 )
 def test_a_file_of_keys_that_is_none_is_named_without_the_key(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(DataError, match=said) as raised:
         keys_of(tmp_path, text)
     assert "long-enough" not in str(raised.value)
+
+
+def test_a_file_of_keys_may_be_written_by_windows_and_a_key_in_any_letters(tmp_path: Path) -> None:
+    bench = make_bench(keys=keys_of(tmp_path, "\ufeffsecret-1 ann\r\n# more\r\n\r\nschlüssel-ß 鍵\r\n"))
+    with TestClient(make_app(bench.backend)) as client:
+        headers = {"Authorization": "Bearer schlüssel-ß".encode()}
+        found = [client.post("/translate", json={**FIELDS, "api_key": key}) for key in ("secret-1", "schlüssel-ß")]
+        found.append(client.post("/translate", json=FIELDS, headers=headers))
+    assert [each.status_code for each in found] == [200, 200, 200]
+
+
+def test_two_keys_of_one_label_have_a_rate_each(tmp_path: Path) -> None:
+    access = AccessControl(keys_of(tmp_path, "secret-1 ann 1\nsecret-2 ann 2\n"), None, lambda: 0.0)
+    assert [access.admit(key, "address") for key in ("secret-1", "secret-2", "secret-2")] == ["ann"] * 3
+    for key in ("secret-1", "secret-2"):
+        with pytest.raises(Problem, match="requests a minute"):
+            access.admit(key, "address")
 
 
 def test_a_rate_holds_for_each_caller_and_comes_back(tmp_path: Path) -> None:
