@@ -94,7 +94,7 @@ def _make_backend(
     options: ServerOptions, start_worker: StartWorker, catalog: ModelCatalog, keys: list[ApiKey] | None, log: Log
 ) -> Backend:
     limits = options.limits
-    dispatcher = Dispatcher(start_worker, options.workers, limits.sentences)
+    dispatcher = Dispatcher(start_worker, options.workers, limits.sentences, log.warn)
     detector = find_detector([*catalog.targets_by_source])
     access = AccessControl(keys, limits.requests_per_minute)
     return Backend(catalog, dispatcher, limits, access, log, detector, options.beam, options.replace_unknown)

@@ -9,7 +9,8 @@ from typing import Any
 
 from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ServedModel
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
-from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher, QueryProblem, QueueFullError, WorkerFailure
+from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
+from tfm.pipeline.serving.dispatch.errors import QueryProblem, QueueFullError, WorkerFailure
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.problems import bad_request, queue_full, request_timeout, server_fault
