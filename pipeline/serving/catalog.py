@@ -88,11 +88,17 @@ class ModelCatalog:
                 found.setdefault(two_letter_code(source), {})[two_letter_code(target)] = None
         return {source: [*targets] for source, targets in sorted(found.items())}
 
-    def find_translator(self, source: str, target: str) -> tuple[ServedModel, str, str] | None:
-        """The first model that translates between two languages, with its own codes of them; None: there is none."""
+    def find_translator(self, source: str | None, target: str | None) -> tuple[ServedModel, str, str] | None:
+        """The first model that translates between two languages, with its own codes of them; None: there is none.
+
+        A language that is None may be any.
+        """
         for model in self.translators:
             for own_source, own_target in model.pairs:
-                if _is_same_language(source, own_source) and _is_same_language(target, own_target):
+                if all(
+                    asked is None or _is_same_language(asked, own)
+                    for asked, own in ((source, own_source), (target, own_target))
+                ):
                     return model, own_source, own_target
         return None
 

@@ -138,7 +138,7 @@ class Dispatcher:
         Raises:
             QueueFullError: too many wait.
             QueryProblem: a query cannot be done.
-            ServerFault: the server has failed at one.
+            WorkerFailure: the server has failed at one.
             TimeoutError: it takes longer; what is not done is cancelled.
         """
         pending_queries = self._enqueue(queries)

@@ -72,8 +72,8 @@ class CompletionBody(BaseModel):
         for name, neutral in (("n", 1), ("best_of", 1), ("presence_penalty", 0), ("frequency_penalty", 0)):
             if getattr(self, name) not in (None, neutral):
                 return f"{name} ({getattr(self, name)}) is {neutral} on this server: remove it"
-        for name, neutral in (("logprobs", None), ("suffix", ""), ("logit_bias", {})):
-            if getattr(self, name) not in (None, neutral):
+        for name in ("logprobs", "suffix", "logit_bias"):
+            if getattr(self, name) not in (None, "", {}):
                 return f"{name} is not done by this server: remove it"
         return None
 

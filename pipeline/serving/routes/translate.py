@@ -82,7 +82,7 @@ def translation_routes(backend: Backend) -> list[Route]:
         _check_request_limits(backend, body)
         catalog = _candidate_models(backend, body)
         source, detected = await _resolve_source_language(catalog, backend.detector, body, texts)
-        direction = _find_direction(catalog, source, body.target)
+        direction = find_direction(catalog, source, body.target)
         work = backend.translation.translate(
             texts,
             direction,
@@ -177,15 +177,16 @@ def _candidate_models(backend: Backend, body: TranslateBody) -> ModelCatalog:
     return ModelCatalog([backend.choose_model(body.model, "translates text", catalog.translators)])
 
 
-def _find_direction(catalog: ModelCatalog, source: str, target: str) -> ServedDirection:
-    """The model that translates, and its languages. Raises Problem where there is none."""
+def find_direction(catalog: ModelCatalog, source: str | None, target: str | None) -> ServedDirection:
+    """The model that translates, and its languages; one that is None may be any. Raises Problem where there is none."""
     found = catalog.find_translator(source, target)
     if found is None and catalog.targets_by_source == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
         found = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
     if found is None:
         pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.targets_by_source.items()]
         there = "; ".join(pairs)[:200] or "nothing"
-        raise bad_request(f"{source[:20]} to {target[:20]} is not translated here; this server translates {there}")
+        asked = f"{(source or 'any')[:20]} to {(target or 'any')[:20]}"
+        raise bad_request(f"{asked} is not translated here; this server translates {there}")
     return ServedDirection(*found)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.serving import MODELS, make_bench
+from tests.serving import MODELS, make_bench, served_model
 from tfm.pipeline.serving.app import make_app
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.routes.stop_sequences import StopSequenceFilter
@@ -168,6 +168,39 @@ def test_attention_is_rounded() -> None:
     assert bench.asked[0].model == "de@1"
     assert several.status_code == 400
     assert "text has 1,001 characters" in long.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "model", "to", "said"),
+    [
+        ({"model": "several", "target": "fr"}, "several@1", "fra", ""),
+        ({"model": "several", "source": "en"}, "several@1", "deu", ""),
+        ({"target": "fra"}, "several@1", "fra", ""),
+        ({"model": "several", "target": "es"}, None, None, "any to es is not translated here"),
+        (
+            {"model": "nl", "source": "fr"},
+            None,
+            None,
+            "fr to any is not translated here; this server translates en to nl",
+        ),
+        ({"model": "nl", "source": "en", "target": "de"}, None, None, "en to de is not translated here"),
+        ({"model": "verse"}, "verse@1", None, ""),
+    ],
+)
+def test_attention_is_of_the_languages_that_are_asked_for(
+    fields: dict[str, Any], model: str | None, to: str | None, said: str
+) -> None:
+    several = served_model("several", pairs=(("eng", "deu"), ("eng", "fra")), has_languages=True)
+    bench = make_bench(
+        models=(several, served_model("nl", pairs=(("en", "nl"),)), served_model("verse", "language_model"))
+    )
+    with TestClient(make_app(bench.backend)) as client:
+        response = client.post("/v1/attend", json={"text": "a", **fields})
+    if model is None:
+        assert response.status_code == 400
+        assert said in response.json()["error"]["message"]
+    else:
+        assert [(each.model, each.to) for each in bench.asked] == [(model, to)]
 
 
 def test_health_metrics_and_the_description_of_the_routes() -> None:
