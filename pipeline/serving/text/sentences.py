@@ -25,7 +25,7 @@ _UNREAD = "".join(filter(str.isspace, map(chr, range(0x3001)))) + (
     "\N{ZERO WIDTH NO-BREAK SPACE}\N{ARABIC LETTER MARK}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
     "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
-"""What may stand around a sentence and is not read: white space, the mark of an encoding, those of direction."""
+"""Around a sentence, and not read with it: white space, the mark of an encoding, those of direction."""
 _SPACE = regex.compile(r"\s")
 _LETTER_NUMBER_OR_SYMBOL = regex.compile(r"[\p{L}\p{N}\p{S}]")
 _SURROGATE = regex.compile("[\ud800-\udfff]")
