@@ -15,6 +15,7 @@ from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
 from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, ShortlistVersion
+from tfm.pipeline.serving.model_entries import parse_direction_entries, parse_shortlist_entries
 from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
 from tfm.tokenizer.languages import ISO_639_3, to_iso_639_3
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -133,8 +134,9 @@ def read_catalog(
         RecipeError: two models have one name, or a language or shortlist is given to a model that is not there.
         DataError: a folder has no model, or one that cannot be served, or a shortlist is not of its model.
     """
-    directions = _parse_direction_entries(languages)
-    shortlist_folders = _parse_shortlist_entries(shortlists)
+    names = list(map(served_name, folders))
+    directions = parse_direction_entries(languages, names)
+    shortlist_folders = parse_shortlist_entries(shortlists, names)
     models: list[ServedModel] = []
     for folder in folders:
         model = read_served_model(folder, shortlist_folders.get(served_name(folder)))
@@ -165,31 +167,6 @@ def _check_is_translated(model: ServedModel, pair: tuple[str, str]) -> None:
         own = dict.fromkeys(each[side] for each in model.pairs)
         if knows and pair[side] not in own:
             raise RecipeError(f"{option}: the model does not {name} {pair[side]}; it {name}s {', '.join(own)}")
-
-
-def _parse_direction_entries(texts: Sequence[str]) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
-    for text in texts:
-        name, _, pair = text.partition("=")
-        source, _, target = pair.partition(":")
-        if not (name and source and target):
-            raise RecipeError(f"--languages {text}: write NAME=SOURCE:TARGET, as in de=en:de")
-        if name in found:
-            raise RecipeError(f"--languages {text}: {name} has {':'.join(found[name])} already: remove one of the two")
-        found[name] = source, target
-    return found
-
-
-def _parse_shortlist_entries(texts: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for text in texts:
-        name, _, folder = text.partition("=")
-        if not (name and folder):
-            raise RecipeError(f"--shortlist {text}: write NAME=DIR, as in de=runs/de/shortlist")
-        if name in found:
-            raise RecipeError(f"--shortlist {text}: {name} has {found[name]} already: remove one of the two")
-        found[name] = Path(folder)
-    return found
 
 
 def served_name(folder: Path) -> str:

@@ -73,6 +73,18 @@ def test_languages_that_a_model_cannot_have_are_refused(
         read_catalog([Path("tiny"), Path("verse"), Path("several")], entries)
 
 
+def test_the_name_of_a_model_may_have_any_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["lr=0.1", "lr", "my model 1.0", "größe😀"]
+    for name in names:
+        publish_model(tmp_path / name)
+    publish_shortlist(tmp_path / "short=1", tiny_model())
+    languages = [f"{name}=en:x{number}" for number, name in enumerate(names)]
+    found = read_catalog([Path(name) for name in names], languages, ["lr=0.1=short=1"]).models
+    assert [found[name].pairs for name in names] == [(("en", f"x{number}"),) for number in range(4)]
+    assert [found[name].version.shortlist is None for name in names] == [False, True, True, True]
+
+
 def test_languages_that_were_given_stay_when_a_model_is_published_anew(model: Path) -> None:
     known = replace(read_served_model(model), pairs=(("en", "deu"),), are_pairs_given=True)
     known = replace(known, version=replace(known.version, has_languages=True))
