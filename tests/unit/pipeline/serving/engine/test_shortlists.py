@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving_engine import NETWORKS, TRANSLATION, WORDS, check_answers_of_mixtures, finish, scheduler_of
+from tests.serving_engine import NETWORKS, TRANSLATION, WORDS, check_answers_of_mixtures, finish, network, scheduler_of
 from tests.tiny_model import publish_model, publish_shortlist, random_shortlist, tiny_model
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.manifest import Input
@@ -15,6 +15,7 @@ from tfm.pipeline.inference.translation import translate_lines
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query, QueryBatch, ShortlistVersion
 from tfm.pipeline.serving.engine.small_versions import load_small_version
+from tfm.pipeline.serving.engine.work import BeamSearchJob
 
 pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
 
@@ -87,3 +88,13 @@ def test_a_small_version_is_the_one_that_was_asked_for(tmp_path: Path, replaced:
         return
     with pytest.raises(DataError, match="was replaced"):
         load_small_version(version, DecodingConfig())
+
+
+def test_sentences_of_a_beam_are_searched_side_by_side_with_their_own_candidates() -> None:
+    pytest.importorskip("numba")
+    loaded = tiny_model(max_length=24)
+    work = network(loaded, shortlist=random_shortlist(loaded)).make_work(
+        Query(TRANSLATION.key, "translate", "a", beam=3)
+    )
+    assert isinstance(work, BeamSearchJob)
+    assert work.candidates is not None
