@@ -206,7 +206,8 @@ class ModelRenewal:
         if file is None:
             return
         try:
-            backend.access.replace_keys(read_keys(file))
+            backend.access.replace_keys(keys := read_keys(file))
+            backend.log.info(f"{file}: read again, {len(keys)} keys")
         except (TfmError, OSError) as error:
             backend.log.warn(f"the keys stay as they were: {error}")
 

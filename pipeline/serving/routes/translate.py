@@ -157,6 +157,8 @@ async def _resolve_source_language(
         raise bad_request(f"source: {NO_DETECTOR_MESSAGE}")
     found = await asyncio.to_thread(_detect_language, detector, texts, body.format == "html")
     likely = [(code, share) for code, share in found if code in sources]
+    if not likely and not any(character.isalpha() for text in texts for character in text):
+        likely = [(sources[0], 0.0)]  # numbers, or nothing: of any language
     if not likely:
         raise bad_request(f"source: the text tells none of {', '.join(sources)}: name its language")
     code, share = likely[0]

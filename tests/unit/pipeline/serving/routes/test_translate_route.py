@@ -69,6 +69,14 @@ def test_auto_looks_at_the_languages_of_the_model_that_is_named_alone() -> None:
     assert (status, found.get("detectedLanguage")) == (200, {"language": "fr", "confidence": 100.0})
 
 
+@pytest.mark.parametrize("text", ["", "12, 13 %", "😀"])
+def test_a_text_without_letters_is_of_any_language(text: str) -> None:
+    bench = make_bench(detector=lambda text: [])
+    status, found = ask(bench, {"q": text, "source": "auto", "target": "fr"})
+    assert (status, found["detectedLanguage"]["confidence"]) == (200, 0.0)
+    assert ask(bench, {"q": "xyz", "source": "auto", "target": "fr"})[0] == 400
+
+
 def test_auto_reads_the_text_of_html_not_its_tags() -> None:
     models, read = (served_model("de", pairs=(("en", "de"), ("fr", "de"))),), list[str]()
 
