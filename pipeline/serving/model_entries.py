@@ -1,4 +1,4 @@
-"""What the command line says of single models: NAME=SOURCE:TARGET, NAME=FOLDER."""
+"""Options of the command line that are of single models: NAME=SOURCE:TARGET, NAME=FOLDER."""
 
 from collections.abc import Sequence
 from pathlib import Path
