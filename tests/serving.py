@@ -63,7 +63,7 @@ MODELS = (
 class StandIn:
     """Answers messages at once, or when it is told to; notes what it was asked.
 
-    holds: whether it keeps queries unanswered. fails: the problem that it answers with.
+    holds: whether it keeps queries unanswered. fails: the problem that it answers with. load_problem: that of models.
     """
 
     on_replies: Callable[[Sequence[Any]], None]
@@ -73,11 +73,12 @@ class StandIn:
     asked: list[Query] = field(default_factory=list)
     cancelled: list[int] = field(default_factory=list)
     held: list[tuple[int, Query]] = field(default_factory=list)
+    load_problem: str | None = None
     is_closed: bool = False
 
     def send(self, message: Any) -> None:
         if isinstance(message, LoadModel):
-            self.on_replies([LoadResult(message.version.key)])
+            self.on_replies([LoadResult(message.version.key, self.load_problem)])
         elif isinstance(message, CancelQuery):
             self.cancelled.append(message.number)
         elif isinstance(message, QueryBatch):
@@ -130,6 +131,7 @@ class Bench:
     backend: Backend
     workers: list[StandIn]
     log: StringIO
+    warnings: list[str]
 
     @property
     def asked(self) -> list[Query]:
@@ -156,10 +158,11 @@ def make_bench(
         return workers[-1]
 
     log = StringIO()
-    dispatcher = Dispatcher(start_worker, num_workers, limits.sentences)
+    warnings: list[str] = []
+    dispatcher = Dispatcher(start_worker, num_workers, limits.sentences, warnings.append)
     access = AccessControl(keys, limits.requests_per_minute)
     backend = Backend(ModelCatalog(models), dispatcher, limits, access, Log(True, with_texts, log), detector)
-    return Bench(backend, workers, log)
+    return Bench(backend, workers, log, warnings)
 
 
 @dataclass

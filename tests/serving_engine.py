@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.tiny_model import numpy_of
+from tfm.model.config import StackConfig
 from tfm.model.cpu_kernels.dispatch import use_compiled_kernels
 from tfm.model.fused.decoder_step import FusedDecoderStep, fuse_if_supported
 from tfm.model.fused.greedy_search import make_source_encoder
@@ -40,9 +41,10 @@ def network(
     return TorchNetwork(version, loaded, *((stepper, read) if fused else (None, None)), shortlist)
 
 
-def compiled_network(loaded: LoadedModel) -> CompiledNetwork:
-    model = NumpyModel(numpy_of(loaded), loaded.source_tokenizer, loaded.target_tokenizer)
-    found = make_compiled_network(TRANSLATION, model, lambda version: network(loaded, version))
+def compiled_network(loaded: LoadedModel, shortlist: Shortlist | None = None) -> CompiledNetwork:
+    tokenizers = loaded.source_tokenizer, loaded.target_tokenizer
+    model = NumpyModel(numpy_of(loaded), *tokenizers, shortlist=shortlist)
+    found = make_compiled_network(TRANSLATION, model, lambda version: network(loaded, version, shortlist))
     if found is None:
         pytest.skip("no numba (extra: fast)")
     return found
@@ -50,7 +52,7 @@ def compiled_network(loaded: LoadedModel) -> CompiledNetwork:
 
 def scheduler_of(loaded: LoadedModel, *, is_compiled: bool = False, shortlist: Shortlist | None = None) -> Scheduler:
     scheduler = Scheduler(
-        lambda version: compiled_network(loaded) if is_compiled else network(loaded, version, shortlist)
+        lambda version: compiled_network(loaded, shortlist) if is_compiled else network(loaded, version, shortlist)
     )
     assert scheduler.receive(LoadModel(TRANSLATION))[0].problem is None  # type: ignore[union-attr]
     return scheduler
@@ -94,10 +96,13 @@ def mixture_answers(scheduler: Scheduler, queries: list[Query], draw: random.Ran
     return [answers[number].value for number in range(len(queries))]
 
 
+WIDE = StackConfig(layers=1, dim=256, heads=4, feed_forward_dim=64)
 RECURRENT = {"dim": 16, "layers": 1}
 NETWORKS: dict[str, dict[str, Any]] = {
     "sinusoids": {},
     "rotary": {"positions": "rotary"},
+    "factorized": {"encoder": WIDE, "decoder": WIDE, "embedding_dim": 128},
+    "adaptive": {"encoder": WIDE, "decoder": WIDE, "adaptive": {"cutoffs": [20]}},
     "recurrent": {"architecture": "recurrent", "encoder": RECURRENT, "decoder": RECURRENT},
     "compiled": {},
 }

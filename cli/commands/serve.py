@@ -1,5 +1,6 @@
 """`tfm serve`: trained models behind HTTP."""
 
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 
 SERVE_PACKAGES = ("starlette", "uvicorn", "python_multipart", "prometheus_client", "sentencex")
 """The packages of the extra `serve`."""
+
+ORIGIN = re.compile(
+    r"\*|null|(?!https?://[^/]*:(?:80|443)$)[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[^\s/:?#@A-Z]+)(?::\d+)?"
+)
+"""An origin as browsers send it: without path, capitals, or the port of its scheme."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +103,13 @@ def serve(options: ServeOptions) -> None:
     from tfm.pipeline.serving.dispatch.process_starter import ProcessStarter
 
     if options.numpy:
-        torch_flags = {"--replace-unknown": options.replace_unknown, "--shortlist": options.shortlist}
-        reject_flags(torch_flags, "needs torch: leave --numpy out")
+        reject_flags({"--replace-unknown": options.replace_unknown}, "needs torch: leave --numpy out")
+    for origin in options.cors or ():
+        if not ORIGIN.fullmatch(origin):
+            problem = (
+                "no browser sends this as the origin of a page: write SCHEME://HOST[:PORT], as in https://example.org"
+            )
+            raise RecipeError(f"--cors {origin}: {problem}, or * for all")
     reject_flags({"--beam": options.beam if options.beam > options.max_beam else None}, "is wider than --max-beam")
     with ProcessStarter(numpy=options.numpy, num_spares=options.workers) as start:  # before what takes time to import
         _serve(options, start)

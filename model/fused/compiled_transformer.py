@@ -5,6 +5,7 @@ queries and keys · S source pieces.
 """
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ class CompiledTransformer:
             pack_panels, (each.cross_attention.key_value for each in layers)
         )
         self._cross_attention = self._cross_attention_weights(network, pack_panels)
+        self._output_layer = network.output
         self._output = self._stack_linear_weights(pack_panels, [network.output])
         self._greedy_weights = (
             None
@@ -70,6 +72,18 @@ class CompiledTransformer:
                 np.arange(len(network.output.weight)),
             )
         )
+
+    def restrict(self, pieces: Array) -> "CompiledTransformer":
+        """As `Transformer.restrict`, with the weights of all layers as they are."""
+        found, table = copy(self), self._decoder.table[pieces]
+        found._decoder = self._decoder._replace(table=table)
+        found._output_layer = output = self._output_layer.select_outputs(pieces)
+        found._output = self._stack_linear_weights(pack_panels, [output])
+        if self._greedy_weights is not None:
+            decoder, cross_attention, _, _ = self._greedy_weights
+            weight, places = np.ascontiguousarray(output.weight), np.arange(len(pieces))
+            found._greedy_weights = decoder._replace(table=table), cross_attention, weight, places
+        return found
 
     def encode(self, source: Sequence[int]) -> tuple[Array, Array]:
         """Source ids, end token included -> keys (L, 1, G, S, K) and values (L, 1, G, S, V) of the memory."""

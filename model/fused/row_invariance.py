@@ -2,35 +2,55 @@
 
 Libraries choose another loop, and so another order of a sum, for another number of rows. Packed products of a CPU
 (`layers/linear.py`) need not: each number of the result is one sum over the width, in one order. It is tried, not
-believed: on the machine at hand, with the model's own weights.
+believed: on the machine at hand, with the model's own weights. So are the layers that a step calls as they are, not
+packed: those of an embedding that is widened, of a narrowed output and of an adaptive softmax, which choose their
+kernel by the number of rows.
 """
 
+from collections.abc import Callable, Iterable
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tfm.model.layers.linear import Linear, can_pack
+from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
 TESTED_ROW_COUNTS = (5, 8, 24, 32, 40, 64, 96, 128, 160, 320)
 """Numbers of rows that are tried; a decoding step has multiples of 32, and logits multiples of 8 up to 32."""
 
 
+TESTED_UNPACKED_ROW_COUNTS = (*range(1, 41), *TESTED_ROW_COUNTS)
+
+
 @torch.inference_mode()
-def is_row_invariant(model: nn.Module) -> bool:
-    """Return whether the rows of each packed product of a model are the same, bit by bit, beside any others."""
+def is_row_invariant(model: EncoderDecoder) -> bool:
+    """Return whether the rows of each product of a decoding step are the same, bit by bit, beside any others."""
     layers = [each for each in model.modules() if isinstance(each, Linear)]
     if not layers or not can_pack():
         return False
     shapes = {tuple(each.weight.shape): each for each in layers}
-    return all(_is_linear_row_invariant(each) for each in shapes.values())
+    return all(_is_linear_row_invariant(each.make_matmul(), each) for each in shapes.values()) and all(
+        _is_linear_row_invariant(each, each, TESTED_UNPACKED_ROW_COUNTS) for each in _list_unpacked_linears(model)
+    )
 
 
-def _is_linear_row_invariant(layer: Linear) -> bool:
-    """Return whether it holds of one layer, for rows at the beginning and at the end of others."""
-    multiply, most = layer.make_matmul(), max(TESTED_ROW_COUNTS)
+def _list_unpacked_linears(model: EncoderDecoder) -> list[Linear]:
+    """The linear layers of a step that are called as modules (`decoder_step.py`)."""
+    parts = [model.target_embedding, model.narrow]
+    if not isinstance(model.output, Linear):
+        parts.append(model.output)
+    return [each for part in parts for each in part.modules() if isinstance(each, Linear)]
+
+
+def _is_linear_row_invariant(
+    multiply: Callable[[Tensor], Tensor], layer: Linear, row_counts: Iterable[int] = TESTED_ROW_COUNTS
+) -> bool:
+    """Return whether it holds of the product of one layer, for rows at the beginning and at the end of others."""
+    most = max(TESTED_ROW_COUNTS)
     x: Tensor = torch.randn(most, layer.weight.shape[1], generator=torch.Generator().manual_seed(1))
     whole = multiply(x)
     return all(
         torch.equal(multiply(x[:count].contiguous()), whole[:count])
         and torch.equal(multiply(x[-count:].contiguous()), whole[-count:])
-        for count in TESTED_ROW_COUNTS
+        for count in row_counts
     )

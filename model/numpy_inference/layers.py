@@ -25,6 +25,10 @@ class Linear:
     def __call__(self, x: Array) -> Array:
         return x @ self.weight.T + self.bias
 
+    def select_outputs(self, outputs: Array) -> "Linear":
+        """Return the layer of some outputs (n,) alone."""
+        return Linear(self.weight[outputs], self.bias if len(self.bias) == 1 else self.bias[outputs])
+
 
 @dataclass(frozen=True)
 class LayerNorm:

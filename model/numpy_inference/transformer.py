@@ -6,7 +6,7 @@ Legend: S source pieces · T pieces of a hypothesis · W hypotheses · D width �
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -144,6 +144,14 @@ class Transformer:
             x, own = layer.step(x, own, remembered, position)
             grown.append(own)
         return log_softmax(self.output(self.decoder_norm(x))), grown
+
+    def restrict(self, pieces: Array) -> "Transformer":
+        """Return the network that writes some pieces alone, whose probabilities sum to 1.
+
+        pieces: their ids (U,), ascending; the network that is returned has their places among these for ids.
+        """
+        embedding = replace(self.target_embedding, table=self.target_embedding.table[pieces])
+        return replace(self, target_embedding=embedding, output=self.output.select_outputs(pieces))
 
 
 def select_cache_rows(cache: Cache, rows: Array) -> Cache:

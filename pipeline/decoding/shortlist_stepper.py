@@ -6,7 +6,7 @@ probabilities do not depend on those beside it.
 Legend: B sentences · R hypotheses · V vocabulary · U candidates of any of the sentences.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -31,6 +31,13 @@ class CandidateUnion:
         self.members = members
         self.ids = members.any(0).nonzero().squeeze(1)
         self._multiply: tuple[Linear, Callable[[Tensor], Tensor]] | None = None
+
+    @classmethod
+    def of_source(cls, shortlist: Shortlist, source: Sequence[int]) -> Self:
+        """The candidates of one sentence, of which source has the ids, end token included."""
+        members = torch.zeros(1, shortlist.vocab_size, dtype=torch.bool)
+        members[0, torch.from_numpy(shortlist.candidates(source))] = True
+        return cls(members)
 
     @cached_property
     def penalty(self) -> Tensor:
@@ -107,12 +114,17 @@ class ShortlistStepper:
     def step(self, tokens: Tensor, state: ShortlistState) -> tuple[LogProbFn, ShortlistState]:
         """As `Stepper.step`."""
         predict, inner = self._stepper.step(tokens, state.inner)
-        return _restrict(predict, state), replace(state, inner=inner)
+        return restrict_to_candidates(predict, state.union, state.sentences), replace(state, inner=inner)
 
 
-def _restrict(predict: LogProbFn, state: ShortlistState) -> LogProbFn:
-    """Return p(v) / sum of p(u) over the candidates u, 0 of all other pieces v."""
-    union, sentences = state.union, state.sentences
+def restrict_to_candidates(predict: LogProbFn, union: CandidateUnion, sentences: Tensor) -> LogProbFn:
+    """Return p(v) / sum of p(u) over the candidates u, 0 of all other pieces v.
+
+    Args:
+        predict: p of the hypotheses.
+        union: the candidates of B sentences.
+        sentences: (R,) the sentence of each hypothesis.
+    """
     if isinstance(predict, LogProbsOfLogits) and isinstance(predict.output, Linear) and predict.hidden is not None:
         output, hidden = predict.output, predict.hidden
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import ValidationError
 
+from tfm.data.arrays import Ints
 from tfm.model.config import ModelConfig
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.model.numpy_inference.weights import (
@@ -19,10 +20,11 @@ from tfm.model.numpy_inference.weights import (
     is_label_model,
     is_supported,
 )
-from tfm.pipeline.artifacts.manifest import Manifest, read_artifact
+from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig, GuidedAlignmentConfig
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
-from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_sentence
+from tfm.pipeline.decoding.search.numpy_beam_search import is_basic_search, search_candidates
+from tfm.pipeline.decoding.shortlist import Shortlist
 from tfm.pipeline.inference.distinct_texts import find_distinct_texts, requires_distinct_texts
 from tfm.pipeline.inference.label_sources import is_tagging_task
 from tfm.pipeline.inference.numpy_labels import NumpyLabeller, supports_numpy_labelling
@@ -32,6 +34,7 @@ from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, Transl
 from tfm.pipeline.model_io.language_selection import tokenizer_for_languages
 from tfm.pipeline.model_io.model_folder import read_guided_alignment
 from tfm.pipeline.model_io.numpy_model import fits_numpy_inference, read_model_parts
+from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.tokenizer.special import EOS_ID
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -43,7 +46,8 @@ MAX_NUMPY_LINES = 8
 """Lines that are translated sooner one by one than torch is loaded,"""
 MAX_SOURCE_CHARS = 1 << 12
 """where together they have at most so many: of each hypothesis all is copied at every step."""
-SentenceSearch = Callable[[Transformer, Sequence[int], DecodingConfig], list[Hypothesis]]
+SentenceSearch = Callable[[Transformer, Sequence[int], DecodingConfig, Ints | None], list[Hypothesis]]
+"""(network, source ids with their end token, settings, the pieces that may come or None) -> hypotheses, best first."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,15 @@ class NumpyModel:
         target_tokenizer: of the target.
         search: finds the hypotheses of ids, end token included, with the network.
         guided: how a head was trained to align; None where none was.
+        shortlist: of the pieces that translations are made of; None: all may come.
     """
 
     network: Transformer
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
-    search: SentenceSearch = search_sentence
+    search: SentenceSearch = search_candidates
     guided: GuidedAlignmentConfig | None = None
+    shortlist: Shortlist | None = None
 
     def translate(
         self, lines: list[str], config: DecodingConfig, source_problems: SourceProblems
@@ -87,12 +93,17 @@ class NumpyModel:
                 continue
             yield self._translate_line([*ids[:most], EOS_ID], config)
 
+    def candidates(self, source: Sequence[int]) -> Ints | None:
+        """Return the pieces that may come in the translation of ids, end token included; None: all may."""
+        return None if self.shortlist is None else self.shortlist.candidates(source)
+
     def _translate_line(self, source: list[int], config: DecodingConfig) -> list[Translation]:
         """The best translations of ids, end token included."""
+        candidates = self.candidates(source)
 
         def search(rows: list[int], config: DecodingConfig) -> list[list[Translation]]:
             with np.errstate(all="ignore"):  # what is not finite is found in the end, and is an error
-                found = self.search(self.network, source, config)
+                found = self.search(self.network, source, config, candidates)
             texts = self.target_tokenizer.decode_batch([list(each.ids) for each in found])
             told = zip(texts, found, strict=True)
             return [[Translation(join_to_one_line(text), x.score, x.log_prob, x.num_tokens) for text, x in told]]
@@ -102,7 +113,13 @@ class NumpyModel:
 
 
 def load_small_model(
-    folder: Path, config: DecodingConfig, to: str | None = None, source_language: str | None = None
+    folder: Path,
+    config: DecodingConfig,
+    to: str | None = None,
+    source_language: str | None = None,
+    *,
+    must_match: Input | None = None,
+    shortlist_must_match: Input | None = None,
 ) -> NumpyModel | NumpyLabeller | None:
     """Load the model in a folder, verified, if it can translate, or label, without torch.
 
@@ -111,12 +128,15 @@ def load_small_model(
         config: settings of decoding.
         to: the language, of a model of several.
         source_language: the language of the texts, for a model that is told it.
+        must_match: the model as it was seen before, which must not have been replaced since.
+        shortlist_must_match: the same of the shortlist that the settings name.
 
     Returns:
         The model; None where torch is needed for it, for the settings, or to report a problem with it.
 
     Raises:
-        DataError: the folder is no model of tfm, or the model does not have the languages.
+        DataError: the folder is no model of tfm, or was replaced, or the model does not have the languages, or the
+            shortlist is none of its vocabularies.
     """
     if not fits_numpy_inference(folder):
         return None
@@ -138,9 +158,12 @@ def load_small_model(
         except (UnsupportedModelError, ValidationError):
             return None
         asked = tokenizer_for_languages(source, known.languages, to, source_language, manifest.path)
-        return NumpyModel(network, asked, target, guided=guided)
+        shortlist = None
+        if config.shortlist is not None:
+            shortlist = read_shortlist(Path(config.shortlist), source, target, must_match=shortlist_must_match)
+        return NumpyModel(network, asked, target, guided=guided, shortlist=shortlist)
 
-    return read_artifact(folder, read_model, "train")
+    return read_artifact(folder, read_model, "train", must_match=must_match)
 
 
 def translate_stream(

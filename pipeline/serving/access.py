@@ -37,6 +37,7 @@ def read_keys(file: Path) -> list[ApiKey]:
     Raises DataError for a line that is none, which it does not show.
     """
     keys: list[ApiKey] = []
+    lines: dict[bytes, int] = {}
     for number, line in enumerate(open_lines(file), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -47,8 +48,10 @@ def read_keys(file: Path) -> list[ApiKey]:
             )
         if len(words) > 3 or (len(words) == 3 and not (words[2].isdecimal() and int(words[2]) > 0)):
             raise DataError("write KEY [LABEL [REQUESTS_PER_MINUTE]] on a line", file=file, line=number)
-        label = words[1] if len(words) > 1 else f"key {len(keys) + 1}"
-        keys.append(ApiKey(_digest(words[0]), label, int(words[2]) if len(words) > 2 else None))
+        label, digest = words[1] if len(words) > 1 else f"key {len(keys) + 1}", _digest(words[0])
+        if (before := lines.setdefault(digest, number)) != number:
+            raise DataError(f"the key stands on line {before} already: remove one of the two", file=file, line=number)
+        keys.append(ApiKey(digest, label, int(words[2]) if len(words) > 2 else None))
     if not keys:
         raise DataError("has no key: write one on a line", file=file)
     return keys
@@ -74,7 +77,7 @@ class AccessControl:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keys, self._rate, self._clock = keys, requests_per_minute, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._left: OrderedDict[str | bytes, tuple[float, float]] = OrderedDict()
 
     @property
     def needs_key(self) -> bool:
@@ -96,10 +99,10 @@ class AccessControl:
             Problem: it has no key, a wrong one, or its caller asks too often.
         """
         found = None if self._keys is None else self._find_key(key)
-        caller = address if found is None else found.label
+        caller, budget = (address, address) if found is None else (found.label, found.digest)
         rate = self._rate if found is None or found.requests_per_minute is None else found.requests_per_minute
         if rate is not None:
-            self._take_from_rate_budget(caller, rate)
+            self._take_from_rate_budget(budget, rate)
         return caller
 
     def _find_key(self, key: str | None) -> ApiKey:
@@ -115,8 +118,8 @@ class AccessControl:
             raise Problem(403, "the key is not one of this server's: ask its operator for one")
         return found
 
-    def _take_from_rate_budget(self, caller: str, rate: int) -> None:
-        """Take one of a caller's requests, which come back evenly over a minute."""
+    def _take_from_rate_budget(self, caller: str | bytes, rate: int) -> None:
+        """Take one of the requests of a key or an address, which come back evenly over a minute."""
         now = self._clock()
         left, before = self._left.pop(caller, (float(rate), now))
         left = min(float(rate), left + (now - before) * rate / 60)

@@ -131,5 +131,6 @@ def _read_republished_model(model: ServedModel) -> ServedModel:
 
     shortlist = model.version.shortlist
     new = read_served_model(Path(model.version.folder), None if shortlist is None else shortlist.folder)
-    pairs = new.pairs if new.version.has_languages else model.pairs
-    return replace(new, version=replace(new.version, name=model.name), pairs=pairs)
+    keeps = model.are_pairs_given or not new.version.has_languages
+    pairs, version = model.pairs if keeps else new.pairs, replace(new.version, name=model.name)
+    return replace(new, version=version, pairs=pairs, are_pairs_given=model.are_pairs_given)

@@ -15,6 +15,7 @@ from tfm.pipeline.model_io.model_folder import resolve_model_folder
 from tfm.pipeline.model_io.shortlist_folder import STAGE as SHORTLIST_STAGE
 from tfm.pipeline.model_io.shortlist_folder import read_shortlist
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, ShortlistVersion
+from tfm.pipeline.serving.model_entries import parse_direction_entries, parse_shortlist_entries
 from tfm.pipeline.tasks.abilities import TASK_SPECS, TaskSpec
 from tfm.tokenizer.languages import ISO_639_3, to_iso_639_3
 from tfm.tokenizer.tokenizer import Tokenizer
@@ -33,6 +34,7 @@ class ServedModel:
         max_length: the most pieces that it reads, end token included.
         pairs: the languages that it translates between, by its own codes.
         has_source_language: whether it is told the language of the source.
+        are_pairs_given: whether the operator has named the languages.
     """
 
     version: ModelVersion
@@ -40,6 +42,7 @@ class ServedModel:
     max_length: int
     pairs: tuple[tuple[str, str], ...] = ()
     has_source_language: bool = False
+    are_pairs_given: bool = False
 
     @property
     def name(self) -> str:
@@ -86,11 +89,17 @@ class ModelCatalog:
                 found.setdefault(two_letter_code(source), {})[two_letter_code(target)] = None
         return {source: [*targets] for source, targets in sorted(found.items())}
 
-    def find_translator(self, source: str, target: str) -> tuple[ServedModel, str, str] | None:
-        """The first model that translates between two languages, with its own codes of them; None: there is none."""
+    def find_translator(self, source: str | None, target: str | None) -> tuple[ServedModel, str, str] | None:
+        """The first model that translates between two languages, with its own codes of them; None: there is none.
+
+        A language that is None may be any.
+        """
         for model in self.translators:
             for own_source, own_target in model.pairs:
-                if _is_same_language(source, own_source) and _is_same_language(target, own_target):
+                if all(
+                    asked is None or _is_same_language(asked, own)
+                    for asked, own in ((source, own_source), (target, own_target))
+                ):
                     return model, own_source, own_target
         return None
 
@@ -125,8 +134,9 @@ def read_catalog(
         RecipeError: two models have one name, or a language or shortlist is given to a model that is not there.
         DataError: a folder has no model, or one that cannot be served, or a shortlist is not of its model.
     """
-    named = [_parse_direction_entry(each) for each in languages]
-    shortlist_folders = _parse_shortlist_entries(shortlists)
+    names = list(map(served_name, folders))
+    directions = parse_direction_entries(languages, names)
+    shortlist_folders = parse_shortlist_entries(shortlists, names)
     models: list[ServedModel] = []
     for folder in folders:
         model = read_served_model(folder, shortlist_folders.get(served_name(folder)))
@@ -134,9 +144,10 @@ def read_catalog(
             raise RecipeError(f"{folder}: another model is called {model.name} too: rename one of the two folders")
         models.append(model)
     catalog = ModelCatalog(models)
-    for name, pair in named:
+    for name, pair in directions.items():
         _check_is_there(catalog, "--languages", name)
-        catalog = catalog.replace(replace(catalog.models[name], pairs=(pair,)))
+        _check_is_translated(catalog.models[name], pair)
+        catalog = catalog.replace(replace(catalog.models[name], pairs=(pair,), are_pairs_given=True))
     for name in shortlist_folders:
         _check_is_there(catalog, "--shortlist", name)
     return catalog
@@ -147,24 +158,15 @@ def _check_is_there(catalog: ModelCatalog, option: str, name: str) -> None:
         raise RecipeError(f"{option} {name}: there is no model of this name; there is {', '.join(catalog.models)}")
 
 
-def _parse_direction_entry(text: str) -> tuple[str, tuple[str, str]]:
-    name, _, pair = text.partition("=")
-    source, _, target = pair.partition(":")
-    if not (name and source and target):
-        raise RecipeError(f"--languages {text}: write NAME=SOURCE:TARGET, as in de=en:de")
-    return name, (source, target)
-
-
-def _parse_shortlist_entries(texts: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for text in texts:
-        name, _, folder = text.partition("=")
-        if not (name and folder):
-            raise RecipeError(f"--shortlist {text}: write NAME=DIR, as in de=runs/de/shortlist")
-        if name in found:
-            raise RecipeError(f"--shortlist {text}: {name} has {found[name]} already: remove one of the two")
-        found[name] = Path(folder)
-    return found
+def _check_is_translated(model: ServedModel, pair: tuple[str, str]) -> None:
+    """Raise RecipeError where a model has no languages, or knows its own, and does not translate between these."""
+    option, version = f"--languages {model.name}={':'.join(pair)}", model.version
+    if version.reads_images or not model.abilities.translates:
+        raise RecipeError(f"{option}: the model does not translate texts, so it has no languages: remove it")
+    for side, name, knows in ((0, "read", model.has_source_language), (1, "write", version.has_languages)):
+        own = dict.fromkeys(each[side] for each in model.pairs)
+        if knows and pair[side] not in own:
+            raise RecipeError(f"{option}: the model does not {name} {pair[side]}; it {name}s {', '.join(own)}")
 
 
 def served_name(folder: Path) -> str:

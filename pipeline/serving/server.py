@@ -1,6 +1,7 @@
 """A server from its start to its end: it listens, reloads what is published anew, drains, and leaves nothing behind."""
 
 import asyncio
+import errno
 import gc
 import ipaddress
 import logging
@@ -93,7 +94,7 @@ def _make_backend(
     options: ServerOptions, start_worker: StartWorker, catalog: ModelCatalog, keys: list[ApiKey] | None, log: Log
 ) -> Backend:
     limits = options.limits
-    dispatcher = Dispatcher(start_worker, options.workers, limits.sentences)
+    dispatcher = Dispatcher(start_worker, options.workers, limits.sentences, log.warn)
     detector = find_detector([*catalog.targets_by_source])
     access = AccessControl(keys, limits.requests_per_minute)
     return Backend(catalog, dispatcher, limits, access, log, detector, options.beam, options.replace_unknown)
@@ -103,7 +104,7 @@ def _make_backend(
 def listen(host: str, port: int) -> Iterator[socket.socket]:
     """Listen at an address while the body runs. Raises RecipeError where that cannot be."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(_without_brackets(host), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError, OverflowError) as error:
@@ -114,9 +115,15 @@ def listen(host: str, port: int) -> Iterator[socket.socket]:
             listener.bind(address)
             listener.listen(BACKLOG)
         except OSError as error:
-            reason = f"cannot be listened at ({error.strerror}): name another with --port"
+            option = "--host" if error.errno == errno.EADDRNOTAVAIL else "--port"
+            reason = f"cannot be listened at ({error.strerror}): name another with {option}"
             raise RecipeError(f"{host} port {port} {reason}") from None
         yield listener
+
+
+def _without_brackets(host: str) -> str:
+    """An address of IPv6 that is written as it stands in a URL, as the library has it."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 async def _run_server(options: ServerOptions, make_backend: Callable[[], Backend], listener: socket.socket) -> None:
@@ -199,7 +206,8 @@ class ModelRenewal:
         if file is None:
             return
         try:
-            backend.access.replace_keys(read_keys(file))
+            backend.access.replace_keys(keys := read_keys(file))
+            backend.log.info(f"{file}: read again, {len(keys)} keys")
         except (TfmError, OSError) as error:
             backend.log.warn(f"the keys stay as they were: {error}")
 

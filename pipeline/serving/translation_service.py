@@ -9,10 +9,12 @@ from typing import Any
 
 from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ServedModel
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
-from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher, QueryProblem, QueueFullError, WorkerFailure
+from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
+from tfm.pipeline.serving.dispatch.errors import QueryProblem, QueueFullError, WorkerFailure
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.problems import bad_request, queue_full, request_timeout, server_fault
+from tfm.pipeline.serving.text.alignment import Alignment
 from tfm.pipeline.serving.text.glossary import Glossary
 from tfm.pipeline.serving.text.html_document import HtmlSegments, split_html
 from tfm.pipeline.serving.text.segments import SegmentBorders, TextSegments
@@ -122,6 +124,21 @@ class TranslationService:
         Raises:
             Problem: the server does not take it, or cannot do it in time.
         """
+        with errors_as_problems(self._limits.seconds):
+            async with asyncio.timeout(self._limits.seconds):  # of all that a request asks for, one after another
+                return await self._translate(texts, direction, beam, alternatives, glossary, is_html=is_html)
+
+    async def _translate(
+        self,
+        texts: Sequence[str],
+        direction: ServedDirection,
+        beam: int,
+        alternatives: int,
+        glossary: Mapping[str, str],
+        *,
+        is_html: bool,
+    ) -> list[TranslatedText]:
+        """As `translate`, however long it takes."""
         terms = Glossary(glossary) if glossary else None
 
         def make_query(sentence: str) -> Query:
@@ -164,13 +181,16 @@ class TranslationService:
         """The texts in which the translations of each rank stand; in HTML with the tags at their words."""
         if isinstance(segments, TextSegments):
             return [segments.join(translations) for translations in ranked]
-        joined = []
+        joined, known = [], dict[Query, Alignment | None]()
         for translations in ranked:
-            places = [place for place in segments.indices_with_markup if translations[place]]
-            pairs = [(segments.sources[place], translations[place]) for place in places]
-            queries = [direction.alignment_query(*pair) for pair in pairs]
-            found = await ask_all(self._dispatcher, queries, self._limits.seconds)
-            alignments = {place: each for place, each in zip(places, found, strict=True) if each is not None}
+            queries = {
+                place: direction.alignment_query(segments.sources[place], translations[place])
+                for place in segments.indices_with_markup
+                if translations[place]
+            }
+            new = [query for query in dict.fromkeys(queries.values()) if query not in known]
+            known.update(zip(new, await ask_all(self._dispatcher, new, self._limits.seconds), strict=True))
+            alignments = {place: each for place, query in queries.items() if (each := known[query]) is not None}
             joined.append(await asyncio.to_thread(segments.join, translations, alignments))
         return joined
 

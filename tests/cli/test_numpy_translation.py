@@ -52,6 +52,24 @@ def test_a_few_lines_load_no_torch(stages: Stages, tmp_path: Path, how: str) -> 
 
 
 @pytest.mark.slow
+def test_a_few_lines_of_the_pieces_of_a_shortlist_load_no_torch(stages: Stages, tmp_path: Path) -> None:
+    links = tmp_path / "links.txt"
+    links.write_text(tfm("align", stages.folder, stages.folder / "dataset").out, "utf-8")
+    made = ("--links", links, "--out", tmp_path / "short", "--linked", "1", "--frequent", "1")
+    assert tfm("shortlist", stages.folder, *made).code == 0
+    held = ("--set", f"decoding.shortlist={tmp_path / 'short'}")
+    file = write_lines(tmp_path / "few.txt", LINES)
+    lines, loaded = loaded_by("translate", stages.folder, file, *held)
+    assert loaded == []
+    by_torch = tfm("translate", stages.folder, file, *held, "--out", tmp_path / "out")
+    assert by_torch.code == 0, by_torch.err
+    assert lines == (tmp_path / "out" / "hypotheses.txt").read_text("utf-8").splitlines()
+    assert lines != tfm("translate", stages.folder, file).out.splitlines()
+    bad = tfm("translate", stages.folder, file, "--set", f"decoding.shortlist={stages.folder / 'tokenizer'}")
+    assert (bad.code, "expected what shortlist makes" in " ".join(bad.err.split())) == (65, True), bad.err
+
+
+@pytest.mark.slow
 def test_many_lines_and_what_numpy_cannot_do_load_torch(stages: Stages, tmp_path: Path) -> None:
     many = write_lines(tmp_path / "many.txt", ["eins zwei"] * (numpy_translation.MAX_NUMPY_LINES + 1))
     assert "torch" in loaded_by("translate", stages.folder, many)[1]

@@ -49,6 +49,15 @@ def fingerprint_of_shortlist(server: Server) -> str:
     return str(model["shortlist"])
 
 
+def test_without_torch_answers_are_of_the_pieces_of_a_shortlist_too(folder: Path) -> None:
+    make_shortlist("--linked", "1", "--frequent", "1")
+    options = ("--shortlist", "mine=short", "--languages", "mine=de:en", "--numpy")
+    with running_server("mine", *options, folder=folder) as server:
+        wanted = best_of(translate(*SHORTLIST, "--beam", "5"))
+        assert server.ask("/translate", {**FIELDS, "beam": 5}) == (200, {"translatedText": wanted})
+        assert wanted != best_of(translate())
+
+
 def test_answers_are_those_of_tfm_translate_and_of_one_shortlist_each(folder: Path) -> None:
     make_shortlist("--linked", "1", "--frequent", "1")
     options = ("--shortlist", "mine=short", "--languages", "mine=de:en", "--no-cache", "--workers", "2")
@@ -91,7 +100,6 @@ def test_a_shortlist_that_cannot_be_served_is_said(folder: Path) -> None:
     for words, code, said in (
         (("--shortlist", "other=short"), 2, "--shortlist other: there is no model of this name; there is mine"),
         (("--shortlist", "mine=nowhere"), 65, "nowhere: there is nothing here"),
-        (("--shortlist", "mine=short", "--numpy"), 2, "needs torch: leave --numpy out"),
     ):
         done = tfm("serve", "mine", *words)
         assert (done.code, said in done.err) == (code, True), (words, done.err)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tfm.data.arrays import Ints
 from tfm.model.fused.compiled_transformer import CompiledTransformer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, max_pieces
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, restore_ids, select_n_best
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
 STEPS_PER_CALL = 16
@@ -20,7 +21,7 @@ SPECIAL_IDS = (PAD_ID, BOS_ID, EOS_ID)
 
 
 def search_in_steps(
-    network: CompiledTransformer, source: Sequence[int], config: DecodingConfig
+    network: CompiledTransformer, source: Sequence[int], config: DecodingConfig, candidates: Ints | None = None
 ) -> Iterator[list[Hypothesis] | None]:
     """Search for the `config.n_best` hypotheses of a sentence.
 
@@ -28,10 +29,15 @@ def search_in_steps(
         network: the network.
         source: ids, end token included.
         config: the [decoding] part of a recipe, in which only lengths limit the search.
+        candidates: the pieces of a shortlist (U,), ascending; None: all may come.
 
     Yields:
         None after some steps, and in the end the hypotheses, best score first.
     """
+    if candidates is not None:
+        for found in search_in_steps(network.restrict(candidates), source, config):
+            yield None if found is None else restore_ids(found, candidates)
+        return
     longest = max_pieces(len(source), config, network.max_length)
     shortest = min(config.min_length, longest)
     norms = LENGTH_NORMS[config.length_norm](np.arange(longest + 2, dtype=np.float64), config.alpha)
@@ -47,9 +53,11 @@ def search_in_steps(
     yield select_n_best(found, config.n_best)
 
 
-def search_to_end(network: CompiledTransformer, source: Sequence[int], config: DecodingConfig) -> list[Hypothesis]:
+def search_to_end(
+    network: CompiledTransformer, source: Sequence[int], config: DecodingConfig, candidates: Ints | None = None
+) -> list[Hypothesis]:
     """Return the hypotheses of `search_in_steps`."""
-    *_, found = search_in_steps(network, source, config)
+    *_, found = search_in_steps(network, source, config, candidates)
     assert found is not None
     return found
 

@@ -6,20 +6,22 @@ the number of rows (`row_invariance.py`), a hypothesis is the same bit by bit wh
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tfm.model.layers.log_probs import LogProbFn
+from tfm.model.layers.linear import Linear
+from tfm.model.layers.log_probs import LogProbFn, LogProbsOfLogits, RowSelection
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.constraints.logits_processor import LogitsProcessor
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, max_pieces
 from tfm.pipeline.decoding.search.beams import Beams, Flags, Ids, eos_mask, top_unfinished_indices
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.pipeline.decoding.search.top_k import best_continuations
+from tfm.pipeline.decoding.shortlist_stepper import CandidateUnion, restrict_to_candidates
 from tfm.pipeline.errors import DataError
 from tfm.tokenizer.special import EOS_ID
 
@@ -53,6 +55,7 @@ class ContinuousBeamSearch:
         self._read_source = read or self._encode_copies
         lengths = np.arange(stepper.max_length + 2, dtype=np.float64)
         self._norms = LENGTH_NORMS[config.length_norm](lengths, config.alpha)
+        self._candidates: dict[Hashable, CandidateUnion] = {}
         self._waiting: dict[Hashable, Sequence[int]] = {}
         self._keys: list[Hashable | None] = []
         self._found: dict[Hashable, list[Hypothesis]] = {}
@@ -64,18 +67,22 @@ class ContinuousBeamSearch:
         """The number of sentences that wait or are searched for."""
         return len(self._waiting) + len(self._found)
 
-    def add(self, key: Hashable, source: Sequence[int]) -> None:
+    def add(self, key: Hashable, source: Sequence[int], candidates: CandidateUnion | None = None) -> None:
         """Let a sentence join at the next step.
 
         Args:
             key: by which it is known.
             source: its ids, end token included.
+            candidates: the pieces of a shortlist that may come in its translation; None: all may.
         """
         self._waiting[key] = source
+        if candidates is not None:
+            self._candidates[key] = candidates
 
     def remove(self, key: Hashable) -> None:
         """Free the slot of a sentence that nobody waits for any more."""
         self._waiting.pop(key, None)
+        self._candidates.pop(key, None)
         if self._found.pop(key, None) is not None:
             self._release_slots(np.array([each == key for each in self._keys]))
 
@@ -170,27 +177,27 @@ class ContinuousBeamSearch:
     def _best_continuations(self, predict: LogProbFn) -> tuple[Any, Ids, Ids]:
         """Values, parents and tokens (B, 2 W) of possible continuations, best first.
 
-        The continuations of a sentence that has reached its limit are computed apart: the way to them is another one,
-        which no neighbour is to take.
+        The continuations of a sentence that has reached its limit, or has candidates, are computed apart: the way to
+        them is another one, which no neighbour is to take.
         """
         sums, num_pieces = torch.from_numpy(self._beams.sums), torch.from_numpy(self._num_pieces)
-        free = self._make_logits_processor(np.full_like(self._longest, NO_LIMIT))
-        found = best_continuations(predict, free, num_pieces, None, sums, self._config.beam)
-        for slot in np.flatnonzero(self._num_pieces >= self._longest):
-            one, first = slice(slot, slot + 1), int(slot) * self._config.beam
-            own = partial(_select_predictions, predict, first)
-            limited = best_continuations(
-                own,
-                self._make_logits_processor(self._longest[one]),
-                num_pieces[one],
-                None,
-                sums[one],
-                self._config.beam,
-            )
-            for whole, part in zip(found, limited, strict=True):
+        limits, width = self._num_pieces >= self._longest, self._config.beam
+        taken = [slot for slot, key in enumerate(self._keys) if key is not None]
+        apart = [slot for slot in taken if limits[slot] or self._keys[slot] in self._candidates]
+        if len(apart) < len(taken):
+            free = self._make_logits_processor(np.full_like(self._longest, NO_LIMIT))
+            found = best_continuations(predict, free, num_pieces, None, sums, width)
+        else:
+            values, places = sums.new_full((len(sums), 2 * width), NEG_INF), num_pieces.new_zeros(len(sums), 2 * width)
+            found = values, places, places.clone()
+        for slot in apart:
+            one, rows = slice(slot, slot + 1), slice(slot * width, (slot + 1) * width)
+            own = _select_predictions(predict, rows, self._candidates.get(self._keys[slot]))
+            rules = self._make_logits_processor(self._longest[one])
+            of_slot = best_continuations(own, rules, num_pieces[one], None, sums[one], width)
+            for whole, part in zip(found, of_slot, strict=True):
                 whole[one] = part
-        values, parents, tokens = (each.numpy() for each in found)
-        return values, parents, tokens
+        return found[0].numpy(), found[1].numpy(), found[2].numpy()
 
     def _make_logits_processor(self, longest: Ids) -> LogitsProcessor:
         """The rules of sentences whose hypotheses have these most pieces (B,), and are free else."""
@@ -210,6 +217,7 @@ class ContinuousBeamSearch:
         answers: list[FinishedSearch] = []
         for slot in np.flatnonzero(done):
             if (key := self._keys[slot]) is not None:
+                self._candidates.pop(key, None)
                 try:
                     answers.append((key, select_n_best(self._found.pop(key), 1)[0]))
                 except DataError as error:
@@ -246,6 +254,24 @@ class ContinuousBeamSearch:
             self._num_read[slot] = 0
 
 
-def _select_predictions(predict: LogProbFn, first: int, rows: slice) -> Tensor:
-    """The log-probabilities of some rows, counted from the row `first` on."""
-    return predict(slice(first + rows.start, first + rows.stop))
+def _select_predictions(predict: LogProbFn, rows: slice, candidates: CandidateUnion | None) -> LogProbFn:
+    """Return the `LogProbFn` of some rows, counted from 0 on, by which a search goes on that has no others.
+
+    Args:
+        predict: of all rows.
+        rows: those of a sentence.
+        candidates: the pieces that may come in it; None: all may.
+    """
+
+    def own(some: RowSelection) -> Tensor:
+        assert isinstance(some, slice)
+        return predict(slice(rows.start + some.start, rows.start + some.stop))
+
+    if candidates is None:
+        return own
+    sentences = torch.zeros(rows.stop - rows.start, dtype=torch.long)
+    if isinstance(predict, LogProbsOfLogits) and isinstance(predict.output, Linear) and predict.hidden is not None:
+        # a copy: a product may depend on where its operands are in memory
+        hidden = predict.hidden[rows].clone()
+        return restrict_to_candidates(replace(predict, hidden=hidden), candidates, sentences)
+    return restrict_to_candidates(own, candidates, sentences)

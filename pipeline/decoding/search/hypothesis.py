@@ -1,12 +1,13 @@
 """A finished hypothesis as a search returns it, and the next pieces of texts that are not finished."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tfm.data.arrays import Ints
 from tfm.data.errors import DataError
 
 NON_FINITE_MESSAGE = "the model gives no finite probabilities: its weights are broken (did training diverge?)"
@@ -49,6 +50,11 @@ def check_not_nan(values: NDArray[Any]) -> None:
     """Raise DataError where what a model gives is no number: a sum that leaves NaN out would praise broken weights."""
     if np.isnan(values).any():
         raise DataError(NON_FINITE_MESSAGE)
+
+
+def restore_ids(found: list[Hypothesis], candidates: Ints) -> list[Hypothesis]:
+    """Return the hypotheses of a network whose pieces are places among some candidates (U,), with the ids of these."""
+    return [replace(each, ids=tuple(candidates[np.array(each.ids, np.int64)].tolist())) for each in found]
 
 
 def select_n_best(hypotheses: list[Hypothesis], n_best: int) -> list[Hypothesis]:

@@ -6,11 +6,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tfm.model.numpy_inference.transformer import Cache, select_cache_rows
+from tfm.data.arrays import Ints
+from tfm.model.numpy_inference.transformer import Cache, Transformer, select_cache_rows
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.limits import LENGTH_NORMS, NEG_INF, SUPPRESSED_TOKENS, max_pieces
 from tfm.pipeline.decoding.search.beams import Beams, Ids, Reals, eos_mask, top_unfinished_indices
-from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
+from tfm.pipeline.decoding.search.hypothesis import Hypothesis, restore_ids, select_n_best
 from tfm.tokenizer.special import EOS_ID
 
 
@@ -32,14 +33,20 @@ class Network(Protocol):
 
 
 def is_basic_search(config: DecodingConfig) -> bool:
-    """Return whether hypotheses are searched for in fp32, as many as there can be, and only their length is limited."""
+    """Return whether hypotheses are searched for in fp32, as many as there can be, and nothing but a shortlist and
+    lengths limits them.
+    """
     is_search = config.strategy == "search" and not config.replace_unknown
-    return is_search and is_unconstrained(config) and config.n_best_problem() is None
+    return is_search and _has_no_constraint(config) and config.n_best_problem() is None
 
 
 def is_unconstrained(config: DecodingConfig) -> bool:
     """Return whether products are in fp32, and no piece is forced, forbidden or kept from coming (again)."""
-    is_free = config.no_repeat_ngram is None and config.shortlist is None and not (config.forbidden or config.forced)
+    return _has_no_constraint(config) and config.shortlist is None
+
+
+def _has_no_constraint(config: DecodingConfig) -> bool:
+    is_free = config.no_repeat_ngram is None and not (config.forbidden or config.forced)
     return config.precision == "fp32" and is_free
 
 
@@ -75,6 +82,22 @@ def search_sentence(network: Network, source: Sequence[int], config: DecodingCon
             return select_n_best(found, config.n_best)
         cache = select_cache_rows(cache, parents[0, stays])
     raise AssertionError  # a hypothesis of the most pieces can but end
+
+
+def search_candidates(
+    network: Transformer, source: Sequence[int], config: DecodingConfig, candidates: Ints | None
+) -> list[Hypothesis]:
+    """Return the hypotheses of `search_sentence`, made of some pieces alone.
+
+    Args:
+        network: the network in numpy.
+        source: ids, end token included.
+        config: the [decoding] part of a recipe.
+        candidates: the pieces of a shortlist (U,), ascending; None: all may come.
+    """
+    if candidates is None:
+        return search_sentence(network, source, config)
+    return restore_ids(search_sentence(network.restrict(candidates), source, config), candidates)
 
 
 def apply_length_limits(log_probs: Any, num_pieces: int, limits: tuple[int, int]) -> None:

@@ -6,9 +6,10 @@ A query is a pure function of its model, so one whose process has died is asked 
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
+from tfm.pipeline.serving.dispatch.errors import QueryProblem, QueueFullError, WorkerFailure
 from tfm.pipeline.serving.dispatch.messages import (
     Answer,
     AnswerPart,
@@ -29,20 +30,9 @@ from tfm.pipeline.serving.dispatch.worker_slots import (
     least_busy_slot,
 )
 
+SECONDS_TO_LOAD_AGAIN = 2.0
 MAX_ATTEMPTS = 3
 """A query that its process dies of so often is not asked again: it may be what kills it."""
-
-
-class QueueFullError(Exception):
-    """More sentences wait than may."""
-
-
-class QueryProblem(Exception):
-    """A query that its model cannot do: the text says why."""
-
-
-class WorkerFailure(Exception):
-    """The server cannot answer: a process has failed or died."""
 
 
 class Dispatcher:
@@ -52,10 +42,17 @@ class Dispatcher:
         start: starts a process.
         num_workers: number of processes.
         max_waiting: the most queries of all requests together.
+        warn: tells the operator of a process that has died, or could not load a model.
     """
 
-    def __init__(self, start: StartWorker, num_workers: int, max_waiting: int) -> None:
-        self._start, self._max_waiting = start, max_waiting
+    def __init__(
+        self,
+        start: StartWorker,
+        num_workers: int,
+        max_waiting: int,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._start, self._max_waiting, self._warn = start, max_waiting, warn
         self._slots = [WorkerSlot() for _ in range(num_workers)]
         self._versions: dict[str, ModelVersion] = {}
         self._groups: deque[deque[PendingQuery]] = deque()
@@ -63,7 +60,8 @@ class Dispatcher:
         self._pending: dict[int, PendingQuery] = {}
         self._retired: set[str] = set()
         self._changed = asyncio.Event()
-        self._restarts: set[asyncio.TimerHandle] = set()
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._told: dict[str, str] = {}  # by version, why it could not be loaded
         self.num_restarts = 0
         self._is_closed = False
 
@@ -85,7 +83,7 @@ class Dispatcher:
     def close(self) -> None:
         """End the processes; what is still waited for fails."""
         self._is_closed = True
-        for timer in self._restarts:
+        for timer in self._timers:
             timer.cancel()
         for slot in self._slots:
             if slot.process is not None:
@@ -124,6 +122,7 @@ class Dispatcher:
         busy = {pending.query.model for pending in self._pending.values()}
         for key in self._retired - busy:
             del self._versions[key]
+            self._told.pop(key, None)
             for slot in self._slots:
                 slot.loaded.pop(key, None)
                 slot.send(UnloadModel(key))
@@ -139,7 +138,7 @@ class Dispatcher:
         Raises:
             QueueFullError: too many wait.
             QueryProblem: a query cannot be done.
-            ServerFault: the server has failed at one.
+            WorkerFailure: the server has failed at one.
             TimeoutError: it takes longer; what is not done is cancelled.
         """
         pending_queries = self._enqueue(queries)
@@ -237,10 +236,33 @@ class Dispatcher:
 
     def _record_load_result(self, slot: WorkerSlot, reply: LoadResult) -> None:
         slot.seconds_to_restart = MIN_SECONDS_TO_RESTART
-        if reply.key in self._versions:
+        version = self._versions.get(reply.key)
+        if version is not None:
             slot.loaded[reply.key] = reply.problem
+            if reply.problem is None:
+                self._told.pop(reply.key, None)
+            else:
+                self._try_again_to_load(slot, version, reply.problem)
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def _try_again_to_load(self, slot: WorkerSlot, version: ModelVersion, problem: str) -> None:
+        """Say once why a process could not load a version, and let it try again, unless another takes its place."""
+        if self._told.get(version.key) != problem:
+            self._told[version.key] = problem
+            self._warn(f"{version.name}: could not be loaded, and is tried again: {problem}")
+
+        def load(process: Worker | None = slot.process) -> None:
+            if self._versions.get(version.key) is version and slot.process is process:
+                slot.send(LoadModel(version))
+
+        self._call_later(SECONDS_TO_LOAD_AGAIN, load)
+
+    def _call_later(self, seconds: float, do: Callable[[], None]) -> None:
+        """Do something after so long, unless the queue is closed before."""
+        loop = asyncio.get_running_loop()
+        self._timers = {timer for timer in self._timers if timer.when() > loop.time()}
+        self._timers.add(loop.call_later(seconds, do))
 
     def _deliver_answer(self, slot: WorkerSlot, reply: Answer) -> None:
         pending = slot.asked.pop(reply.number, None)
@@ -271,8 +293,8 @@ class Dispatcher:
                 pending.fail(WorkerFailure("a decoding process has died at this; ask again"))
         self._groups.extendleft(deque([pending]) for pending in lost if not pending.done.done())
         self.num_restarts += 1
-        loop = asyncio.get_running_loop()
-        self._restarts = {timer for timer in self._restarts if timer.when() > loop.time()}
-        self._restarts.add(loop.call_later(slot.seconds_to_restart, self._start_process, slot))
+        if not self._is_closed:
+            self._warn("a decoding process has died, and is started again")
+        self._call_later(slot.seconds_to_restart, lambda: self._start_process(slot))
         slot.seconds_to_restart = min(2 * slot.seconds_to_restart, MAX_SECONDS_TO_RESTART)
         self._send_waiting_queries()

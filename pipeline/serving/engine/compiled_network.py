@@ -15,11 +15,12 @@ from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_tr
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.compiled_beam_search import search_in_steps, search_to_end
 from tfm.pipeline.errors import TfmError
-from tfm.pipeline.inference.numpy_translation import NumpyModel, load_small_model
+from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.inference.translation_records import EMPTY_TRANSLATION, join_to_one_line
 from tfm.pipeline.model_io.numpy_model import WEIGHTS_FILE
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
+from tfm.pipeline.serving.engine.small_versions import load_small_version
 from tfm.pipeline.serving.engine.work import BeamSearchJob, Network, Work, as_scored_texts
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.tokenizer.special import EOS_ID
@@ -75,7 +76,8 @@ class CompiledNetwork:
             yield as_scored_texts([EMPTY_TRANSLATION])
             return
         source = [*ids[: self.compiled.max_length - 1], EOS_ID]
-        for found in search_in_steps(self.compiled, source, DecodingConfig(beam=query.beam)):
+        candidates = self.model.candidates(source)
+        for found in search_in_steps(self.compiled, source, DecodingConfig(beam=query.beam), candidates):
             if found is None:
                 yield None
             else:
@@ -124,7 +126,7 @@ def load_compiled_network(
     weights = version.folder / WEIGHTS_FILE
     if not weights.exists() or weights.stat().st_size > MAX_COMPILED_BYTES:
         return None
-    model = load_small_model(version.folder, DecodingConfig(beam=5))
+    model = load_small_version(version, DecodingConfig(beam=5))
     return make_compiled_network(version, model, load_torch) if isinstance(model, NumpyModel) else None
 
 
@@ -141,5 +143,7 @@ def make_compiled_network(
     compiled = compile_transformer(model.network)
     if compiled is None:
         return None
-    searching = replace(model, search=lambda _, source, config: search_to_end(compiled, source, config))
+    searching = replace(
+        model, search=lambda _, source, config, candidates: search_to_end(compiled, source, config, candidates)
+    )
     return CompiledNetwork(version, searching, compiled, load_torch)

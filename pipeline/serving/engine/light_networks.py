@@ -8,11 +8,12 @@ from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.numpy_prompt_encoder import NumpyPromptEncoder, load_small_language_model
 from tfm.pipeline.inference.numpy_labels import NumpyLabeller
-from tfm.pipeline.inference.numpy_translation import NumpyModel, load_small_model
+from tfm.pipeline.inference.numpy_translation import NumpyModel
 from tfm.pipeline.inference.source_problems import SourceProblems
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
 from tfm.pipeline.serving.engine.compiled_network import CompiledNetwork, load_compiled_network
 from tfm.pipeline.serving.engine.completions import CompletionStreamer
+from tfm.pipeline.serving.engine.small_versions import load_small_version
 from tfm.pipeline.serving.engine.work import Network, Work, as_scored_texts
 from tfm.pipeline.serving.text.numpy_alignment import align_by_numpy
 from tfm.pipeline.tasks.abilities import TASK_SPECS
@@ -74,7 +75,7 @@ def load_light_network(
         DataError: there is no such model.
     """
     abilities = TASK_SPECS[version.task]
-    if version.reads_images or version.has_languages or version.shortlist is not None:
+    if version.reads_images or version.has_languages:
         return None
     if abilities.translates and load_torch is not None:
         return load_compiled_network(version, load_torch)
@@ -84,5 +85,5 @@ def load_light_network(
         reader = load_small_language_model(version.folder, None)
         return None if reader is None else NumpyLanguageModel(version, reader)
     config = DecodingConfig() if abilities.labels is not None else DecodingConfig(beam=5)
-    small = load_small_model(version.folder, config) if abilities.gives_hypotheses else None
+    small = load_small_version(version, config) if abilities.gives_hypotheses else None
     return None if small is None else NumpyNetwork(version, small)

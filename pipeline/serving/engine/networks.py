@@ -26,6 +26,7 @@ from tfm.pipeline.decoding.decode import decode
 from tfm.pipeline.decoding.search.fused_greedy import fused_greedy_search
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.decoding.shortlist import Shortlist
+from tfm.pipeline.decoding.shortlist_stepper import CandidateUnion
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
 from tfm.pipeline.inference.translation import translate_images, translate_lines
@@ -96,8 +97,7 @@ class TorchNetwork:
         loaded = self.loaded.for_languages(query.to, query.source_language)
         replaces = query.replace_unknown and loaded.target_tokenizer.is_word_level
         shortlist = None if query.forced else self.shortlist  # which may lack forced words
-        has_own_candidates = shortlist is not None and query.beam > 1
-        if self.stepper is None or query.n_best > 1 or query.forced or replaces or has_own_candidates:
+        if self.stepper is None or query.n_best > 1 or query.forced or replaces:
             return lambda: as_scored_texts(_search(loaded, query, shortlist))
         ids = loaded.source_tokenizer.encode_batch([query.text])[0]
         if not ids:
@@ -109,7 +109,8 @@ class TorchNetwork:
             return [(text, found.score, found.log_prob, found.num_tokens)]
 
         if query.beam > 1:
-            return BeamSearchJob(source, query.beam, to_scored_texts)
+            candidates = None if shortlist is None else CandidateUnion.of_source(shortlist, source)
+            return BeamSearchJob(source, query.beam, to_scored_texts, candidates)
         return lambda: to_scored_texts(_search_greedily(loaded, source, shortlist))
 
     def _compute_answer(self, query: Query) -> Any:

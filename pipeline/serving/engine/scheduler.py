@@ -100,7 +100,7 @@ class Scheduler:
             return [_make_fault_answer(query_id, error)]
         if isinstance(work, BeamSearchJob):
             group = query.model, work.beam
-            self._get_or_make_search(group, network).add(query_id, work.source)
+            self._get_or_make_search(group, network).add(query_id, work.source, work.candidates)
             self._sentences[query_id] = group, work
         elif isinstance(work, Iterator):
             self._streams[query_id] = query.model, work

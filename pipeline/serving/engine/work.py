@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tfm.pipeline.decoding.search.hypothesis import Hypothesis
 from tfm.pipeline.inference.translation_records import Translation
 from tfm.pipeline.serving.dispatch.messages import ModelVersion, Query
+
+if TYPE_CHECKING:
+    from tfm.pipeline.decoding.shortlist_stepper import CandidateUnion
 
 ScoredText = tuple[str, float, float, int]
 """A text with its score, its log-probability and its number of tokens."""
@@ -20,11 +23,13 @@ class BeamSearchJob:
         source: its ids, end token included.
         beam: of the search.
         answer: makes the answer of its best hypothesis.
+        candidates: the pieces of a shortlist that may come; None: all may.
     """
 
     source: list[int]
     beam: int
     answer: Callable[[Hypothesis], list[ScoredText]]
+    candidates: "CandidateUnion | None" = None
 
 
 Work = BeamSearchJob | Iterator[Any] | Callable[[], Any]

@@ -3,27 +3,21 @@
 import asyncio
 import json
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Message
 
 from tfm.data.errors import validation_problem
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.problems import ClientDisconnected, Problem, bad_request
+from tfm.pipeline.serving.routes.forms import FORM_TYPES, FormFields, parse_form
 
-MAX_FORM_FIELDS = 1000
 TOO_DEEP_JSON_MESSAGE = "the body is JSON that is nested too deeply"
-FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
+MIN_SIMILARITY_OF_MISSPELLED_FIELD = 0.8
 
 Body = TypeVar("Body", bound=BaseModel)
-
-
-class FormFields(dict[str, Any]):
-    """The fields of a form, whose numbers are texts; those of JSON have the types that the route describes."""
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
@@ -58,10 +52,12 @@ async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
     Raises Problem where the body is neither.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if (encoding := request.headers.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
+        raise Problem(415, f"the body is encoded ({encoding:.20}), which this server does not read: send it as it is")
     body = await read_body(request, limits)
     # `curl -d '{...}'` calls its JSON a form; a form of ours begins with the name of a field
     if kind in FORM_TYPES and not body.startswith(b"{"):
-        return await _parse_form(request, body)
+        return await parse_form(request, kind, body)
     if kind.startswith("image/"):
         raise bad_request("the body is an image: send it as the file `image` of a form (multipart/form-data)")
     return parse_json_object(body)
@@ -69,8 +65,10 @@ async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
 
 def parse_json_object(body: bytes) -> dict[str, Any]:
     """Parse a JSON object. Raises Problem for anything else."""
+    if not body.strip():
+        raise bad_request("the body is empty: send a JSON object, or a form, with the fields of this route")
     try:
-        found = json.loads(body.decode("utf-8"), parse_constant=_reject_constant)
+        found = json.loads(body.decode("utf-8-sig"), parse_constant=_reject_constant)
     except UnicodeDecodeError as error:
         raise bad_request(f"the body is not UTF-8 (byte {error.start}): send JSON in UTF-8") from None
     except RecursionError:
@@ -87,32 +85,23 @@ def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
 
 
-async def _parse_form(request: Request, body: bytes) -> dict[str, Any]:
-    """The fields of a form, whose body has been read."""
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    again = Request(request.scope, receive)
-    found = FormFields()
-    try:
-        form = await again.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=len(body) + 1)
-        for name, value in form.multi_items():
-            content = await value.read() if isinstance(value, UploadFile) else value
-            before = found.get(name)
-            found[name] = content if before is None else [*(before if isinstance(before, list) else [before]), content]
-        await form.close()
-    except (HTTPException, ValueError, KeyError) as error:
-        reason = error.detail if isinstance(error, HTTPException) else type(error).__name__
-        raise bad_request(f"the body is not the form that its header names ({reason:.100})") from None
-    return found
-
-
 def validate_fields(body: type[Body], fields: dict[str, Any]) -> Body:
-    """Return the checked fields of a route. Raises Problem, which names the first that does not fit."""
+    """Return the checked fields of a route; others have no effect, unless it forbids them.
+
+    Raises Problem, which names the first that does not fit, or that is another one misspelled.
+    """
+    known = body.model_fields
+    for name in fields.keys() - known.keys():
+        if meant := get_close_matches(name.lower(), known, 1, MIN_SIMILARITY_OF_MISSPELLED_FIELD):
+            raise bad_request(f"{name[:40]!r} is no field of this route: did you mean {meant[0]}?")
+        if body.model_config.get("extra") == "forbid":
+            raise bad_request(f"{name[:40]!r} is no field of this route: remove it")
     try:
         return body.model_validate(fields, strict=not isinstance(fields, FormFields))
     except ValidationError as error:
+        place, kinds = error.errors()[0]["loc"], {str(each["loc"][1]) for each in error.errors() if each["loc"][1:]}
+        if kinds & {"str", "list[str]"}:
+            raise bad_request(f"{place[0]} is neither a text nor a list of texts") from None
         raise bad_request(validation_problem(error)) from None
 
 

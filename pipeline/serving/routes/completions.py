@@ -29,10 +29,19 @@ DEFAULT_MAX_TOKENS = 16
 """As many as OpenAI's API writes where a request names no number."""
 
 
-class CompletionBody(BaseModel):
-    """The fields of POST /v1/completions. A field that would change the text and is not done is refused."""
+class StreamOptions(BaseModel):
+    """The options of a stream."""
 
-    model_config = ConfigDict(extra="ignore")
+    include_usage: bool = Field(False, description="whether a last part has the numbers of tokens")
+
+
+class CompletionBody(BaseModel):
+    """The fields of POST /v1/completions.
+
+    A field that would change the text and is not done is refused, also one that OpenAI's API does not have.
+    """
+
+    model_config = ConfigDict(extra="forbid")
 
     model: str | None = Field(None, description="name of the model; may be left out where there is one alone")
     prompt: str | list[str] = Field("", description="the beginning of the text")
@@ -50,6 +59,13 @@ class CompletionBody(BaseModel):
     presence_penalty: float | None = Field(None, description="0")
     frequency_penalty: float | None = Field(None, description="0")
     logit_bias: dict[str, float] | None = Field(None, description="not done")
+    stream_options: StreamOptions | None = None
+    api_key: str | None = None
+    user: str | None = Field(None, description="has no effect, as the four that follow")
+    metadata: dict[str, str] | None = None
+    store: bool | None = None
+    service_tier: str | None = None
+    safety_identifier: str | None = None
 
     def unsupported_problem(self) -> str | None:
         """Return the reason why a request for what this server does not do is refused; None where it does all."""
@@ -57,7 +73,7 @@ class CompletionBody(BaseModel):
             if getattr(self, name) not in (None, neutral):
                 return f"{name} ({getattr(self, name)}) is {neutral} on this server: remove it"
         for name in ("logprobs", "suffix", "logit_bias"):
-            if getattr(self, name):
+            if getattr(self, name) not in (None, "", {}):
                 return f"{name} is not done by this server: remove it"
         return None
 
@@ -79,7 +95,8 @@ def completion_routes(backend: Backend) -> list[Route]:
         model = backend.choose_model(body.model, "writes texts", list_generative_models())
         completion = Completion(backend, model, body, prompt, stops, request.state.number)
         if body.stream:
-            return await _stream_response(request, completion)
+            has_usage = body.stream_options is not None and body.stream_options.include_usage
+            return await _stream_response(request, completion, has_usage=has_usage)
         return JSONResponse(await cancel_on_disconnect(request, completion.full_response()))
 
     async def list_models(request: Request) -> Response:
@@ -128,9 +145,7 @@ class Completion:
                 texts.append(part)
             else:
                 end = part
-        tokens = {"prompt_tokens": end["prompt_tokens"], "completion_tokens": end["tokens"]}
-        usage = {**tokens, "total_tokens": sum(tokens.values())}
-        return self.as_json("".join(texts), end["finish"]) | {"usage": usage}
+        return self.as_json("".join(texts), end["finish"]) | {"usage": _usage_as_json(end)}
 
     async def stream_parts(self) -> AsyncGenerator[Any]:
         """Yield the parts of the text as they come, then how it ended. Raises Problem where there is none."""
@@ -160,6 +175,10 @@ class Completion:
         about = {"id": f"cmpl-{self._number}", "object": "text_completion", "created": 0, "model": self._model.name}
         return {**about, "choices": [choice]}
 
+    def last_part_as_json(self, end: dict[str, Any]) -> dict[str, Any]:
+        """The part of a stream with the numbers of tokens, which comes where it was asked for."""
+        return {**self.as_json("", None), "choices": [], "usage": _usage_as_json(end)}
+
     def _make_query(self) -> Query:
         body, limits = self._body, self._backend.limits
         tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
@@ -173,8 +192,20 @@ class Completion:
         return len(self._model.tokenizer.encode(text))
 
 
-async def _stream_response(request: Request, completion: Completion) -> Response:
-    """The response as server-sent events. A problem that shows before the first part has its status."""
+def _usage_as_json(end: dict[str, Any]) -> dict[str, int]:
+    """The numbers of tokens of a text that has ended."""
+    tokens = {"prompt_tokens": end["prompt_tokens"], "completion_tokens": end["tokens"]}
+    return {**tokens, "total_tokens": sum(tokens.values())}
+
+
+async def _stream_response(request: Request, completion: Completion, *, has_usage: bool) -> Response:
+    """The response as server-sent events. A problem that shows before the first part has its status.
+
+    Args:
+        request: the request.
+        completion: the text.
+        has_usage: whether the numbers of tokens come last.
+    """
     parts = completion.stream_parts()
     try:
         first = await cancel_on_disconnect(request, anext(parts))
@@ -188,6 +219,8 @@ async def _stream_response(request: Request, completion: Completion) -> Response
                 finish = None if isinstance(part, str) else part["finish"]
                 yield _format_server_sent_event(completion.as_json(part if finish is None else "", finish))
                 if finish is not None:
+                    if has_usage:
+                        yield _format_server_sent_event(completion.last_part_as_json(part))
                     break
                 try:
                     part = await anext(parts)

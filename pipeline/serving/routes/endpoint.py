@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -75,6 +76,8 @@ def admit(backend: Backend, request: Request, fields: dict[str, Any] | None = No
         fields: of its body, of which api_key may be one.
     """
     kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+    with suppress(UnicodeError):  # a header's bytes come as Latin-1, and are UTF-8 where a key is no ASCII
+        bearer = bearer.encode("latin-1").decode()
     key = bearer.strip() if kind.lower() == "bearer" and bearer.strip() else None
     for place in (fields or {}, request.query_params):
         given = place.get("api_key")

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tfm.pipeline.serving.backend import Backend
-from tfm.pipeline.serving.catalog import ServedModel
+from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ModelCatalog, ServedModel
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.problems import bad_request
 from tfm.pipeline.serving.routes.bodies import (
@@ -21,6 +21,7 @@ from tfm.pipeline.serving.routes.bodies import (
     validate_fields,
 )
 from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint
+from tfm.pipeline.serving.routes.translate import find_direction
 from tfm.pipeline.serving.translation_service import ServedDirection, ask_all
 
 MAX_LABELS = 100
@@ -184,30 +185,17 @@ def _tags_as_json(text: str, records: list[tuple[str, float, float, int]]) -> li
 
 def _attend_query(backend: Backend, body: AttendBody, text: str, target: str | None) -> Query:
     models = [each for each in backend.catalog.models.values() if not each.version.reads_images]
-    if body.model is None and body.source is not None and body.target is not None:
-        found = backend.catalog.find_translator(body.source, body.target)
-        if found is None:
-            raise bad_request(f"{body.source[:20]} to {body.target[:20]} is not translated here")
-        direction = ServedDirection(*found)
+    catalog = backend.catalog
+    if body.model is not None or (body.source, body.target) == (None, None):
+        catalog = ModelCatalog([backend.choose_model(body.model, "reads texts", models)])
+    if catalog.translators:
+        direction = find_direction(catalog, body.source, body.target)
     else:
-        model = backend.choose_model(body.model, "reads texts", models)
-        own = next(iter(type(backend.catalog)([model]).translators), None)
-        pair = None if own is None else _choose_language_pair(own, body)
-        direction = ServedDirection(model, *(pair or ("und", "und")))
+        direction = ServedDirection(next(iter(catalog.models.values())), UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
     plain = direction.query(text, backend.beam, 1, ())
     return Query(
         plain.model, "attend", text, plain.beam, to=plain.to, source_language=plain.source_language, target=target
     )
-
-
-def _choose_language_pair(model: ServedModel, body: AttendBody) -> tuple[str, str] | None:
-    """The languages of a model that a request names, by the model's codes; its first ones where it names none."""
-    from tfm.pipeline.serving.catalog import ModelCatalog
-
-    if body.source is None or body.target is None:
-        return next(iter(model.pairs), None)
-    found = ModelCatalog([model]).find_translator(body.source, body.target)
-    return None if found is None else found[1:]
 
 
 def _round_weights(attention: dict[str, Any]) -> dict[str, Any]:

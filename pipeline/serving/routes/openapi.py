@@ -21,6 +21,7 @@ PROBLEM_DESCRIPTIONS = {
     "403": "The key is none of the server's.",
     "408": "The body came too slowly.",
     "413": "The body is too long.",
+    "415": "The body is compressed.",
     "429": "Too many requests a minute.",
     "500": "The server failed.",
     "503": "Too much is asked for at once, or the models are being loaded.",

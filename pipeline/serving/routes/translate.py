@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tfm.pipeline.serving.backend import Backend
-from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE
+from tfm.pipeline.serving.catalog import UNKNOWN_LANGUAGE, ModelCatalog
+from tfm.pipeline.serving.detection import Detector
 from tfm.pipeline.serving.problems import Problem, bad_request
 from tfm.pipeline.serving.routes.bodies import (
     cancel_on_disconnect,
@@ -23,6 +24,7 @@ from tfm.pipeline.serving.routes.bodies import (
 from tfm.pipeline.serving.routes.endpoint import admit, make_endpoint
 from tfm.pipeline.serving.routes.language_names import language_name
 from tfm.pipeline.serving.text.glossary import glossary_problem
+from tfm.pipeline.serving.text.html_document import split_html
 from tfm.pipeline.serving.text.segments import SegmentBorders
 from tfm.pipeline.serving.translation_service import ServedDirection, TranslatedText
 
@@ -78,8 +80,9 @@ def translation_routes(backend: Backend) -> list[Route]:
         texts = check_texts([body.q] if isinstance(body.q, str) else body.q, backend.limits)
         request.state.texts = texts
         _check_request_limits(backend, body)
-        source, detected = await _resolve_source_language(backend, body, texts)
-        direction = _find_direction(backend, body, source)
+        catalog = _candidate_models(backend, body)
+        source, detected = await _resolve_source_language(catalog, backend.detector, body, texts)
+        direction = find_direction(catalog, source, body.target)
         work = backend.translation.translate(
             texts,
             direction,
@@ -134,38 +137,58 @@ def _check_request_limits(backend: Backend, body: TranslateBody) -> None:
 
 
 async def _resolve_source_language(
-    backend: Backend, body: TranslateBody, texts: list[str]
+    catalog: ModelCatalog, detector: Detector | None, body: TranslateBody, texts: list[str]
 ) -> tuple[str, dict[str, Any] | None]:
-    """The language of the texts, and how sure that is where it was not named."""
+    """The language of the texts, and how sure that is where it was not named.
+
+    Args:
+        catalog: the models that may translate them.
+        detector: finds the language of a text, where one is installed.
+        body: of the request.
+        texts: the texts.
+    """
     if body.source != AUTO_DETECT:
         return body.source, None
-    into = [source for source, targets in backend.catalog.targets_by_source.items() if body.target in targets]
-    sources = into or [*backend.catalog.targets_by_source]
+    all_sources = [*catalog.targets_by_source]
+    sources = [each for each in all_sources if catalog.find_translator(each, body.target) is not None] or all_sources
     if len(sources) == 1:
         return sources[0], {"language": sources[0], "confidence": 100.0}
-    if backend.detector is None:
+    if detector is None:
         raise bad_request(f"source: {NO_DETECTOR_MESSAGE}")
-    found = await asyncio.to_thread(backend.detector, "\n".join(texts))
+    found = await asyncio.to_thread(_detect_language, detector, texts, body.format == "html")
     likely = [(code, share) for code, share in found if code in sources]
+    if not likely and not any(character.isalpha() for text in texts for character in text):
+        likely = [(sources[0], 0.0)]  # numbers, or nothing: of any language
     if not likely:
         raise bad_request(f"source: the text tells none of {', '.join(sources)}: name its language")
     code, share = likely[0]
     return code, {"language": code, "confidence": round(100 * share, 1)}
 
 
-def _find_direction(backend: Backend, body: TranslateBody, source: str) -> ServedDirection:
-    """The model that translates, and its languages. Raises Problem where there is none."""
+def _detect_language(detector: Detector, texts: list[str], is_html: bool) -> list[tuple[str, float]]:
+    """The languages of texts; of HTML, of what is read of it: names of tags and attributes are English."""
+    read = [each for text in texts for each in split_html(text, None).sources] if is_html else texts
+    return detector("\n".join(read))
+
+
+def _candidate_models(backend: Backend, body: TranslateBody) -> ModelCatalog:
+    """The models that may translate a request: the one that it names, or all. Raises Problem where that is none."""
     catalog = backend.catalog
-    if body.model is not None:
-        model = backend.choose_model(body.model, "translates text", catalog.translators)
-        catalog = type(catalog)([model])
-    found = catalog.find_translator(source, body.target)
+    if body.model is None:
+        return catalog
+    return ModelCatalog([backend.choose_model(body.model, "translates text", catalog.translators)])
+
+
+def find_direction(catalog: ModelCatalog, source: str | None, target: str | None) -> ServedDirection:
+    """The model that translates, and its languages; one that is None may be any. Raises Problem where there is none."""
+    found = catalog.find_translator(source, target)
     if found is None and catalog.targets_by_source == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
         found = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
     if found is None:
         pairs = [f"{one} to {', '.join(others)}" for one, others in catalog.targets_by_source.items()]
         there = "; ".join(pairs)[:200] or "nothing"
-        raise bad_request(f"{source[:20]} to {body.target[:20]} is not translated here; this server translates {there}")
+        asked = f"{(source or 'any')[:20]} to {(target or 'any')[:20]}"
+        raise bad_request(f"{asked} is not translated here; this server translates {there}")
     return ServedDirection(*found)
 
 

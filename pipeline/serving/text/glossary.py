@@ -21,6 +21,16 @@ def glossary_problem(glossary: Mapping[str, str]) -> str | None:
                 return f"glossary: a {side} term has {len(term)} characters and may have {MAX_TERM_CHARS}: shorten it"
             if "\t" in term or len(term.splitlines()) > 1:
                 return f"glossary: a {side} term has a tab or line break ({term[:40]!r}): remove it"
+    return _contradiction(glossary)
+
+
+def _contradiction(glossary: Mapping[str, str]) -> str | None:
+    """Return the reason why two terms that differ in their spelling alone cannot be used; None where there are none."""
+    seen: dict[tuple[bool, str], str] = {}
+    for source, target in glossary.items():
+        before = seen.setdefault(_term_key(source), source)
+        if _normalize(glossary[before]) != _normalize(target):
+            return f"glossary: {before[:40]!r} and {source[:40]!r} are one term with two translations: remove one"
     return None
 
 
@@ -36,22 +46,26 @@ class Glossary:
         self._exact: dict[str, str] = {}
         self._folded: dict[str, str] = {}
         for source, target in terms.items():
-            spaced = _normalize(source)
-            if spaced and spaced == spaced.lower():
-                self._folded[spaced.casefold()] = target.strip()
-            elif spaced:
-                self._exact[spaced] = target.strip()
-        self._patterns = (_term_pattern(self._exact, regex.V0), _term_pattern(self._folded, regex.IGNORECASE))
+            in_any_case, spelled = _term_key(source)
+            if spelled:
+                (self._folded if in_any_case else self._exact)[spelled] = target.strip()
+        self._patterns = _term_pattern(self._exact), _term_pattern(self._folded)
 
     def target_terms(self, sentence: str) -> list[str]:
         """The target terms of the source terms that occur in a sentence, in the order of these, each once."""
         text = _normalize(sentence)
-        exact, folded = (pattern.finditer(text) for pattern in self._patterns)
-        found = [(place.start(), -place.end(), self._exact[place.group()]) for place in exact]
-        found += [(place.start(), -place.end(), self._folded[place.group().casefold()]) for place in folded]
+        folded = [_fold(character) for character in text]
+        places = [place for place, characters in enumerate(folded) for _ in characters]
+        exact, in_any_case = self._patterns
+        # of two at one place that one which is spelled so
+        found = [(each.start(), -each.end(), 0, self._exact[each.group()]) for each in exact.finditer(text)]
+        found += [
+            (places[each.start()], -places[each.end() - 1] - 1, 1, self._folded[each.group()])
+            for each in in_any_case.finditer("".join(folded))
+        ]
         terms: list[str] = []
         covered = 0
-        for start, end, target in sorted(found):
+        for start, end, _, target in sorted(found):
             if start >= covered:
                 covered = -end
                 if target not in terms:
@@ -63,8 +77,21 @@ def _normalize(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def _term_pattern(terms: Mapping[str, str], case: int) -> "regex.Pattern[str]":
+def _fold(text: str) -> str:
+    """A text by which those that differ in case alone are the same, character by character."""
+    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", text).casefold())
+    return folded.replace("i\N{COMBINING DOT ABOVE}", "i")  # Turkish capital I with a dot
+
+
+def _term_key(term: str) -> tuple[bool, str]:
+    """Whether a term is looked for in any case, and as what: folded, or as it is written."""
+    spaced = _normalize(term)
+    in_any_case = spaced == spaced.lower()
+    return in_any_case, "".join(map(_fold, spaced)) if in_any_case else spaced
+
+
+def _term_pattern(terms: Mapping[str, str]) -> "regex.Pattern[str]":
     """The pattern of all terms, which prefers the longest."""
     longest_first = sorted(terms, key=lambda term: (-len(term), term))
     either = "|".join(map(regex.escape, longest_first)) or r"(?!)"
-    return regex.compile(rf"\b(?:{either})\b", regex.V0 | regex.WORD | case)
+    return regex.compile(rf"\b(?:{either})\b", regex.V0 | regex.WORD)

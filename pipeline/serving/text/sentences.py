@@ -21,6 +21,11 @@ LANGUAGE_CODES = dict(
 _LINE_BREAK = regex.compile(r"[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 _SINGLE_LINE_BREAK = r"(?:\r\n|[\n\r\x85\u2028])"
 _PARAGRAPH_BREAK = regex.compile(rf"{_SINGLE_LINE_BREAK}[^\S\n\r]*{_SINGLE_LINE_BREAK}\s*|[\v\f\x1c-\x1e\u2029]+")
+_UNREAD = "".join(filter(str.isspace, map(chr, range(0x3001)))) + (
+    "\N{ZERO WIDTH NO-BREAK SPACE}\N{ARABIC LETTER MARK}\N{LEFT-TO-RIGHT MARK}\N{RIGHT-TO-LEFT MARK}"
+    "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+"""Around a sentence, and not read with it: white space, the mark of an encoding, those of direction."""
 _SPACE = regex.compile(r"\s")
 _LETTER_NUMBER_OR_SYMBOL = regex.compile(r"[\p{L}\p{N}\p{S}]")
 _SURROGATE = regex.compile("[\ud800-\udfff]")
@@ -53,8 +58,8 @@ def split_text(
             continue
         parts = [sentence] if fits is None else cut_sentence(sentence, fits)
         for number, part in enumerate(parts):
-            bare = part.strip()
-            before, after = part[: len(part) - len(part.lstrip())], part[len(part.rstrip()) :]
+            bare = part.strip(_UNREAD)
+            before, after = part[: len(part) - len(part.lstrip(_UNREAD))], part[len(part.rstrip(_UNREAD)) :]
             if not bare:
                 separators[-1] += part
                 continue

@@ -10,13 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tiny_model import STACK, numpy_of, tiny_model
+from tests.tiny_model import STACK, numpy_of, random_shortlist, tiny_model
 from tfm.data.errors import DataError
 from tfm.model.fused.compiled_transformer import CompiledTransformer, compile_transformer
 from tfm.model.numpy_inference.transformer import Transformer
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding.search.compiled_beam_search import search_in_steps, search_to_end
-from tfm.pipeline.decoding.search.numpy_beam_search import search_sentence
+from tfm.pipeline.decoding.search.numpy_beam_search import search_candidates, search_sentence
 from tfm.tokenizer.special import BOS_ID, EOS_ID
 
 pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
@@ -97,6 +97,25 @@ def test_it_finds_the_hypotheses_of_numpy(name: str, data: st.DataObject) -> Non
     gaps = [abs(a.score - b.score) for a, b in zip(expected, expected[1:], strict=False)]
     if min(gaps, default=1.0) > 2 * bound:  # else the two may round to another order
         assert [each.ids for each in found] == [each.ids for each in expected]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("beam", [1, 3, 6])
+def test_it_finds_the_hypotheses_of_a_shortlist(name: str, beam: int) -> None:
+    network, compiled = both_networks(name)
+    shortlist, config = random_shortlist(tiny_model()), DecodingConfig(beam=beam, n_best=beam, max_length=12)
+    num_changed = 0
+    for first in range(4, 50, 3):
+        source = [*range(first, first + 4), EOS_ID]
+        candidates = shortlist.candidates(source)
+        found = search_to_end(compiled, source, config, candidates)
+        wanted = search_candidates(network, source, config, candidates)
+        assert [each.ids for each in found] == [each.ids for each in wanted]
+        assert [each.log_prob for each in found] == pytest.approx([each.log_prob for each in wanted], abs=1e-3)
+        assert {piece for each in found for piece in each.ids} <= {*candidates.tolist()}
+        free = search_to_end(compiled, source, config)
+        num_changed += [each.ids for each in found] != [each.ids for each in free]
+    assert num_changed >= 5
 
 
 def test_its_parts_end_with_the_hypotheses() -> None:

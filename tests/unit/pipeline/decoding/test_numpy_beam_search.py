@@ -9,11 +9,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tiny_model import numpy_of, tiny_model
+from tests.tiny_model import numpy_of, random_shortlist, tiny_model
 from tfm.data.errors import DataError
 from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.decoding import decode as decoding
-from tfm.pipeline.decoding.search.numpy_beam_search import best_candidates, is_basic_search, search_sentence
+from tfm.pipeline.decoding.search.numpy_beam_search import (
+    best_candidates,
+    is_basic_search,
+    search_candidates,
+    search_sentence,
+)
 from tfm.pipeline.decoding.search.top_k import best_candidates as best_by_torch
 from tfm.tokenizer.special import EOS_ID
 
@@ -49,6 +54,28 @@ def test_it_finds_the_hypotheses_of_the_model_with_their_scores(data: st.DataObj
         assert math.isclose(ours.score, theirs.score, abs_tol=1e-9)
 
 
+@pytest.mark.parametrize("changes", [{}, {"output_bias": True, "tie": "none"}], ids=["tied", "a bias"])
+@pytest.mark.parametrize(("beam", "n_best"), [(1, 1), (4, 4)])
+def test_it_finds_the_hypotheses_that_a_shortlist_lets_through(changes: dict[str, Any], beam: int, n_best: int) -> None:
+    loaded = tiny_model(dtype=torch.float64, positions="learned", **changes)
+    if changes:
+        with torch.no_grad():
+            loaded.model.output.bias.copy_(torch.linspace(-1, 1, len(loaded.model.output.bias)))
+    network, shortlist, config = numpy_of(loaded), random_shortlist(loaded), DecodingConfig(beam=beam, n_best=n_best)
+    num_changed = 0
+    for first in range(4, 50, 5):
+        source = [*range(first, first + 5), EOS_ID]
+        found = search_candidates(network, source, config, shortlist.candidates(source))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(decoding, "num_workers", lambda *_: 0)
+            (wanted,) = decoding.decode(loaded.model, [source[:-1]], config, shortlist=shortlist)
+        assert [each.ids for each in found] == [each.ids for each in wanted]
+        assert [each.log_prob for each in found] == pytest.approx([each.log_prob for each in wanted], abs=1e-9)
+        assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-9)
+        num_changed += found != search_candidates(network, source, config, None)
+    assert num_changed >= 5
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_the_best_candidates_are_those_of_torch_ties_included(data: st.DataObject) -> None:
@@ -78,6 +105,7 @@ def test_the_best_candidates_are_those_of_torch_ties_included(data: st.DataObjec
 )
 def test_what_it_cannot_do_is_not_plain(how: dict[str, Any]) -> None:
     assert is_basic_search(DecodingConfig())
+    assert is_basic_search(DecodingConfig(shortlist="a folder"))
     assert not is_basic_search(DecodingConfig.model_validate(how))
 
 

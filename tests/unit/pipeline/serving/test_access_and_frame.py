@@ -1,5 +1,6 @@
 """Keys, rates, bodies, headers and logs: what holds for every route."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,35 @@ def test_a_key_is_needed_and_its_label_is_logged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("", "has no key"), ("short\n", "line 1"), ("long-enough a 0\n", "line 1"), ("long-enough a 5 b\n", "line 1")],
+    [
+        ("", "has no key"),
+        ("short\n", "line 1"),
+        ("long-enough a 0\n", "line 1"),
+        ("long-enough a 5 b\n", "line 1"),
+        ("long-enough a\n\nlong-enough b 5\n", "line 3: the key stands on line 1 already"),
+    ],
 )
 def test_a_file_of_keys_that_is_none_is_named_without_the_key(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(DataError, match=said) as raised:
         keys_of(tmp_path, text)
     assert "long-enough" not in str(raised.value)
+
+
+def test_a_file_of_keys_may_be_written_by_windows_and_a_key_in_any_letters(tmp_path: Path) -> None:
+    bench = make_bench(keys=keys_of(tmp_path, "\ufeffsecret-1 ann\r\n# more\r\n\r\nschlüssel-ß 鍵\r\n"))
+    with TestClient(make_app(bench.backend)) as client:
+        headers = {"Authorization": "Bearer schlüssel-ß".encode()}
+        found = [client.post("/translate", json={**FIELDS, "api_key": key}) for key in ("secret-1", "schlüssel-ß")]
+        found.append(client.post("/translate", json=FIELDS, headers=headers))
+    assert [each.status_code for each in found] == [200, 200, 200]
+
+
+def test_two_keys_of_one_label_have_a_rate_each(tmp_path: Path) -> None:
+    access = AccessControl(keys_of(tmp_path, "secret-1 ann 1\nsecret-2 ann 2\n"), None, lambda: 0.0)
+    assert [access.admit(key, "address") for key in ("secret-1", "secret-2", "secret-2")] == ["ann"] * 3
+    for key in ("secret-1", "secret-2"):
+        with pytest.raises(Problem, match="requests a minute"):
+            access.admit(key, "address")
 
 
 def test_a_rate_holds_for_each_caller_and_comes_back(tmp_path: Path) -> None:
@@ -89,6 +113,17 @@ def test_a_rate_holds_for_each_caller_and_comes_back(tmp_path: Path) -> None:
     assert everyone.admit(None, "there") == "there"
 
 
+PART = b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n'
+
+
+def test_a_body_that_is_compressed_is_refused() -> None:
+    with TestClient(make_app(make_bench().backend)) as client:
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        response = client.post("/translate", content=gzip.compress(b"{}"), headers=headers)
+    assert response.status_code == 415
+    assert response.json() == {"error": "the body is encoded (gzip), which this server does not read: send it as it is"}
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status", "said"),
     [
@@ -98,10 +133,18 @@ def test_a_rate_holds_for_each_caller_and_comes_back(tmp_path: Path) -> None:
         (b'{"q": NaN}', "application/json", 400, "NaN"),
         (b"[" * 100_000, "application/json", 400, "nested too deeply"),
         (b"x" * 2_000_000, "application/json", 413, "longer than the 1,048,576 bytes"),
-        (b"--x\r\nbroken", "multipart/form-data; boundary=x", 400, "q: Field required"),
-        (b"q=%ff&source=en&target=de", "application/x-www-form-urlencoded", 200, ""),
+        (b"--x\r\nbroken", "multipart/form-data; boundary=x", 400, "breaks off before its last boundary"),
+        (b"q=%ff&source=en&target=de", "application/x-www-form-urlencoded", 400, "the form is not UTF-8"),
+        (b"q=\xe9&source=en&target=de", "application/x-www-form-urlencoded", 400, "the form is not UTF-8"),
+        (b"a=b&" * 2000, "application/x-www-form-urlencoded", 400, "more than 1000 fields"),
+        (PART + b"\xff\r\n--x--", "multipart/form-data; boundary=x", 400, "q is not UTF-8"),
+        (PART + b"a dog\r\n", "multipart/form-data; boundary=x", 400, "breaks off before its last boundary"),
         (b"q", "multipart/form-data", 400, "form"),
-        (b"", "application/json", 400, "not JSON"),
+        (b" \n", "application/json", 400, "the body is empty"),
+        (b'{"q": null}', "application/json", 400, "q is neither a text nor a list of texts"),
+        (b'{"q": ["a", 1]}', "application/json", 400, "q is neither a text nor a list of texts"),
+        (b'{"q": "a", "glosary": {}}', "application/json", 400, "did you mean glossary?"),
+        (b"q=a&apikey=x", "application/x-www-form-urlencoded", 400, "did you mean api_key?"),
     ],
 )
 def test_a_body_that_is_none_is_refused(body: bytes, kind: str, status: int, said: str) -> None:

@@ -1,17 +1,22 @@
 """The models of a server, with the shortlists that some have."""
 
 import asyncio
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette", reason="no starlette (extra: serve)")
 
-from tests.serving import make_bench
+from tests.serving import make_bench, served_model
 from tests.tiny_model import publish_model, publish_shortlist, tiny_model
 from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.inference.numpy_translation import NumpyModel
+from tfm.pipeline.serving import catalog
+from tfm.pipeline.serving.backend import _read_republished_model
 from tfm.pipeline.serving.catalog import is_published_anew, read_catalog, read_served_model
-from tfm.pipeline.serving.engine.light_networks import load_light_network
+from tfm.pipeline.serving.engine.light_networks import NumpyNetwork, load_light_network
 from tfm.pipeline.serving.engine.networks import TorchNetwork
 
 
@@ -38,10 +43,53 @@ def test_a_model_and_its_shortlist_are_a_version_together(model: Path, tmp_path:
     assert TorchNetwork.load(free.version).shortlist is None
 
 
-@pytest.mark.parametrize("has_torch", [True, False])
-def test_a_model_with_a_shortlist_is_one_of_torch(model: Path, tmp_path: Path, has_torch: bool) -> None:
-    held = read_served_model(model, tmp_path / "short")
-    assert load_light_network(held.version, TorchNetwork.load if has_torch else None) is None
+def test_a_small_model_has_its_shortlist_without_torch(model: Path, tmp_path: Path) -> None:
+    light = load_light_network(read_served_model(model, tmp_path / "short").version, None)
+    assert isinstance(light, NumpyNetwork)
+    assert isinstance(light.model, NumpyModel)
+    assert light.model.shortlist is not None
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (["tiny=en:de", "tiny=en:fr"], "--languages tiny=en:fr: tiny has en:de already: remove one of the two"),
+        (["verse=en:de"], "--languages verse=en:de: the model does not translate texts"),
+        (["several=en:xx"], "--languages several=en:xx: the model does not write xx; it writes deu, fra"),
+    ],
+)
+def test_languages_that_a_model_cannot_have_are_refused(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    publish_model(tmp_path / "verse", task="language_model", architecture="decoder_only")
+    several = served_model("several", pairs=(("und", "deu"), ("und", "fra")), has_languages=True)
+    monkeypatch.setattr(
+        catalog,
+        "read_served_model",
+        lambda *given: several if given[0].name == "several" else read_served_model(*given),
+    )
+    with pytest.raises(RecipeError, match=re.escape(said)):
+        read_catalog([Path("tiny"), Path("verse"), Path("several")], entries)
+
+
+def test_the_name_of_a_model_may_have_any_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["lr=0.1", "lr", "my model 1.0", "größe😀"]
+    for name in names:
+        publish_model(tmp_path / name)
+    publish_shortlist(tmp_path / "short=1", tiny_model())
+    languages = [f"{name}=en:x{number}" for number, name in enumerate(names)]
+    found = read_catalog([Path(name) for name in names], languages, ["lr=0.1=short=1"]).models
+    assert [found[name].pairs for name in names] == [(("en", f"x{number}"),) for number in range(4)]
+    assert [found[name].version.shortlist is None for name in names] == [False, True, True, True]
+
+
+def test_languages_that_were_given_stay_when_a_model_is_published_anew(model: Path) -> None:
+    known = replace(read_served_model(model), pairs=(("en", "deu"),), are_pairs_given=True)
+    known = replace(known, version=replace(known.version, has_languages=True))
+    again = _read_republished_model(known)
+    assert (again.pairs, again.are_pairs_given) == (known.pairs, True)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The parts of a server are put together; tests/cli/test_serve.py asks a whole one."""
 
 import asyncio
+import socket
 from unittest.mock import Mock
 
 import pytest
@@ -23,3 +24,11 @@ def test_a_backend_is_made_of_options() -> None:
     backend = asyncio.run(make())
     assert backend.catalog is catalog
     assert backend.limits is options.limits
+
+
+@pytest.mark.parametrize("host", ["::1", "[::1]", "127.0.0.1", "localhost"])
+def test_an_address_may_be_written_as_in_a_url(host: str) -> None:
+    if ":" in host and not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6")
+    with server.listen(host, 0) as listener:
+        assert listener.getsockname()[1] > 0

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.serving import Bench, answer_of, make_bench
+from tests.serving import MODELS, Bench, answer_of, make_bench
 from tfm.pipeline.serving.dispatch import dispatcher as dispatcher_module
 from tfm.pipeline.serving.dispatch.answer_cache import AnswerCache
-from tfm.pipeline.serving.dispatch.dispatcher import QueueFullError, WorkerFailure
+from tfm.pipeline.serving.dispatch.errors import QueueFullError, WorkerFailure
 from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.dispatch.worker_slots import MAX_QUERIES_PER_WORKER
 from tfm.pipeline.serving.limits import Limits
@@ -127,6 +128,35 @@ def test_a_query_that_kills_its_processes_is_given_up(monkeypatch: pytest.Monkey
             await asked
 
     run(make_bench(holds=True), body)
+
+
+def test_a_process_that_cannot_load_a_model_says_why_once_and_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher_module, "SECONDS_TO_LOAD_AGAIN", 0.02)
+
+    async def body(bench: Bench) -> Any:
+        queue = bench.backend.dispatcher
+        (worker,) = bench.workers
+        broken = replace(MODELS[0].version, name="broken")
+        worker.load_problem = "its weights are damaged"
+        queue.load(broken)
+        await asyncio.sleep(0.1)
+        assert not queue.is_loaded(broken.key)
+        assert bench.warnings == ["broken: could not be loaded, and is tried again: its weights are damaged"]
+        worker.load_problem = None
+        await asyncio.sleep(0.1)
+        assert queue.is_loaded(broken.key)
+        return await queue.ask([Query(broken.key, "translate", "a")], 5)
+
+    assert run(make_bench(), body)[0][0][0] == "A"
+
+
+def test_a_process_that_dies_is_told_of() -> None:
+    async def body(bench: Bench) -> None:
+        bench.workers[0].on_end()
+        await settle()
+        assert bench.warnings == ["a decoding process has died, and is started again"]
+
+    run(make_bench(), body)
 
 
 def test_a_version_that_was_replaced_goes_when_its_last_answer_is_given() -> None:

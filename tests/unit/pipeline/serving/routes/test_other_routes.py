@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.serving import MODELS, make_bench
+from tests.serving import MODELS, make_bench, served_model
 from tfm.pipeline.serving.app import make_app
 from tfm.pipeline.serving.limits import Limits
 from tfm.pipeline.serving.routes.stop_sequences import StopSequenceFilter
@@ -36,6 +36,16 @@ def test_a_stream_has_the_same_text_in_events() -> None:
     choices = [json.loads(each)["choices"][0] for each in events[:-1]]
     assert [each["text"] for each in choices] == [" one", " two", " three", ""]
     assert [each["finish_reason"] for each in choices] == [None, None, None, "stop"]
+
+
+def test_a_stream_ends_with_the_numbers_of_tokens_where_they_are_asked_for() -> None:
+    usage = {"stream": True, "stream_options": {"include_usage": True, "include_obfuscation": False}, "user": "me"}
+    with client_of() as client:
+        response = client.post("/v1/completions", json={"prompt": "zero", **usage})
+    *_, last, end = (each.removeprefix("data: ") for each in response.text.split("\n\n") if each)
+    assert json.loads(last)["usage"] == {"prompt_tokens": 2, "completion_tokens": 3, "total_tokens": 5}
+    assert json.loads(last)["choices"] == []
+    assert end == "[DONE]"
 
 
 def test_a_stream_that_takes_too_long_ends_with_the_reason_and_frees_its_slot() -> None:
@@ -78,6 +88,10 @@ def test_what_may_begin_a_stop_sequence_waits() -> None:
     [
         ({"n": 2}, "n (2) is 1 on this server"),
         ({"logprobs": 5}, "logprobs"),
+        ({"logprobs": 0}, "logprobs is not done by this server"),
+        ({"max_completion_tokens": 5}, "'max_completion_tokens' is no field of this route: remove it"),
+        ({"top_k": 5}, "'top_k' is no field of this route: did you mean top_p?"),
+        ({"prompt": [1, 2]}, "prompt is neither a text nor a list of texts"),
         ({"max_tokens": 2001}, "max_tokens (2001) may be 2000 at most"),
         ({"temperature": -1}, "temperature"),
         ({"prompt": ["a", "b"]}, "prompt has 2 texts"),
@@ -154,6 +168,39 @@ def test_attention_is_rounded() -> None:
     assert bench.asked[0].model == "de@1"
     assert several.status_code == 400
     assert "text has 1,001 characters" in long.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "model", "to", "said"),
+    [
+        ({"model": "several", "target": "fr"}, "several@1", "fra", ""),
+        ({"model": "several", "source": "en"}, "several@1", "deu", ""),
+        ({"target": "fra"}, "several@1", "fra", ""),
+        ({"model": "several", "target": "es"}, None, None, "any to es is not translated here"),
+        (
+            {"model": "nl", "source": "fr"},
+            None,
+            None,
+            "fr to any is not translated here; this server translates en to nl",
+        ),
+        ({"model": "nl", "source": "en", "target": "de"}, None, None, "en to de is not translated here"),
+        ({"model": "verse"}, "verse@1", None, ""),
+    ],
+)
+def test_attention_is_of_the_languages_that_are_asked_for(
+    fields: dict[str, Any], model: str | None, to: str | None, said: str
+) -> None:
+    several = served_model("several", pairs=(("eng", "deu"), ("eng", "fra")), has_languages=True)
+    bench = make_bench(
+        models=(several, served_model("nl", pairs=(("en", "nl"),)), served_model("verse", "language_model"))
+    )
+    with TestClient(make_app(bench.backend)) as client:
+        response = client.post("/v1/attend", json={"text": "a", **fields})
+    if model is None:
+        assert response.status_code == 400
+        assert said in response.json()["error"]["message"]
+    else:
+        assert [(each.model, each.to) for each in bench.asked] == [(model, to)]
 
 
 def test_health_metrics_and_the_description_of_the_routes() -> None:

@@ -1,5 +1,8 @@
 """POST /translate and its like, as LibreTranslate has them; the decoding processes are stand-ins."""
 
+import asyncio
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -7,6 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.serving import MODELS, Bench, make_bench, served_model
 from tfm.pipeline.serving.app import make_app
+from tfm.pipeline.serving.dispatch.messages import Query
 from tfm.pipeline.serving.limits import Limits
 
 
@@ -41,6 +45,48 @@ def test_a_form_is_read_as_json_is() -> None:
         found = client.post("/translate", data=fields).json()
         parts = client.post("/translate", files={name: (None, value) for name, value in fields.items()}).json()
     assert found == parts == {"translatedText": "A DOG Hund", "alternatives": ["A DOG Hund~", "A DOG Hund~~"]}
+
+
+@pytest.mark.parametrize("text", ["Grüße + 1 & 2 = 3 % ; \r\n 👩\u200d👧", "", "שלום"])
+def test_a_form_may_have_any_text_spelled_by_percent_or_not(text: str) -> None:
+    fields = {"q": text, "source": "en", "target": "de"}
+    kind = {"Content-Type": "application/x-www-form-urlencoded; charset=UTF-8"}
+    bare = text.replace("%", "%25").replace("&", "%26").replace("+", "%2B").replace(" ", "+")
+    with TestClient(make_app(make_bench().backend)) as client:
+        found = [
+            client.post("/translate", data=fields),
+            client.post("/translate", files={name: (None, value) for name, value in fields.items()}),
+            client.post("/translate", content=f"q={bare}&source=en&target=de".encode(), headers=kind),
+            client.post("/translate", content=b"\xef\xbb\xbf" + json.dumps(fields).encode()),
+        ]
+    assert [each.json() for each in found] == [{"translatedText": text.upper()}] * 4
+
+
+def test_auto_looks_at_the_languages_of_the_model_that_is_named_alone() -> None:
+    models = (served_model("de", pairs=(("en", "de"),)), served_model("fr", pairs=(("fr", "de"),)))
+    fields = {"q": "a", "source": "auto", "target": "deu", "model": "fr"}
+    status, found = ask(make_bench(models=models), fields)
+    assert (status, found.get("detectedLanguage")) == (200, {"language": "fr", "confidence": 100.0})
+
+
+@pytest.mark.parametrize("text", ["", "12, 13 %", "😀"])
+def test_a_text_without_letters_is_of_any_language(text: str) -> None:
+    bench = make_bench(detector=lambda text: [])
+    status, found = ask(bench, {"q": text, "source": "auto", "target": "fr"})
+    assert (status, found["detectedLanguage"]["confidence"]) == (200, 0.0)
+    assert ask(bench, {"q": "xyz", "source": "auto", "target": "fr"})[0] == 400
+
+
+def test_auto_reads_the_text_of_html_not_its_tags() -> None:
+    models, read = (served_model("de", pairs=(("en", "de"), ("fr", "de"))),), list[str]()
+
+    def detect(text: str) -> list[tuple[str, float]]:
+        read.append(text)
+        return [("fr", 1.0)]
+
+    fields = {"q": "<p class='box'>Le chat.</p><script>var x</script>", "source": "auto", "target": "de"}
+    assert ask(make_bench(models=models, detector=detect), {**fields, "format": "html"})[0] == 200
+    assert read == ["Le chat."]
 
 
 def test_json_is_read_where_a_client_calls_it_a_form() -> None:
@@ -186,6 +232,29 @@ def test_html_keeps_its_tags_and_an_alignment_is_asked_where_there_are_any() -> 
     )
     aligned = [(query.text, query.target) for query in bench.asked if query.kind == "align"]
     assert aligned == [("A dog runs.", "A DOG RUNS.")]
+
+
+def test_of_sentences_that_are_the_same_one_alignment_is_asked() -> None:
+    bench = make_bench()
+    fields = {"q": "<b>A</b> dog. " * 20, "source": "en", "target": "de", "format": "html", "alternatives": 2}
+    assert ask(bench, fields)[0] == 200
+    assert [query.kind for query in bench.asked] == ["translate", "align", "align", "align"]
+
+
+def test_all_that_a_request_asks_for_has_one_time() -> None:
+    bench = make_bench(limits=Limits(seconds=0.5))
+    slow, now = [], bench.backend.dispatcher.ask
+
+    async def ask_slowly(queries: Sequence[Query], seconds: float) -> list[Any]:
+        slow.append(queries)
+        await asyncio.sleep(0.2)
+        return await now(queries, seconds)
+
+    bench.backend.dispatcher.ask = ask_slowly  # type: ignore[method-assign]
+    fields = {"q": "<b>A</b> dog.", "source": "en", "target": "de", "format": "html", "alternatives": 5}
+    status, found = ask(bench, fields)
+    assert (status, len(slow)) == (504, 3)
+    assert "longer than 0.5 s" in found["error"]
 
 
 def test_the_places_of_sentences_are_told_where_they_are_asked_for() -> None:

@@ -1,5 +1,7 @@
 """A glossary's terms are found between borders of words, in the case that they ask for."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,3 +54,30 @@ def test_whatever_the_terms_are_found_ones_are_of_the_glossary(terms: dict[str, 
 def test_what_is_refused(terms: dict[str, str], problem: str | None) -> None:
     found = glossary_problem(terms)
     assert found == problem if problem is None else problem in str(found)
+
+
+@pytest.mark.parametrize("case", [str, str.upper, str.title, str.capitalize])
+@pytest.mark.parametrize("term", ["straße", "groß", "istanbul", "ŉa", "ﬁne", "été", "ΐx", "և", "ısı"])
+def test_a_term_in_small_letters_is_found_in_any_case(term: str, case: Callable[[str], str]) -> None:
+    if term == "ısı" and case is not str:
+        return  # which Unicode's folding does not find
+    assert Glossary({term: "x"}).target_terms(f"a {case(term)}.") == ["x"]
+
+
+def test_letters_that_only_some_languages_change_the_case_of_are_no_error() -> None:
+    assert Glossary({"istanbul": "x"}).target_terms("İSTANBUL") == ["x"]
+    assert Glossary({"ı": "x", "i": "y"}).target_terms("I") == ["y"]
+
+
+def test_of_two_terms_at_one_place_the_one_that_is_spelled_so_counts() -> None:
+    assert Glossary({"us": "Anna", "US": "USA"}).target_terms("the US, us") == ["USA", "Anna"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("a  b", "a b"), ("dog ", "dog"), ("straße", "strasse"), ("é", "e\u0301")]
+)
+def test_terms_that_are_one_have_one_translation(first: str, second: str) -> None:
+    problem = glossary_problem({first: "x", second: "y"})
+    assert problem is not None
+    assert "are one term with two translations: remove one" in problem
+    assert glossary_problem({first: "x", second: "x "}) is None

@@ -14,7 +14,26 @@ from tfm.pipeline.serving.text.sentences import split_text
 
 LANGUAGES = (None, "en", "de", "deu_Latn", "ja", "hy", "my", "el", "xx")
 ODD = st.sampled_from(
-    ["\n", "\r\n", "\x85", "\u2028", "\xa0", " ", "A", ".", "! ", "。", "\x00", "\ud800", "é", "3", "'"]
+    [
+        "\ufeff",
+        "\u200f",
+        "\u202e",
+        "\n",
+        "\r\n",
+        "\x85",
+        "\u2028",
+        "\xa0",
+        " ",
+        "A",
+        ".",
+        "! ",
+        "。",
+        "\x00",
+        "\ud800",
+        "é",
+        "3",
+        "'",
+    ]
 )
 TEXTS = st.one_of(st.text(), st.lists(ODD).map("".join))
 
@@ -52,6 +71,9 @@ def test_all_that_can_be_read_is_in_a_sentence(text: str) -> None:
         ("今日は。元気ですか？", "ja", ["今日は。", "元気ですか？"]),
         ("Save\nOpen file\n\n  Quit", None, ["Save", "Open file", "Quit"]),
         ("• one\n---\n2", None, ["• one", "2"]),
+        ("\ufeffA dog.", "en", ["A dog."]),
+        ("\u200f\u202bA dog. \u202c\u200f\n\u2067Two.\u2069", "en", ["A dog.", "Two."]),
+        ("\u200e\ufeff", "en", []),
         ("", "en", []),
         (" \n ", "en", []),
     ],
