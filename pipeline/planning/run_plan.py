@@ -146,6 +146,24 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     return found, source.vocab_size, target.vocab_size
 
 
+def translates_in_validation(recipe: Recipe) -> bool:
+    """Return whether validations of a run translate: to score translations, and not labels."""
+    abilities = TASK_SPECS[recipe.model.task]
+    return abilities.translates and bool(recipe.training.select_validation_scores(labels=abilities.labels is not None))
+
+
+def mean_reference_length(recipe: Recipe) -> int | None:
+    """Return the tokens of a reference of the validation data, on average and with its end; None where validations of
+    the run do not translate.
+    """
+    if not translates_in_validation(recipe):
+        return None
+    folder = get_run_paths(recipe).dataset
+    data = read_artifact(folder, lambda _: load_dataset(folder))
+    mean, limit = math.ceil(float(np.mean(data.valid.target_lengths)) + 1), recipe.decoding.max_length
+    return max(recipe.decoding.min_length, mean if limit is None else min(mean, limit))
+
+
 def assume_corpus_and_vocabularies(
     recipe: Recipe, pairs: int, tokens: float, num_processes: int
 ) -> tuple[CorpusSize, int, int]:
@@ -199,7 +217,9 @@ def make_plan(
             measured.memory_limit,
             measured.training_seconds(corpus.updates, num_validations(recipe, corpus)),
         )
-        assumptions.append("training from three measured updates and a validation; " + measured.uncounted_costs_note)
+        written = ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
+        timed = f"training from {measured.updates} measured updates and a validation{written}"
+        assumptions.append(f"{timed}; {measured.uncounted_costs_note}")
     else:
         assert devices is not None
         device = devices[1]
