@@ -45,7 +45,7 @@ def test_validations_translate_to_the_mean_length_of_the_references(
     write_corpora(tmp_path)
     (tmp_path / "tiny.toml").write_text(RECIPE.format(folder="."), "utf-8")
     monkeypatch.chdir(tmp_path)
-    sets = ("decoding.max_ratio=30",)
+    sets = ("decoding.max_length=none", "decoding.max_ratio=30")
     for stage in ("tokenize", "preprocess"):
         assert tfm(stage, "--recipe", "tiny.toml").code == 0
     length = mean_reference_length(load_recipe(Path("tiny.toml"), sets))
