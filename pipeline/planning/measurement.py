@@ -15,7 +15,7 @@ from tfm.pipeline.errors import RecipeError
 
 FIRST_UPDATES = 4
 """Updates of the first training, which says how many the second can have."""
-MAX_UPDATES = 100
+MAX_UPDATES = 200
 """Updates of the second training, at most: batches of many shapes, for each of which torch keeps what it prepared."""
 MEASURED_SECONDS = 20.0
 """Seconds that the updates of the second training may take, where there are more than in the first."""

@@ -42,14 +42,14 @@ def plan(
     if on == THIS_MACHINE:
         reject_flags({"--pairs": pairs}, "this machine measures updates of the run's own dataset: give --on")
     from tfm.cli.console import make_reporter
-    from tfm.pipeline.planning.devices import parse_devices
-    from tfm.pipeline.planning.measurement import measure_short_training
-    from tfm.pipeline.planning.run_plan import (
+    from tfm.pipeline.planning.corpus_size import (
         assume_corpus_and_vocabularies,
         count_corpus_and_vocabularies,
-        make_plan,
         mean_reference_length,
     )
+    from tfm.pipeline.planning.devices import parse_devices
+    from tfm.pipeline.planning.measurement import measure_short_training
+    from tfm.pipeline.planning.run_plan import make_plan
     from tfm.pipeline.recipes.recipe import load_recipe
 
     resolved = load_recipe(recipe, sets or ())

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.user import RECIPE, tfm, write_corpora
+from tfm.pipeline.planning.corpus_size import mean_reference_length
 from tfm.pipeline.planning.measurement import (
     FIRST_UPDATES,
     MAX_UPDATES,
@@ -13,7 +14,6 @@ from tfm.pipeline.planning.measurement import (
     update_seconds,
     validation_seconds,
 )
-from tfm.pipeline.planning.run_plan import mean_reference_length
 from tfm.pipeline.recipes.recipe import load_recipe
 
 LINES = [
