@@ -232,7 +232,7 @@ def run_recipe_stages(
 
 
 def stale_dataset_problem(recipe: Recipe, folder: Path) -> str | None:
-    """Return a key of [data] that a dataset was made with another value of; None where there is none. Where corpora lie
+    """Return a key of [data] that a dataset was made with another value of; None where there is none. The place of corpora
     is not compared.
 
     Args:
