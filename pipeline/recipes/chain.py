@@ -232,8 +232,9 @@ def run_recipe_stages(
 
 
 def stale_dataset_problem(recipe: Recipe, folder: Path) -> str | None:
-    """Return a key of [data] that a dataset was made with another value of; None where there is none. The place of corpora
-    is not compared.
+    """Return a key of [data] that a dataset was made with another value of; None where there is none.
+
+    The places of corpora are not compared.
 
     Args:
         recipe: the recipe.
