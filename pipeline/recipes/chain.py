@@ -78,6 +78,8 @@ def _run_preprocess(job: StageJob) -> None:
 def _run_train(job: StageJob) -> None:
     from tfm.pipeline.stages.train import train
 
+    if (problem := stale_dataset_problem(job.recipe, job.run.dataset)) is not None:
+        job.reporter.warn(problem)
     train(
         job.recipe.training,
         job.recipe.model,
@@ -290,8 +292,6 @@ def run_stage(
         folder: Path = getattr(place, name)
         if maker in stages_of_recipe(recipe) and not folder.exists():
             raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=folder)
-    if stage == "train" and (problem := stale_dataset_problem(recipe, place.dataset)) is not None:
-        reporter.warn(problem)
     if out is None:
         out = place.folder if stage == "train" else getattr(place, STAGES_BY_NAME[stage].makes)
     STAGES_BY_NAME[stage].work(StageJob(recipe, place, out, command, reporter, cluster))
