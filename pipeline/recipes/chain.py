@@ -242,7 +242,10 @@ def stale_dataset_problem(recipe: Recipe, folder: Path) -> str | None:
         recipe: the recipe.
         folder: the folder of the dataset.
     """
-    made = open_artifact(folder, "preprocess").config.get("data")
+    try:
+        made = open_artifact(folder, "preprocess").config.get("data")
+    except DataError:  # the stage itself says so
+        return None
     if not isinstance(made, dict):
         return None
     old = {key: made[key] for key in DATASET_KEYS if key in made}
