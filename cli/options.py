@@ -152,6 +152,8 @@ def config_section(
         flags: values by dotted key, None where not given.
         other_sections: other parts that the command takes.
     """
+    if not sets and all(value is None for value in flags.values()) and not has_required_keys(section):
+        return section()  # by far faster: all that a recipe may have, and its checks, are not imported
     from tfm.pipeline.recipes.recipe import section_from_flags
 
     for text in sets or ():
@@ -168,8 +170,13 @@ def config_section(
     )
 
 
+def has_required_keys(section: "type[Section]") -> bool:
+    """Return whether a part of a recipe has keys without a default."""
+    return any(field.is_required() for field in section.model_fields.values())
+
+
 def seed_or_default(flag: int | None) -> int:
     """The seed if no recipe is given."""
-    from tfm.pipeline.recipes.recipe import Recipe
+    from tfm.pipeline.config import DEFAULT_SEED
 
-    return int(Recipe.model_fields["seed"].default) if flag is None else flag
+    return DEFAULT_SEED if flag is None else flag

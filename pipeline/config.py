@@ -31,6 +31,8 @@ EvalSplit = Literal["tests", "valid"]  # what is translated and scored: all test
 BleuTokenizer = Literal["auto", "13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "none"]
 RougeTokenizer = Literal["unicode", "rouge-score"]
 STRICT_CONFIG = ConfigDict(frozen=True, extra="forbid")
+DEFAULT_SEED = 1
+"""The seed of a run that names none."""
 
 
 def as_tuple(value: object) -> object:

@@ -4,7 +4,6 @@ import atexit
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,9 +73,6 @@ def _curves_in_outline() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training_curves, "curves_svg", outline)
-        published_scores = sys.modules.get("tfm.pipeline.reports.published_scores")
-        if published_scores is not None:
-            patch.setattr(published_scores, "curves_svg", outline)
         yield
 
 

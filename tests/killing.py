@@ -25,7 +25,7 @@ from tfm.pipeline.model_io.loaded_model import save_model
 from tfm.pipeline.tasks.task import LossSums
 from tfm.pipeline.tasks.translation import Translation
 from tfm.pipeline.training import session
-from tfm.pipeline.training.checkpoints import checkpoint_folder
+from tfm.pipeline.training.checkpoints import checkpoint_folder, train_state
 from tfm.pipeline.training.checkpoints.checkpoint_folder import Checkpoints
 from tfm.pipeline.training.loop import Trainer
 from tfm.pipeline.training.metrics_log import MetricsLog
@@ -33,6 +33,8 @@ from tfm.pipeline.training_config import TrainingConfig
 
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.
 CONTEXT = multiprocessing.get_context("forkserver")
+SLOW_MODULES = ("torch._dynamo", "torch.distributed.fsdp")
+"""Of torch, which trainings import."""
 TIMES = {"seconds", "tokens_per_second"}
 # Early stopping, moving average and averaged checkpoints together: another thing is published than the last weights,
 # and the end is not known before.
@@ -84,6 +86,17 @@ MOMENTS = {
 }
 
 
+SHARDED_MOMENTS = {
+    "while gathering weights": Moment(train_state, "full_tensor", 40),
+    "while writing its part": Moment(
+        Checkpoints, "_write_file", 5, begin=lambda _, file, contents: file.write_bytes(contents[: len(contents) // 2])
+    ),
+    "when its parts are written": Moment(Checkpoints, "_write_tensors", 2, begin=Checkpoints._write_tensors),
+    "when all parts are written": Moment(Checkpoints, "_publish_draft", 2),
+}
+"""Those of a training whose processes have a part of the weights each."""
+
+
 def arrange(moment: Moment, nth: int, die: Callable[[], object], put: Callable[..., None] = setattr) -> None:
     """Let `die` be called at the nth of these moments."""
     real, times = getattr(moment.owner, moment.name), 0
@@ -130,7 +143,7 @@ def start(
     model: ModelConfig = MODEL,
 ) -> list[BaseProcess]:
     """A training by so many processes, as torchrun starts them; one of them (`rank`) is prepared for something."""
-    CONTEXT.set_forkserver_preload([__name__, "torch._dynamo"])  # which every optimiser imports
+    CONTEXT.set_forkserver_preload([__name__, *SLOW_MODULES])
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
@@ -180,7 +193,8 @@ class DieAt:
     nth: int
 
     def __call__(self) -> None:
-        arrange(MOMENTS[self.moment], self.nth, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        moments = {**MOMENTS, **SHARDED_MOMENTS}
+        arrange(moments[self.moment], self.nth, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 @dataclass(frozen=True)

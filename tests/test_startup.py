@@ -10,6 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tfm.cli.options import config_section, has_required_keys
+from tfm.model.config import ModelConfig
+from tfm.pipeline.config import DecodingConfig, EvaluationConfig
+from tfm.pipeline.recipes.recipe import section_from_flags
+from tfm.pipeline.recipes.section_validation import Section
+from tfm.pipeline.training_config import TrainingConfig
+from tfm.tokenizer.config import TokenizerConfig
+
 ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "numpy", "datasets", "pyarrow", "tokenizers", "safetensors", "sacrebleu", "rich", "ctranslate2"}
 COMMANDS = (
@@ -102,6 +110,30 @@ def test_bleu_chrf_and_ter_of_files_do_without_numpy(tmp_path: Path) -> None:
     )
     assert "100.00" in done.stdout
     assert {"numpy", "torch"} & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == set()
+
+
+def test_without_settings_no_recipe_is_loaded(tmp_path: Path) -> None:
+    """All that a recipe may have, and its checks, are a seventh of the time that the scores of 1,000 lines take."""
+    (tmp_path / "a.txt").write_text("the cat sat on the mat\n", "utf-8")
+    words = ("evaluate", "--hypotheses", str(tmp_path / "a.txt"), "--reference", str(tmp_path / "a.txt"))
+    program = PROGRAM.replace('name.split(".")[0]', "name")
+    for more, has_recipe in ((), False), (("--set", "evaluation.lowercase=true"), True):
+        done = subprocess.run(
+            [sys.executable, "-c", program, json.dumps((*words, *more))],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        loaded = json.loads(done.stdout.splitlines()[-1])["modules"]
+        assert ("tfm.pipeline.recipes.recipe" in loaded) == has_recipe
+        assert ("tfm.pipeline.training_config" in loaded) == has_recipe
+
+
+@pytest.mark.parametrize("section", [TokenizerConfig, DecodingConfig, EvaluationConfig, ModelConfig, TrainingConfig])
+def test_a_section_without_settings_is_that_of_a_recipe(section: type[Section]) -> None:
+    assert not has_required_keys(section)
+    assert config_section(section, None, {"a.b": None}) == section_from_flags(section, {})
 
 
 def test_a_vocabulary_of_files_loads_what_it_is_learned_with(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ takes 4 · T · D a token and layer forward, with T tokens to attend to (half of
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -82,39 +83,72 @@ def stack_names(model: ModelConfig) -> tuple[str, ...]:
 
 
 def memory_by_use(
-    parameters: int,
+    shapes: Mapping[str, tuple[int, ...]],
     model: ModelConfig,
     config: TrainingConfig,
     sizes: UpdateSizes,
     target_vocab: int,
     *,
     low_precision: bool,
+    num_devices: int = 1,
 ) -> dict[str, float]:
     """Return the bytes on one device by what holds them.
 
     Args:
-        parameters: the number of weights.
+        shapes: of the weights by name.
         model: the [model] part of a recipe.
         config: the [training] part of a recipe.
         sizes: of the update.
         target_vocab: the number of pieces of the target.
         low_precision: whether products, and what is kept of them, are in 16 bits.
+        num_devices: the number of devices, which share the weights where `training.shard` says so.
     """
-    copies = OPTIMIZER_COPIES[config.optimizer.name]
+    parameters = num_parameters(shapes)
+    own = parameters / (1 if config.shard == "none" else num_devices)
+    return {
+        "weights": FLOAT_BYTES * own,
+        "gradients": FLOAT_BYTES * own,
+        "optimizer": FLOAT_BYTES * optimizer_copies(config) * own,
+        "moving average": FLOAT_BYTES * own if config.ema is not None else 0.0,
+        "gathered weights": 0.0 if own == parameters else FLOAT_BYTES * _num_gathered(shapes, config),
+        "activations": (2 if low_precision else FLOAT_BYTES) * _numbers_kept(model, config) * sizes.batch_tokens,
+        "logits": 2.0 * FLOAT_BYTES * LOGIT_CHUNK_ROWS * target_vocab,
+    }
+
+
+def optimizer_copies(config: TrainingConfig) -> int:
+    """Return how many numbers the optimizer of a training keeps of each parameter."""
     if config.optimizer.name == "sgd" and not config.optimizer.momentum:
-        copies = 0
-    bytes_kept = 2 if low_precision else FLOAT_BYTES
-    rows = 0.0
+        return 0
+    return OPTIMIZER_COPIES[config.optimizer.name]
+
+
+def _num_gathered(shapes: Mapping[str, tuple[int, ...]], config: TrainingConfig) -> int:
+    """Whole weights, and the gradients of a layer, that a device has beside its part of them.
+
+    "optimizer": all weights, from the forward to the backward pass. "full": those of a layer, and those outside of
+    layers, which are needed first and last.
+    """
+    of_layers: dict[str, int] = {}
+    for name, shape in shapes.items():
+        found = re.match(r"(?:encoder|decoder)\.\d+\.", name)
+        if found is not None:
+            of_layers[found[0]] = of_layers.get(found[0], 0) + math.prod(shape)
+    whole = num_parameters(shapes)
+    unit = max(of_layers.values(), default=0) + whole - sum(of_layers.values())
+    return unit + (whole if config.shard == "optimizer" else unit)
+
+
+def _numbers_kept(model: ModelConfig, config: TrainingConfig) -> float:
+    """Numbers of a position that are kept for the backward pass; of layers that are computed again, their input, and
+    all of one layer at a time.
+    """
+    total, largest = 0.0, 0.0
     for side in stack_names(model):
         stack = getattr(model, side)
         kept = ACTIVATIONS_OF_SUBLAYER["attention"] + ACTIVATIONS_OF_SUBLAYER["feed_forward"]
         kept += ACTIVATIONS_OF_SUBLAYER["cross_attention"] if side == "decoder" and model.only_stack is None else 0
-        rows += stack.layers * (kept * stack.dim + 2 * stack.feed_forward_dim)
-    return {
-        "weights": FLOAT_BYTES * parameters,
-        "gradients": FLOAT_BYTES * parameters,
-        "optimizer": FLOAT_BYTES * copies * parameters,
-        "moving average": FLOAT_BYTES * parameters if config.ema is not None else 0.0,
-        "activations": bytes_kept * rows * sizes.batch_tokens,
-        "logits": 2.0 * FLOAT_BYTES * LOGIT_CHUNK_ROWS * target_vocab,
-    }
+        of_layer = kept * stack.dim + 2 * stack.feed_forward_dim
+        largest = max(largest, of_layer)
+        total += stack.layers * (stack.dim if config.recompute else of_layer)
+    return total + (largest if config.recompute else 0.0)

@@ -1,8 +1,7 @@
-"""Three updates and a validation of a recipe, measured on this machine by `tfm train`, in a folder of their own."""
+"""Two short trainings of a recipe, measured on this machine by `tfm train`, in folders of their own."""
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -11,10 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tfm.pipeline.config import DecodingConfig
 from tfm.pipeline.errors import RecipeError
 
-NUM_UPDATES = 3
-"""Updates that are timed, after a first one that also compiles and fills caches."""
+FIRST_UPDATES = 4
+"""Updates of the first training, which says how many the second can have."""
+MAX_UPDATES = 200
+"""Updates of the second training, at most: batches of many shapes, for each of which torch keeps what it prepared."""
+MEASURED_SECONDS = 20.0
+"""Seconds that the updates of the second training may take, where there are more than in the first."""
+POLL_SECONDS = 0.01
+
+TimedLine = tuple[float, str]
+"""When a line of metrics.jsonl was there, in seconds, and its event."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +32,10 @@ class ShortTrainingMeasurement:
     Args:
         start_seconds: of the command before and after its updates.
         update_seconds: of an update.
-        validation_seconds: of a validation, and of the checkpoint that follows it.
+        validation_seconds: of a validation, and of the checkpoint before it.
         peak_bytes: the most memory that was resident.
         memory_limit: bytes that this machine has.
+        updates: the number of updates that were timed.
     """
 
     start_seconds: float
@@ -34,6 +43,7 @@ class ShortTrainingMeasurement:
     validation_seconds: float
     peak_bytes: float
     memory_limit: float
+    updates: int
 
     @property
     def uncounted_costs_note(self) -> str:
@@ -52,30 +62,65 @@ class ShortTrainingMeasurement:
         return {**fixed, "activations": activations, "program": rest - activations}
 
 
-def measure_short_training(recipe: Path, sets: Sequence[str]) -> ShortTrainingMeasurement:
-    """Train a recipe for a few updates, twice: with one validation and with two.
+def measure_short_training(
+    recipe: Path, sets: Sequence[str], translation_length: int | None
+) -> ShortTrainingMeasurement:
+    """Train a recipe twice: for few updates with a validation, and for more with two.
 
-    Raises RecipeError where the short training fails.
+    The first validates a model that has learned nothing, which translates to the most tokens: that is where memory
+    may be highest. The second translates to the mean length of the references, as a model does that has learned.
+
+    Args:
+        recipe: the recipe.
+        sets: values that are changed, KEY=VALUE.
+        translation_length: tokens of a translation in validations of the second; None: they do not translate.
+
+    Raises:
+        RecipeError: a short training fails.
     """
-    updates = NUM_UPDATES + 1
     with TemporaryDirectory() as folder:
-        whole, peak = _measure_seconds_and_peak_memory(
-            recipe, sets, Path(folder) / "one", updates, validate_every=updates
-        )
-        seconds = _update_seconds(Path(folder) / "one")
-        again, _ = _measure_seconds_and_peak_memory(
-            recipe, sets, Path(folder) / "two", updates, validate_every=updates // 2
-        )
-    validation = max(again - whole, 0.0)
-    start = max(whole - validation - updates * seconds, 0.0)
+        whole, peak, lines = _train(recipe, sets, Path(folder) / "one", FIRST_UPDATES, FIRST_UPDATES)
+        updates = num_updates_to_measure(update_seconds(lines))
+        shorter = [] if translation_length is None else length_limit(translation_length)
+        whole, second_peak, lines = _train(recipe, [*sets, *shorter], Path(folder) / "two", updates, updates // 2)
+    seconds, validation = update_seconds(lines), validation_seconds(lines)
+    start = max(whole - 2 * validation - updates * seconds, 0.0)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return ShortTrainingMeasurement(start, seconds, validation, peak, float(pages))
+    return ShortTrainingMeasurement(start, seconds, validation, max(peak, second_peak), float(pages), updates)
 
 
-def _measure_seconds_and_peak_memory(
-    recipe: Path, sets: Sequence[str], out: Path, updates: int, *, validate_every: int
-) -> tuple[float, float]:
-    """The seconds of a short training, and its peak memory in bytes."""
+def length_limit(tokens: int) -> list[str]:
+    """Return the values, KEY=VALUE, by which translations have at most so many tokens, whatever limit a recipe has."""
+    ratio = DecodingConfig.model_fields["max_ratio"].default
+    return [f"decoding.max_length={tokens}", f"decoding.max_ratio={ratio}"]
+
+
+def num_updates_to_measure(seconds: float) -> int:
+    """Return the number of updates of the second training, an even one, where an update took so many seconds."""
+    affordable = min(MEASURED_SECONDS / max(seconds, 1e-9), MAX_UPDATES)
+    return max(FIRST_UPDATES, int(affordable) // 2 * 2)
+
+
+def update_seconds(lines: Sequence[TimedLine]) -> float:
+    """Return the mean seconds of an update after another; the first also compiles and fills caches."""
+    found = [end - begin for (begin, before), (end, event) in _neighbours(lines) if before == event == "train"]
+    return sum(found) / len(found)
+
+
+def validation_seconds(lines: Sequence[TimedLine]) -> float:
+    """Return the seconds from an update to the next one with a validation between them, less those of that update."""
+    (place, *_) = (number for number, (_, event) in enumerate(lines) if event == "valid")
+    return max(lines[place + 1][0] - lines[place - 1][0] - update_seconds(lines), 0.0)
+
+
+def _neighbours(lines: Sequence[TimedLine]) -> list[tuple[TimedLine, TimedLine]]:
+    return list(zip(lines, lines[1:], strict=False))
+
+
+def _train(
+    recipe: Path, sets: Sequence[str], out: Path, updates: int, validate_every: int
+) -> tuple[float, float, list[TimedLine]]:
+    """The seconds of a short training, its peak memory in bytes, and when each line of its figures came."""
     changed = [
         *sets,
         f"training.max_steps={updates}",
@@ -85,15 +130,28 @@ def _measure_seconds_and_peak_memory(
     words = [word for each in changed for word in ("--set", each)]
     command = [sys.executable, "-m", "tfm", "train", "--recipe", str(recipe), *words, "--out", str(out)]
     began = time.monotonic()
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RecipeError(f"{recipe}: its first updates fail, so nothing was measured:\n{done.stderr.strip()[-2000:]}")
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return time.monotonic() - began, peak * (1.0 if sys.platform == "darwin" else 1024.0)
+    with (out.parent / f"{out.name}.txt").open("w+", encoding="utf-8", errors="replace") as said:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        times: list[float] = []
+        usage = None
+        while usage is None:
+            ended, status, found = os.wait4(process.pid, os.WNOHANG)
+            usage = found if ended else None
+            count = _count_lines(out / "training" / "metrics.jsonl")
+            times += [time.monotonic()] * (count - len(times))
+            if usage is None:
+                time.sleep(POLL_SECONDS)
+        seconds = time.monotonic() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        if process.returncode:
+            problem = said.read().strip()[-2000:]
+            raise RecipeError(f"{recipe}: its first updates fail, so nothing was measured:\n{problem}")
+    lines = (out / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
+    events = [json.loads(line)["event"] for line in lines]
+    peak = usage.ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
+    return seconds, peak, list(zip(times, events, strict=True))
 
 
-def _update_seconds(run: Path) -> float:
-    """The mean seconds of the updates after the first."""
-    lines = (run / "training" / "metrics.jsonl").read_text("utf-8").splitlines()
-    seconds = [each["seconds"] for each in map(json.loads, lines) if each["event"] == "train"]
-    return float((seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1))
+def _count_lines(file: Path) -> int:
+    return file.read_bytes().count(b"\n") if file.exists() else 0

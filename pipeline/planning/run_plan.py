@@ -1,60 +1,36 @@
-"""Prediction of what a run takes: sizes of data and model, memory, operations, time, disk, energy, money.
-
-The number of updates is exact where the dataset is made: batches are counted as training counts them. Elsewhere rows
-and lengths are given, and padding is assumed.
-"""
+"""Prediction of what a run takes: sizes of data and model, memory, operations, time, disk, energy, money."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-
-from tfm.data.artifact_tokenizers import load_tokenizer_pair
-from tfm.data.dataset.store import load_dataset
-from tfm.pipeline.artifacts.artifact import read_artifact
-from tfm.pipeline.errors import DataError, RecipeError
+from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.model_weights import model_weight_shapes
-from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_parameters
+from tfm.pipeline.planning.corpus_size import (
+    ASSUMED_PADDING_SHARE,
+    CorpusSize,
+    num_validations,
+    translates_in_validation,
+)
+from tfm.pipeline.planning.costs import (
+    FLOAT_BYTES,
+    UpdateSizes,
+    flop_of_update,
+    memory_by_use,
+    num_parameters,
+    optimizer_copies,
+)
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DeviceSpec
 from tfm.pipeline.planning.measurement import ShortTrainingMeasurement
 from tfm.pipeline.recipes.recipe import Recipe
-from tfm.pipeline.recipes.run_paths import get_run_paths
 from tfm.pipeline.tasks.abilities import TASK_SPECS
-from tfm.pipeline.tasks.registry import make_task
-from tfm.pipeline.tasks.task import TaskContext
-from tfm.pipeline.training.assembly.num_updates import last_step, step_after_epoch
 
-ASSUMED_PADDING_SHARE = 0.03
 ASSUMED_TOKEN_WEIGHTED_LENGTH = 1.3
 """The mean length of the sentence that a token is in, in mean lengths: long sentences have more of the tokens."""
 SPARE_MEMORY_SHARE = 0.1
 """Share of a device's memory that its driver and buffers take."""
 JOULES_PER_KWH = 3.6e6
-
-
-@dataclass(frozen=True)
-class CorpusSize:
-    """The training data of a run.
-
-    Args:
-        rows: in an epoch.
-        source_tokens: in an epoch, with end tokens.
-        target_tokens: the same of the targets.
-        padding: the share of positions that are padding; None where a model has no batches of texts.
-        updates: of the whole training.
-        updates_per_epoch: of the first epoch.
-        is_exact: whether all of it was counted, not assumed.
-    """
-
-    rows: int
-    source_tokens: int
-    target_tokens: int
-    padding: float
-    updates: int
-    updates_per_epoch: int
-    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -109,55 +85,6 @@ class RunPlan:
         return {**asdict(self), **totals, "fits": not self.remedies}
 
 
-def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[CorpusSize, int, int]:
-    """Count the dataset of a run, and return it with the sizes of its vocabularies.
-
-    Args:
-        recipe: the recipe.
-        num_processes: that share the batches of an update.
-
-    Raises:
-        DataError: the dataset is not made yet.
-    """
-    folder = get_run_paths(recipe).dataset
-    if not folder.exists():
-        remedy = "make it with `tfm tokenize` and `tfm preprocess` with the same recipe, or give --pairs and --tokens"
-        raise DataError(f"there is no dataset to count yet: {remedy}", file=folder)
-    data = read_artifact(folder, lambda _: load_dataset(folder))
-    source, target = load_tokenizer_pair(data.tokenizer_folder)
-    context = TaskContext(recipe.training, recipe.model, source, target, data.batch_tokens)
-    task = make_task(context)
-    epochs = task.epochs(data.train, data.batch_tokens, recipe.seed)
-    updates = last_step(recipe.training, epochs.num_batches, num_processes)
-    per_epoch = step_after_epoch(epochs.num_batches(0), 0, recipe.training, num_processes)
-    if recipe.model.block is not None:  # windows of a running text are filled, but for a few tokens at its ends
-        windows = sum(map(len, epochs(0)))
-        tokens = windows * recipe.model.block
-        found = CorpusSize(windows, tokens, tokens, 0.0, updates, per_epoch, is_exact=True)
-        return found, source.vocab_size, target.vocab_size
-    rows = np.concatenate([np.asarray(batch) for batch in epochs(0)])
-    positions = 0
-    columns = data.train.source_lengths, data.train.target_lengths
-    for batch in epochs(0):
-        positions += sum(int((column[batch] + 1).max()) * len(batch) for column in columns)
-    sources, targets = (int((column[rows] + 1).sum()) for column in columns)
-    padding = 1 - (sources + targets) / positions if positions else 0.0
-    found = CorpusSize(len(rows), sources, targets, padding, updates, per_epoch, is_exact=True)
-    return found, source.vocab_size, target.vocab_size
-
-
-def assume_corpus_and_vocabularies(
-    recipe: Recipe, pairs: int, tokens: float, num_processes: int
-) -> tuple[CorpusSize, int, int]:
-    """Return a corpus of so many rows, with sides of so many tokens on average, and the sizes of its vocabularies."""
-    total = round(pairs * (tokens + 1))
-    batches = math.ceil(total / (recipe.data.batch_tokens * (1 - ASSUMED_PADDING_SHARE)))
-    updates = last_step(recipe.training, lambda _: batches, num_processes)
-    per_epoch = step_after_epoch(batches, 0, recipe.training, num_processes)
-    corpus = CorpusSize(pairs, total, total, ASSUMED_PADDING_SHARE, updates, per_epoch, is_exact=False)
-    return corpus, recipe.tokenizer.vocab_size, recipe.tokenizer.vocab_size
-
-
 def make_plan(
     recipe: Recipe,
     corpus: CorpusSize,
@@ -191,15 +118,19 @@ def make_plan(
     sizes = _update_sizes(recipe, corpus, number)
     flop = flop_of_update(shapes, model, sizes, vocabularies[1])
     half = devices is not None and devices[1].precision != "fp32"
-    memory = memory_by_use(parameters, model, config, sizes, vocabularies[1], low_precision=half)
+    memory = memory_by_use(shapes, model, config, sizes, vocabularies[1], low_precision=half, num_devices=number)
     assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
+    if config.batch_tokens == "auto":
+        assumptions.append(f"batches of {corpus.batch_tokens:,} tokens: what fits is found when the training begins")
     if measured is not None:
         memory = measured.split_peak_memory(memory)
         limit, seconds = (
             measured.memory_limit,
             measured.training_seconds(corpus.updates, num_validations(recipe, corpus)),
         )
-        assumptions.append("training from three measured updates and a validation; " + measured.uncounted_costs_note)
+        written = ", whose translations are as long as the references" if translates_in_validation(recipe) else ""
+        timed = f"training from {measured.updates} measured updates and a validation{written}"
+        assumptions.append(f"{timed}; {measured.uncounted_costs_note}")
     else:
         assert devices is not None
         device = devices[1]
@@ -224,7 +155,7 @@ def make_plan(
         seconds,
         _disk_bytes(recipe, corpus, parameters),
         tuple(assumptions),
-        _memory_saving_keys(recipe, memory, limit),
+        _memory_saving_keys(recipe, corpus, memory, limit, number),
         None if watts is None else watts * hours * 3600 / JOULES_PER_KWH,
         None if price is None else price * hours * number,
     )
@@ -234,45 +165,43 @@ def _update_sizes(recipe: Recipe, corpus: CorpusSize, number: int) -> UpdateSize
     """The sizes of an update: real tokens of all batches that it takes, and lengths."""
     per_update = recipe.training.accumulate * number
     larger = max(corpus.source_tokens, corpus.target_tokens, 1)
-    share = recipe.data.batch_tokens * (1 - corpus.padding) * per_update / larger
+    share = corpus.batch_tokens * (1 - corpus.padding) * per_update / larger
     rows = max(corpus.rows, 1)
     return UpdateSizes(
         corpus.source_tokens * share,
         corpus.target_tokens * share,
         ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.source_tokens / rows,
         ASSUMED_TOKEN_WEIGHTED_LENGTH * corpus.target_tokens / rows,
-        recipe.data.batch_tokens,
+        corpus.batch_tokens,
     )
-
-
-def num_validations(recipe: Recipe, corpus: CorpusSize) -> int:
-    """The number of validations of a training that does not stop early."""
-    validation = recipe.training.validation
-    if validation.every_steps is not None:
-        return max(1, math.ceil(corpus.updates / validation.every_steps))
-    return max(1, math.ceil(corpus.updates / ((validation.every_epochs or 1) * max(corpus.updates_per_epoch, 1))))
 
 
 def _disk_bytes(recipe: Recipe, corpus: CorpusSize, parameters: int) -> dict[str, float]:
     """Bytes that the artifacts of a run take, by name."""
     keep = recipe.training.keep
     checkpoints = keep.last + keep.best
+    copies = 1 + optimizer_copies(recipe.training) + (recipe.training.ema is not None)
     return {
         "dataset": 4.0 * (corpus.source_tokens + corpus.target_tokens) + 16.0 * corpus.rows,
-        "checkpoints": 12.0 * parameters * checkpoints,
+        "checkpoints": float(FLOAT_BYTES * copies * parameters * checkpoints),
         "model": 4.0 * parameters,
     }
 
 
-def _memory_saving_keys(recipe: Recipe, memory: Mapping[str, float], limit: float) -> tuple[str, ...]:
+def _memory_saving_keys(
+    recipe: Recipe, corpus: CorpusSize, memory: Mapping[str, float], limit: float, num_devices: int
+) -> tuple[str, ...]:
     """Keys that would make a run fit into the memory of a device; empty where it does."""
     excess = sum(memory.values()) - limit
     if excess <= 0:
         return ()
-    activations = memory["activations"]
+    config, activations = recipe.training, memory["activations"]
     if excess < activations:
         parts = math.ceil(activations / (activations - excess))
-        smaller = max(1, recipe.data.batch_tokens // parts)
-        return (f"data.batch_tokens = {smaller}, training.accumulate = {recipe.training.accumulate * parts}",)
-    named = 'training.optimizer.name = "sgd", momentum = 0 (frees the optimizer\'s memory)'
-    return (named, "model.encoder.dim, model.decoder.dim, layers, tokenizer.vocab_size: smaller")
+        smaller = max(1, corpus.batch_tokens // parts)
+        key = "data.batch_tokens" if config.batch_tokens is None else "training.batch_tokens"
+        return (f"{key} = {smaller}, training.accumulate = {config.accumulate * parts}",)
+    found = ['training.optimizer.name = "sgd", momentum = 0 (frees the optimizer\'s memory)']
+    if num_devices > 1 and config.shard == "none":
+        found.insert(0, 'training.shard = "full" (each device keeps a part of weights, gradients and optimizer)')
+    return (*found, "model.encoder.dim, model.decoder.dim, layers, tokenizer.vocab_size: smaller")

@@ -15,7 +15,7 @@ from tfm.data.config import DataConfig
 from tfm.model.config import ModelConfig
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.recipe_check import check_clean
-from tfm.pipeline.config import DecodingConfig, EvaluationConfig, stride_problem
+from tfm.pipeline.config import DEFAULT_SEED, DecodingConfig, EvaluationConfig, stride_problem
 from tfm.pipeline.errors import RecipeError, escape_unprintable
 from tfm.pipeline.guided_alignment import guided_alignment_problem
 from tfm.pipeline.recipes.characters import check_character_settings
@@ -57,7 +57,9 @@ class Recipe(BaseModel):
     name: Annotated[str, AfterValidator(_folder_name)] = Field(
         description="the run is in runs/NAME; default: the recipe's file name without .toml"
     )
-    seed: int = Field(1, ge=0, lt=2**32, description="seed of initial weights, order of examples and dropout")
+    seed: int = Field(
+        DEFAULT_SEED, ge=0, lt=2**32, description="seed of initial weights, order of examples and dropout"
+    )
     clean: CleanConfig | None = None
     tokenizer: TokenizerConfig = TokenizerConfig()
     data: DataConfig

@@ -11,7 +11,6 @@ from tfm.pipeline.artifacts.artifact import Draft, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import sha256_of_json, to_jsonable
 from tfm.pipeline.reports.evaluation_report import mean_of_directions_tables, render_report, score_rows
 from tfm.pipeline.reports.evaluation_tables import evaluation_tables
-from tfm.pipeline.reports.training_curves import curves_svg, read_metrics
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.scoring.evaluation.allowlist import external_metric_commands
 from tfm.pipeline.scoring.evaluation.evaluation import Evaluation, segment_scores
@@ -64,8 +63,7 @@ def publish_scores(
             _show_score_tables(evaluations, reporter)
         _warn_of_repeated_test_use(summarize_test_uses(evaluations, evaluated_model), reporter)
     else:
-        log = None if training is None else training / "metrics.jsonl"
-        metrics = [] if log is None or not log.exists() else read_metrics(log)  # before all work: it may be unreadable
+        metrics = _read_training_metrics(training)  # before all work: it may be unreadable
         with publish(plan, command=command) as draft:
             evaluations = evaluate(draft.folder)
             content = evaluations_as_json(evaluations)
@@ -180,6 +178,24 @@ def _write_scores(draft: Draft, content: dict[str, Any], page: str) -> None:
         draft.figures[entry["split"]] = {name: score["score"] for name, score in entry["metrics"].items()}
 
 
+def _read_training_metrics(training: Path | None) -> list[dict[str, object]]:
+    """The lines of a training's metrics.jsonl; none where there is no such file."""
+    log = None if training is None else training / "metrics.jsonl"
+    if log is None or not log.exists():
+        return []
+    from tfm.pipeline.reports.training_curves import read_metrics
+
+    return read_metrics(log)
+
+
+def _draw_training_curves(metrics: list[dict[str, object]]) -> str | None:
+    if not metrics:
+        return None
+    from tfm.pipeline.reports.training_curves import curves_svg
+
+    return curves_svg(metrics)
+
+
 def _report_page(
     plan: Plan, evaluations: list[Evaluation], metrics: list[dict[str, object]], test_uses: Mapping[str, str]
 ) -> str:
@@ -188,7 +204,7 @@ def _report_page(
     return render_report(
         title,
         evaluations,
-        curves=curves_svg(metrics) if metrics else None,
+        curves=_draw_training_curves(metrics),
         inputs=plan.inputs,
         test_uses=test_uses,
         commands=list(external_metric_commands(plan.config)),

@@ -42,9 +42,14 @@ def plan(
     if on == THIS_MACHINE:
         reject_flags({"--pairs": pairs}, "this machine measures updates of the run's own dataset: give --on")
     from tfm.cli.console import make_reporter
+    from tfm.pipeline.planning.corpus_size import (
+        assume_corpus_and_vocabularies,
+        count_corpus_and_vocabularies,
+        mean_reference_length,
+    )
     from tfm.pipeline.planning.devices import parse_devices
     from tfm.pipeline.planning.measurement import measure_short_training
-    from tfm.pipeline.planning.run_plan import assume_corpus_and_vocabularies, count_corpus_and_vocabularies, make_plan
+    from tfm.pipeline.planning.run_plan import make_plan
     from tfm.pipeline.recipes.recipe import load_recipe
 
     resolved = load_recipe(recipe, sets or ())
@@ -54,7 +59,8 @@ def plan(
         corpus, *vocabularies = assume_corpus_and_vocabularies(resolved, pairs, tokens, number)
     else:
         corpus, *vocabularies = count_corpus_and_vocabularies(resolved, number)
-    measured = measure_short_training(recipe, sets or ()) if devices is None else None
+    length = mean_reference_length(resolved) if devices is None else None
+    measured = measure_short_training(recipe, sets or (), length) if devices is None else None
     made = make_plan(resolved, corpus, (vocabularies[0], vocabularies[1]), devices, measured, price=price)
     if as_json:
         print_json(made.as_json(), indent=1)

@@ -10,9 +10,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from tfm.model.config import ModelConfig
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.model_weights import model_weight_shapes
-from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use, num_parameters
+from tfm.pipeline.planning.corpus_size import assume_corpus_and_vocabularies
+from tfm.pipeline.planning.costs import UpdateSizes, flop_of_update, memory_by_use
 from tfm.pipeline.planning.devices import ASSUMED_PEAK_SHARES, DEVICES, parse_devices
-from tfm.pipeline.planning.run_plan import RunPlan, assume_corpus_and_vocabularies, make_plan
+from tfm.pipeline.planning.run_plan import RunPlan, make_plan
 from tfm.pipeline.recipes.recipe import Recipe, load_recipe
 from tfm.pipeline.training_config import TrainingConfig
 
@@ -106,7 +107,7 @@ def test_memory_of_an_optimizer(optimizer: str, copies: int) -> None:
     step.step()
     kept = sum(each.numel() for state in step.state.values() for each in state.values() if each.dim())
     assert kept == copies * sum(each.numel() for each in network.parameters())
-    memory = memory_by_use(num_parameters(shapes), model, config, UpdateSizes(1, 1, 1, 1, 10), 100, low_precision=False)
+    memory = memory_by_use(shapes, model, config, UpdateSizes(1, 1, 1, 1, 10), 100, low_precision=False)
     assert memory["optimizer"] == copies * memory["weights"]
 
 
@@ -122,3 +123,41 @@ def test_devices_are_read_as_people_write_them() -> None:
     for text in ("8 x H100", "8xH100".replace("x", "x "), "8 h100", " 8 × H100 "):
         assert parse_devices(text) == (8, DEVICES["H100"])
     assert parse_devices("L4") == (1, DEVICES["L4"])
+
+
+def test_devices_share_weights_and_layers_are_computed_again_as_the_recipe_says() -> None:
+    model = ModelConfig()
+    shapes = model_weight_shapes(model, source_vocab=32_000, target_vocab=32_000)
+
+    def memory(devices: int, **settings: object) -> dict[str, float]:
+        config, sizes = TrainingConfig.model_validate(settings), UpdateSizes(1, 1, 1, 1, 1000)
+        return memory_by_use(shapes, model, config, sizes, 100, low_precision=False, num_devices=devices)
+
+    whole, full, optimizer = (memory(4, shard=shard) for shard in ("none", "full", "optimizer"))
+    for holder in ("weights", "gradients", "optimizer"):
+        assert full[holder] == optimizer[holder] == whole[holder] / 4
+    layer = sum(torch.Size(shape).numel() for name, shape in shapes.items() if name.startswith("decoder.0."))
+    others = sum(torch.Size(shape).numel() for name, shape in shapes.items() if name.split(".")[1].isdigit() is False)
+    assert full["gathered weights"] == 4 * 2 * (layer + others)
+    assert optimizer["gathered weights"] == whole["weights"] + 4 * (layer + others)
+    assert whole["gathered weights"] == memory(1, shard="full")["gathered weights"] == 0
+    again = memory(1, recompute=True)["activations"]
+    inputs = 4 * 1000 * 12 * 512
+    assert again - inputs == pytest.approx(4 * 1000 * (15 * 512 + 2 * 2048))
+    assert again < whole["activations"] / 4
+
+
+def test_weights_that_do_not_fit_are_to_be_shared() -> None:
+    keys = ["model.encoder.dim=8192", "model.decoder.dim=8192", "training.accumulate=1", "model.encoder.heads=64"]
+    recipe = load_recipe(RECIPES / "wmt14-en-de-big.toml", [*keys, "model.decoder.heads=64"])
+    assert any('training.shard = "full"' in each for each in plan_of(recipe, "8 x T4").remedies)
+    assert not any("training.shard" in each for each in plan_of(recipe, "T4").remedies)
+
+
+@pytest.mark.parametrize(
+    ("settings", "copies"), [((), 3), (("training.optimizer.name=sgd",), 2), (("training.ema=0.9",), 4)]
+)
+def test_checkpoints_have_weights_optimizer_and_moving_average(settings: tuple[str, ...], copies: int) -> None:
+    recipe = load_recipe(RECIPES / "transformer-base.toml", list(settings))
+    made, keep = plan_of(recipe, "H100"), recipe.training.keep
+    assert made.disk["checkpoints"] == 4 * copies * made.parameters * (keep.last + keep.best)

@@ -1,0 +1,59 @@
+"""What `tfm plan` measures on this machine: seconds of an update and of a validation, from when their lines came."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.user import RECIPE, tfm, write_corpora
+from tfm.pipeline.planning.corpus_size import mean_reference_length
+from tfm.pipeline.planning.measurement import (
+    FIRST_UPDATES,
+    MAX_UPDATES,
+    measure_short_training,
+    num_updates_to_measure,
+    update_seconds,
+    validation_seconds,
+)
+from tfm.pipeline.recipes.recipe import load_recipe
+
+LINES = [
+    (7.0, "train"),
+    (8.0, "train"),
+    (9.0, "train"),
+    (12.5, "valid"),
+    (14.0, "train"),
+    (15.0, "train"),
+    (16, "valid"),
+]
+
+
+def test_an_update_is_timed_after_another_and_a_validation_between_two() -> None:
+    assert update_seconds(LINES) == 1.0
+    assert validation_seconds(LINES) == pytest.approx(14.0 - 9.0 - 1.0)
+
+
+def test_slow_updates_are_few_and_fast_ones_no_more_than_their_shapes_need() -> None:
+    found = [num_updates_to_measure(seconds) for seconds in (0.0, 0.05, 0.5, 3.0, 100.0)]
+    assert found == [MAX_UPDATES, MAX_UPDATES, 40, 6, FIRST_UPDATES]
+
+
+@pytest.mark.slow
+def test_validations_translate_to_the_mean_length_of_the_references(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model of few updates writes to the limit: what it takes is no measure of those that follow."""
+    write_corpora(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE.format(folder="."), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    sets = ("decoding.max_length=none", "decoding.max_ratio=30")
+    for stage in ("tokenize", "preprocess"):
+        assert tfm(stage, "--recipe", "tiny.toml").code == 0
+    length = mean_reference_length(load_recipe(Path("tiny.toml"), sets))
+    assert length is not None
+    assert 2 < length < 20
+    assert mean_reference_length(load_recipe(Path("tiny.toml"), ("training.validation.bleu=false",))) is None
+    found = measure_short_training(Path("tiny.toml"), sets, length)
+    assert found.updates > FIRST_UPDATES
+    assert 0 < found.update_seconds < found.start_seconds
+    assert found.peak_bytes > 1e8
+    assert found.validation_seconds < measure_short_training(Path("tiny.toml"), sets, None).validation_seconds
