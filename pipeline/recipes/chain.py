@@ -4,22 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import open_artifact
-from tfm.pipeline.artifacts.canonical_json import find_differences, to_jsonable
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.external_metric import missing_command_warnings
 from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs
 from tfm.pipeline.recipes.recipe import Recipe
 from tfm.pipeline.recipes.run_paths import RunPaths, cleaned_data_folder, get_run_paths
+from tfm.pipeline.recipes.unused_keys.stale_artifacts import stale_artifact_problem
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.torchrun import run_with_shared_outcome
 from tfm.pipeline.scoring.metrics.wordnet import check_wordnet_folder, wordnet_folder
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.pipeline.training.trackers.tracker import TrackedRun
-
-DATASET_KEYS = ("batch_tokens", "limits", "ratios", "split_seed", "fold", "temperature")
-"""Keys of [data] that a dataset is made by, beside its corpora."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +74,6 @@ def _run_preprocess(job: StageJob) -> None:
 def _run_train(job: StageJob) -> None:
     from tfm.pipeline.stages.train import train
 
-    if (problem := stale_dataset_problem(job.recipe, job.run.dataset)) is not None:
-        job.reporter.warn(problem)
     train(
         job.recipe.training,
         job.recipe.model,
@@ -233,31 +227,6 @@ def run_recipe_stages(
     return get_run_paths(recipe, root)
 
 
-def stale_dataset_problem(recipe: Recipe, folder: Path) -> str | None:
-    """Return a key of [data] that a dataset was made with another value of; None where there is none.
-
-    The places of corpora are not compared.
-
-    Args:
-        recipe: the recipe.
-        folder: the folder of the dataset.
-    """
-    try:
-        made = open_artifact(folder, "preprocess").config.get("data")
-    except DataError:  # the stage itself says so
-        return None
-    if not isinstance(made, dict):
-        return None
-    old = {key: made[key] for key in DATASET_KEYS if key in made}
-    new = drop_unset_keys(recipe.data.model_dump(mode="json", include=set(old)))
-    for key, (before, now) in find_differences(old, to_jsonable(new), "data").items():
-        return (
-            f"{folder} was made with {key} = {before!r:.60}: the recipe's {now!r:.60} has no effect on this training; "
-            "run `tfm preprocess` with the same recipe first"
-        )
-    return None
-
-
 def run_stage(
     recipe: Recipe,
     stage: str,
@@ -295,6 +264,8 @@ def run_stage(
         folder: Path = getattr(place, name)
         if maker in stages_of_recipe(recipe) and not folder.exists():
             raise DataError(f"not made yet: run `tfm {maker}` with the same recipe", file=folder)
+        if (problem := stale_artifact_problem(recipe, folder, maker)) is not None:
+            reporter.warn(problem)
     if out is None:
         out = place.folder if stage == "train" else getattr(place, STAGES_BY_NAME[stage].makes)
     STAGES_BY_NAME[stage].work(StageJob(recipe, place, out, command, reporter, cluster))

@@ -1,0 +1,84 @@
+"""Artifacts that a stage reads, and that were made by other values of the recipe's keys, which then have no effect.
+
+The places and contents of corpora are not compared: a folder may be renamed.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tfm.data.table_keys import drop_unset_keys
+from tfm.pipeline.artifacts.artifact import open_artifact
+from tfm.pipeline.artifacts.canonical_json import find_differences, to_jsonable
+from tfm.pipeline.artifacts.manifest import Manifest
+from tfm.pipeline.errors import DataError
+from tfm.pipeline.recipes.recipe import Recipe
+
+Values = Mapping[str, Any]
+
+DATASET_KEYS = ("batch_tokens", "limits", "ratios", "split_seed", "fold", "temperature")
+"""Keys of [data] that a dataset is made by, beside its corpora."""
+
+
+def stale_artifact_problem(recipe: Recipe, folder: Path, maker: str) -> str | None:
+    """Return a key that an artifact was made with another value of than the recipe has; None where there is none.
+
+    Args:
+        recipe: the recipe.
+        folder: the folder of the artifact.
+        maker: the stage that makes it.
+    """
+    if maker not in VALUES_BY_MAKER:
+        return None
+    try:
+        made = open_artifact(folder, maker)
+    except DataError:  # the stage itself says so
+        return None
+    old, new = VALUES_BY_MAKER[maker](made, recipe)
+    for key, (before, now) in find_differences(to_jsonable(old), to_jsonable(new)).items():
+        return (
+            f"{folder} was made with {key} = {before!r:.60}: the recipe's {now!r:.60} has no effect on it; "
+            f"run `tfm {maker}` with the same recipe first"
+        )
+    return None
+
+
+def _tokenizer_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
+    config = recipe.tokenizer
+    old, new = made.config.get("tokenizer"), config.model_dump(mode="json", exclude=config.keys_without_effect)
+    if not isinstance(old, dict):
+        return {}, {}
+    fields = type(config).model_fields
+    defaults = {key: fields[key].default for key in {*old, *new} if key in fields}  # where a key had no effect
+    return {"tokenizer": defaults | old}, {"tokenizer": defaults | new}
+
+
+def _dataset_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
+    data = made.config.get("data")
+    if not isinstance(data, dict):
+        return {}, {}
+    old = {key: data[key] for key in DATASET_KEYS if key in data}
+    new = drop_unset_keys(recipe.data.model_dump(mode="json", include=set(old)))
+    tests = {"tests": made.config.get("tests")} if recipe.data.tests else {}
+    return {"data": old | tests}, {"data": new | ({"tests": [*recipe.data.tests]} if tests else {})}
+
+
+def _model_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
+    """The parts of a training; without [model] where it starts from another model, which has the settings of that."""
+    parts = ("training",) if recipe.training.init_from is not None else ("model", "training")
+    old: dict[str, Any] = {"seed": made.seed}
+    new: dict[str, Any] = {"seed": recipe.seed}
+    for part in parts:
+        values = made.config.get(part)
+        if isinstance(values, dict):
+            old[part] = values
+            new[part] = getattr(recipe, part).model_dump(mode="json", include=set(values))
+    return old, new
+
+
+VALUES_BY_MAKER: Mapping[str, Callable[[Manifest, Recipe], tuple[Values, Values]]] = {
+    "tokenize": _tokenizer_values,
+    "preprocess": _dataset_values,
+    "train": _model_values,
+}
+"""By stage: the values that its artifact was made with, and those of the recipe, by key."""
