@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from tfm.data.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.canonical_json import find_differences, to_jsonable
@@ -18,6 +20,7 @@ Values = Mapping[str, Any]
 
 DATASET_KEYS = ("batch_tokens", "limits", "ratios", "split_seed", "fold", "temperature")
 """Keys of [data] that a dataset is made by, beside its corpora."""
+TEXT_KEEPING_KEYS = ("batch_sentences", "shortlist")
 
 
 def stale_artifact_problem(recipe: Recipe, folder: Path, maker: str) -> str | None:
@@ -48,9 +51,8 @@ def _tokenizer_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
     old, new = made.config.get("tokenizer"), config.model_dump(mode="json", exclude=config.keys_without_effect)
     if not isinstance(old, dict):
         return {}, {}
-    fields = type(config).model_fields
-    defaults = {key: fields[key].default for key in {*old, *new} if key in fields}  # where a key had no effect
-    return {"tokenizer": defaults | old}, {"tokenizer": defaults | new}
+    old, new = _fill_defaults(old, new, type(config))
+    return {"tokenizer": old}, {"tokenizer": new}
 
 
 def _dataset_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
@@ -76,9 +78,28 @@ def _model_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
     return old, new
 
 
+def _translation_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
+    """The keys of decoding, without those that change no text, and without the place of a shortlist."""
+    old = made.config.get("decoding")
+    if not isinstance(old, dict):
+        return {}, {}
+    old, new = _fill_defaults(old, recipe.decoding.as_json(), type(recipe.decoding))
+    for key in TEXT_KEEPING_KEYS:
+        old.pop(key, None)
+        new.pop(key, None)
+    return {"decoding": old}, {"decoding": new}
+
+
+def _fill_defaults(old: Values, new: Values, config: type[BaseModel]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both with the defaults of keys that one of them lacks, as they had no effect."""
+    defaults = {key: config.model_fields[key].default for key in {*old, *new} if key in config.model_fields}
+    return {**defaults, **old}, {**defaults, **new}
+
+
 VALUES_BY_MAKER: Mapping[str, Callable[[Manifest, Recipe], tuple[Values, Values]]] = {
     "tokenize": _tokenizer_values,
     "preprocess": _dataset_values,
     "train": _model_values,
+    "translate": _translation_values,
 }
 """By stage: the values that its artifact was made with, and those of the recipe, by key."""
