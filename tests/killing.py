@@ -34,7 +34,7 @@ from tfm.pipeline.training_config import TrainingConfig
 # A process is forked from one that has imported torch already, which saves it the seconds that this takes.
 CONTEXT = multiprocessing.get_context("forkserver")
 SLOW_MODULES = ("torch._dynamo", "torch.distributed.fsdp")
-"""Of torch, which trainings import."""
+"""Modules of torch that trainings import."""
 TIMES = {"seconds", "tokens_per_second"}
 # Early stopping, moving average and averaged checkpoints together: another thing is published than the last weights,
 # and the end is not known before.
@@ -94,7 +94,7 @@ SHARDED_MOMENTS = {
     "when its parts are written": Moment(Checkpoints, "_write_tensors", 2, begin=Checkpoints._write_tensors),
     "when all parts are written": Moment(Checkpoints, "_publish_draft", 2),
 }
-"""Those of a training whose processes have a part of the weights each."""
+"""The places of a training whose processes have a part of the weights each."""
 
 
 def arrange(moment: Moment, nth: int, die: Callable[[], object], put: Callable[..., None] = setattr) -> None:

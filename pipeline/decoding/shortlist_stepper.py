@@ -33,7 +33,7 @@ class CandidateUnion:
         self._multiply: tuple[Linear, Callable[[Tensor], Tensor]] | None = None
 
     @classmethod
-    def of_source(cls, shortlist: Shortlist, source: Sequence[int]) -> Self:
+    def from_source(cls, shortlist: Shortlist, source: Sequence[int]) -> Self:
         """The candidates of one sentence, of which source has the ids, end token included."""
         members = torch.zeros(1, shortlist.vocab_size, dtype=torch.bool)
         members[0, torch.from_numpy(shortlist.candidates(source))] = True

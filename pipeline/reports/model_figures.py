@@ -5,9 +5,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from tfm.model.config import NEWER_MODEL_KEYS, ModelConfig
 from tfm.pipeline.artifacts.artifact import Manifest
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.pipeline.training_config import NEWER_TRAINING_KEYS, TrainingConfig
 
 SHORT_FINGERPRINT_LENGTH = 12  # digits of a fingerprint
 SPEED_FIELDS = ("device", "threads", "parallel", "world_size")
@@ -101,3 +103,14 @@ def describe_machine(model: Manifest) -> str:
     hardware, versions = (get_table(model.made, name) for name in ("hardware", "versions"))
     settings = {name: value for name, value in machine_decided_settings(model).items() if name in SPEED_FIELDS}
     return join_signature_parts({**hardware, **settings, "torch": versions.get("torch")})
+
+
+def model_and_training_settings(model: Manifest) -> dict[str, Any]:
+    """The config of a model, with the defaults of keys that its manifest leaves out: see NEWER_MODEL_KEYS."""
+    newer = (("model", ModelConfig, NEWER_MODEL_KEYS), ("training", TrainingConfig, NEWER_TRAINING_KEYS))
+    found = dict(model.config)
+    for part, config, keys in newer:
+        if part in found:
+            defaults = {key: config.model_fields[key].default for key in keys}
+            found[part] = {**defaults, **get_table(found, part)}
+    return found

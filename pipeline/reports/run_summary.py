@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from tfm.data.errors import format_names
 from tfm.data.json_documents import read_json
-from tfm.model.config import NEWER_MODEL_KEYS, ModelConfig
 from tfm.pipeline.artifacts.artifact import Manifest, open_artifact
 from tfm.pipeline.artifacts.canonical_json import flatten_keys
 from tfm.pipeline.errors import DataError
@@ -26,6 +24,7 @@ from tfm.pipeline.reports.model_figures import (
     get_table,
     join_signature_parts,
     machine_decided_settings,
+    model_and_training_settings,
     model_figures,
 )
 from tfm.pipeline.reports.training_curves import curve_points, read_metrics
@@ -33,7 +32,6 @@ from tfm.pipeline.scoring.evaluation.allowlist import external_metric_commands
 from tfm.pipeline.scoring.evaluation.scores_json import evaluations_from_json, raise_scores_file_errors
 from tfm.pipeline.scoring.metrics.registry import Score
 from tfm.pipeline.tasks.abilities import DEFAULT_TASK
-from tfm.pipeline.training_config import NEWER_TRAINING_KEYS, TrainingConfig
 
 VALIDATION_TEST_NAME = "valid"  # no test set may have this name
 
@@ -105,7 +103,7 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
     run = folder if not of_model else folder.parent if folder.name == "model" else None
     notes = _changed_settings(model)
     config = {
-        **_model_and_training_settings(model),
+        **model_and_training_settings(model),
         "seed": model.seed,
         "settings": machine_decided_settings(model),
         "init_from": None,
@@ -124,17 +122,6 @@ def read_run(folder: Path, name: str, test: str | None = None) -> RunSummary:
             figures |= _training_speed(metrics, model)
             curve = _loss_curve(metrics, model)
     return RunSummary(name, model, dict(flatten_keys(config)), figures, curve, notes, run)
-
-
-def _model_and_training_settings(model: Manifest) -> dict[str, Any]:
-    """The config of a model, with the defaults of keys that its manifest leaves out: see NEWER_MODEL_KEYS."""
-    newer = (("model", ModelConfig, NEWER_MODEL_KEYS), ("training", TrainingConfig, NEWER_TRAINING_KEYS))
-    found = dict(model.config)
-    for part, config, keys in newer:
-        if part in found:
-            defaults = {key: config.model_fields[key].default for key in keys}
-            found[part] = {**defaults, **get_table(found, part)}
-    return found
 
 
 def _changed_settings(model: Manifest) -> list[str]:

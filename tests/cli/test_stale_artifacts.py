@@ -39,6 +39,7 @@ def test_other_keys_of_tokenizer_model_and_seed_are_not_passed_over(
         ("preprocess", "tokenizer.lowercase=true", "runs/tiny/tokenizer was made with tokenizer.lowercase = False"),
         ("translate", "seed=5", "runs/tiny/model was made with seed = 1: the recipe's 5 has no effect on it"),
         ("evaluate", "model.norm=post", "runs/tiny/model was made with model.norm = 'pre': the recipe's 'post'"),
+        ("translate", "model.values=keys", "runs/tiny/model was made with model.values = 'projection'"),
         ("evaluate", "decoding.beam=1", "runs/tiny/translations was made with decoding.beam = 2: the recipe's 1"),
         ("translate", "training.label_smoothing=0.3", "runs/tiny/model was made with training.label_smoothing = "),
     ):

@@ -15,6 +15,7 @@ from tfm.pipeline.artifacts.canonical_json import find_differences, to_jsonable
 from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.errors import DataError
 from tfm.pipeline.recipes.recipe import Recipe
+from tfm.pipeline.reports.model_figures import model_and_training_settings
 
 Values = Mapping[str, Any]
 
@@ -70,8 +71,9 @@ def _model_values(made: Manifest, recipe: Recipe) -> tuple[Values, Values]:
     parts = ("training",) if recipe.training.init_from is not None else ("model", "training")
     old: dict[str, Any] = {"seed": made.seed}
     new: dict[str, Any] = {"seed": recipe.seed}
+    settings = model_and_training_settings(made)
     for part in parts:
-        values = made.config.get(part)
+        values = settings.get(part)
         if isinstance(values, dict):
             old[part] = values
             new[part] = getattr(recipe, part).model_dump(mode="json", include=set(values))

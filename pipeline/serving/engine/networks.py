@@ -109,7 +109,7 @@ class TorchNetwork:
             return [(text, found.score, found.log_prob, found.num_tokens)]
 
         if query.beam > 1:
-            candidates = None if shortlist is None else CandidateUnion.of_source(shortlist, source)
+            candidates = None if shortlist is None else CandidateUnion.from_source(shortlist, source)
             return BeamSearchJob(source, query.beam, to_scored_texts, candidates)
         return lambda: to_scored_texts(_search_greedily(loaded, source, shortlist))
 

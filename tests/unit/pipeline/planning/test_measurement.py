@@ -1,4 +1,4 @@
-"""What `tfm plan` measures on this machine: seconds of an update and of a validation, from when their lines came."""
+"""The measurement of `tfm plan` on this machine: seconds of an update and a validation, from when their lines came."""
 
 from pathlib import Path
 

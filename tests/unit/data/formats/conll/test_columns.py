@@ -237,7 +237,7 @@ KAGGLE = (
 
 
 def test_rows_of_words_with_a_column_of_sentences_are_sentences(tmp_path: Path) -> None:
-    """Of Kaggle's CSV each word was a text of its own."""
+    """A table of Kaggle was read as a text for each word."""
     file = tmp_path / "ner.csv"
     expected = [("Thousands of London", "O O B-geo"), (', 5 "x"', "O O")]
     assert read(file, KAGGLE) == expected
