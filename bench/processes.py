@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,13 +76,16 @@ def run(
     *,
     folder: Path | None = None,
     text: str = "",
+    variables: Mapping[str, str] = MappingProxyType({}),
     on_start: Callable[[int], None] = lambda process: None,
 ) -> FinishedProcess:
     """Run a command to its end, `text` as its stdin, with our packages on its path; `on_start` gets its process id.
 
+    Its environment is ours with some other variables.
+
     Raises Failed, with the last lines it wrote, where it ends with an error.
     """
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **variables}
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(text.encode())
         stdin.seek(0)
@@ -111,6 +115,8 @@ def run_module(module: str, options: Mapping[str, object]) -> FinishedProcess:
     return run([sys.executable, "-m", module], text=json.dumps(options))
 
 
-def run_tfm(*words: str | Path, folder: Path | None = None, text: str = "") -> FinishedProcess:
+def run_tfm(
+    *words: str | Path, folder: Path | None = None, text: str = "", variables: Mapping[str, str] = MappingProxyType({})
+) -> FinishedProcess:
     """Run a `tfm` command."""
-    return run([*TFM, *words], folder=folder, text=text)
+    return run([*TFM, *words], folder=folder, text=text, variables=variables)

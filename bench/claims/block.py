@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
-from bench.claims.runs import read_score, run_recipe
+from bench.claims.runs import map_runs, read_score, run_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,9 @@ MODELS: Mapping[str, Sequence[str]] = {
 
 def measure(seeds: Sequence[int] = SEEDS) -> Found:
     """Validation loss after the recipe's updates, by model and seed, and the parameters of each model."""
-    runs = {name: [train_model(name, seed) for seed in seeds] for name in MODELS}
+    points = [(name, seed) for name in MODELS for seed in seeds]
+    trained = map_runs(train_model, points)
+    runs = {name: [trained[name, seed] for seed in seeds] for name in MODELS}
     losses = {name: [read_score(each, "valid.loss") for each in of_model] for name, of_model in runs.items()}
     return {"losses": losses, "parameters": {name: count_parameters(runs[name][0]) for name in runs}}
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from bench.claims.claim import Claim, Found
 from bench.claims.plots import draw_deviations
-from bench.claims.runs import read_score, run_recipe
+from bench.claims.runs import map_runs, read_score, run_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,10 +44,9 @@ def read_pairs(name: str, sets: Sequence[str], size: int, seed: int) -> dict[str
 
 def measure(sizes: Sequence[int] = SIZES, seeds: Sequence[int] = SEEDS) -> Found:
     """BLEU of the test set and the lowest validation loss, by model, number of pairs and seed."""
-    scores = {
-        name: [[read_pairs(name, sets, size, seed) for seed in seeds] for size in sizes]
-        for name, sets in MODELS.items()
-    }
+    points = [(name, size, seed) for name in MODELS for size in sizes for seed in seeds]
+    trained = map_runs(lambda name, *rest: read_pairs(name, MODELS[name], *rest), points)
+    scores = {name: [[trained[name, size, seed] for seed in seeds] for size in sizes] for name in MODELS}
     return {"sizes": list(sizes), "scores": scores}
 
 

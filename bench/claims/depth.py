@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
-from bench.claims.runs import read_score, run_recipe
+from bench.claims.runs import map_runs, read_score, run_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +25,9 @@ MODELS: Mapping[str, Sequence[str]] = {
 
 def measure(depths: Sequence[int] = DEPTHS) -> Found:
     """Validation loss after the recipe's updates, by model and depth; none where it is no number."""
-    losses = {name: [read_score(train_model(name, depth), "valid.loss") for depth in depths] for name in MODELS}
+    points = [(name, depth) for name in MODELS for depth in depths]
+    trained = map_runs(train_model, points)
+    losses = {name: [read_score(trained[name, depth], "valid.loss") for depth in depths] for name in MODELS}
     return {"depths": list(depths), "losses": losses}
 
 

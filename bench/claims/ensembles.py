@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
 from bench.claims.data import RECIPE
-from bench.claims.runs import read_score, run_recipe
+from bench.claims.runs import map_runs, read_score, run_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,10 +26,10 @@ SETTINGS = (
 DIRECTIONS = {FORWARD: (), REVERSED: ("model.recurrent.reverse_source=true",)}
 
 
-def train_models(direction: str, seeds: Sequence[int]) -> list[Path]:
-    """The runs of LSTMs without attention that read their source in a direction, one for each seed."""
+def train_model(direction: str, seed: int) -> Path:
+    """The run of an LSTM without attention that reads its source in a direction."""
     sets = (*SETTINGS, *DIRECTIONS[direction])
-    return [run_recipe(RECIPE, f"lstm-{direction.split()[-1]}-{seed}", f"seed={seed}", *sets) for seed in seeds]
+    return run_recipe(RECIPE, f"lstm-{direction.split()[-1]}-{seed}", f"seed={seed}", *sets)
 
 
 def measure(seeds: Sequence[int] = SEEDS, numbers: Sequence[int] = NUMBERS, num_tested: int = NUM_TESTED) -> Found:
@@ -41,7 +41,9 @@ def measure(seeds: Sequence[int] = SEEDS, numbers: Sequence[int] = NUMBERS, num_
     from tfm.pipeline.api.model import Model
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
-    runs = {direction: train_models(direction, seeds) for direction in DIRECTIONS}
+    points = [(direction, seed) for direction in DIRECTIONS for seed in seeds]
+    trained = map_runs(train_model, points)
+    runs = {direction: [trained[direction, seed] for seed in seeds] for direction in DIRECTIONS}
     single = {direction: [read_score(run, "test.bleu") for run in some] for direction, some in runs.items()}
     sources, references = map(list, zip(*generate("test", num_tested, 1), strict=True))
     together: dict[str, list[float]] = {}

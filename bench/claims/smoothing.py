@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
-from bench.claims.runs import read_score, run_recipe
+from bench.claims.runs import map_runs, read_score, run_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,9 @@ def train_smoothed(rate: float, seed: int) -> Path:
 
 def measure(seeds: Sequence[int] = SEEDS) -> Found:
     """Perplexity and BLEU of the test set by rate, one for each seed."""
-    runs = {rate: [train_smoothed(rate, seed) for seed in seeds] for rate in RATES}
+    points = [(rate, seed) for rate in RATES for seed in seeds]
+    trained = map_runs(train_smoothed, points)
+    runs = {rate: [trained[rate, seed] for seed in seeds] for rate in RATES}
     scores = {
         name: {str(rate): [read_score(run, f"test.{name}") for run in some] for rate, some in runs.items()}
         for name in SCORES

@@ -2,11 +2,12 @@
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
 from bench.claims.depth import RECIPE
-from bench.claims.runs import read_score, run_recipe
+from bench.claims.runs import map_runs, read_score, run_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,17 +21,18 @@ SEEDS = (1, 2, 3)
 
 def measure(peaks: Sequence[float] = PEAKS, depth: int = DEPTH, seeds: Sequence[int] = SEEDS) -> Found:
     """Validation losses of seeds after the recipe's updates, by placement of the norm, warm-up and highest rate."""
+    points = [(norm, warmup, peak, seed) for norm in NORMS for warmup in WARMUPS for peak in peaks for seed in seeds]
+    trained = map_runs(partial(train_loss, depth), points)
     losses = {
         norm: {
-            str(warmup): [[train_loss(norm, warmup, peak, depth, seed) for seed in seeds] for peak in peaks]
-            for warmup in WARMUPS
+            str(warmup): [[trained[norm, warmup, peak, seed] for seed in seeds] for peak in peaks] for warmup in WARMUPS
         }
         for norm in NORMS
     }
     return {"depth": depth, "peaks": list(peaks), "seeds": list(seeds), "losses": losses}
 
 
-def train_loss(norm: str, warmup: int, peak: float, depth: int, seed: int) -> float:
+def train_loss(depth: int, norm: str, warmup: int, peak: float, seed: int) -> float:
     """The validation loss of one run."""
     schedule = {"warmup_steps": warmup, "peak": peak}
     sets = [f"model.norm={norm}", f"model.decoder.layers={depth}", f"seed={seed}"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from bench.claims.claim import Claim, Found
 from bench.claims.data import SIZES, TRANSFORMER, read_pairs
 from bench.claims.plots import draw_lines, mark_log_axis
+from bench.claims.runs import map_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,10 +30,9 @@ def model_name(width: int) -> str:
 
 def measure(widths: Sequence[int] = WIDTHS, sizes: Sequence[int] = SIZES) -> Found:
     """BLEU of the test set and the lowest validation loss, by width and number of pairs."""
-    scores = {
-        str(width): [read_pairs(model_name(width), width_settings(width), size, SEED) for size in sizes]
-        for width in widths
-    }
+    points = [(width, size) for width in widths for size in sizes]
+    trained = map_runs(lambda width, size: read_pairs(model_name(width), width_settings(width), size, SEED), points)
+    scores = {str(width): [trained[width, size] for size in sizes] for width in widths}
     return {"sizes": list(sizes), "scores": scores}
 
 
