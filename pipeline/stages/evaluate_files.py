@@ -1,14 +1,15 @@
 """Files of hypotheses scored, or those that a model gives for a file of sources."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfm.data.typing_errors import add_typos_to_lines
 from tfm.pipeline.artifacts.artifact import Input, Plan, open_artifact
 from tfm.pipeline.artifacts.compatibility import trained_task
+from tfm.pipeline.artifacts.manifest import Manifest
 from tfm.pipeline.config import DecodingConfig, Device, EvaluationConfig
 from tfm.pipeline.errors import DataError, RecipeError
 from tfm.pipeline.reports.published_scores import publish_scores, show_unpublished_scores, warn_of_failed_metrics
@@ -86,18 +87,7 @@ def evaluate_files(
         DataError: line counts differ.
         RecipeError: nothing gives hypotheses.
     """
-    if not references:
-        raise RecipeError("there is no reference: give --reference FILE")
-    check_metrics(config)
-    if hypotheses is None and (model is None or source is None):
-        raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
-    if config.tests != "always":
-        raise RecipeError(f'evaluation.tests = "{config.tests}" is for recipes: files are scored when they are given')
-    if config.stride is not None:
-        raise RecipeError(
-            f"evaluation.stride = {config.stride} is for the texts of a language model: give --model DIR and "
-            "--reference FILE alone"
-        )
+    _check_request(config, hypotheses, model, source, references)
     files = {"source": source, "hypotheses": hypotheses, "prefixes": prefixes, "forced": forced}
     files |= {f"reference_{number}": reference for number, reference in enumerate(references, 1)}
     lines = read_given_files({name: file for name, file in files.items() if file is not None})
@@ -105,44 +95,6 @@ def evaluate_files(
         if not 0 <= noise <= 1:
             raise RecipeError(f"--noise {noise} is no share: give a number from 0 to 1")
         lines["source"] = add_typos_to_lines(lines["source"], noise, seed)
-
-    def score_files(folder: Path | None) -> list[Evaluation]:
-        # without a source the model has nothing to do
-        loaded = None
-        if model is not None and source is not None:
-            loaded = _load_models(model, ensemble, device).for_languages(to, source_language)
-        if loaded is not None:
-            loaded.check_reads_text(CAPTIONS_ADVICE)
-        if loaded is not None and hypotheses is None:
-            remote = None
-            if cluster is not None:
-                from tfm.pipeline.cluster.translation import open_cluster_translator  # loads what models need
-
-                remote = partial(
-                    open_cluster_translator, cluster, None, [each.as_input() for each in members], decoding, device
-                )
-            languages = to, source_language
-            lines["hypotheses"] = _translate_lines(
-                loaded, lines, prefix, decoding, reporter, remote, languages, next(iter(shortlist.values()), None)
-            )
-        segments = Segments(
-            name=references[0].name + ("" if noise is None else f", noise {noise:g}"),
-            sources=lines.get("source"),
-            hypotheses=lines["hypotheses"],
-            references=[lines[name] for name in lines if name.startswith("reference_")],
-        )
-        if folder is not None:
-            write_texts(folder, segments.sources, segments.hypotheses, segments.references)
-        if loaded is not None:
-            from tfm.pipeline.inference.labelling import warn_of_unseen_labels  # with the model torch is there anyway
-
-            warn_of_unseen_labels(loaded, segments.references, reporter)
-        requested = model is not None or "metrics" in config.model_fields_set
-        found = evaluate_with_model(segments, suited, loaded, requested, seed=seed, reporter=reporter)
-        if decoding.replace_unknown and hypotheses is None:
-            found = found.add_replaced_words_to_signatures()
-        return [found if noise is None else found.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
-
     shortlist: dict[str, Input] = {}
     if hypotheses is None and decoding.shortlist is not None:
         from tfm.pipeline.model_io.shortlist_folder import shortlist_inputs  # loads numpy, which files do without
@@ -154,6 +106,19 @@ def evaluate_files(
         raise RecipeError(
             "evaluation.lowercase has no effect on accuracy, macro_f1 and entity_f1, which respect case. Remove it"
         )
+    translator = None
+    if members and source is not None:  # without a source a model has nothing to do
+        languages = to, source_language
+        translator = FileTranslator(members, decoding, prefix, shortlist, device, languages, cluster)
+    wanted = model is not None or "metrics" in config.model_fields_set
+    set_name = references[0].name + ("" if noise is None else f", noise {noise:g}")
+
+    def score_files(folder: Path | None) -> list[Evaluation]:
+        evaluation = score_lines(
+            lines, set_name, suited, translator, folder, wants_perplexity=wanted, seed=seed, reporter=reporter
+        )
+        return [evaluation if noise is None else evaluation.add_to_signatures(f"noise:{noise:g}|noise-seed:{seed}")]
+
     looker = evaluated_model_of_files(members, hypotheses)
     if out is None:
         return show_unpublished_scores(score_files(None), reporter, looker)
@@ -169,35 +134,133 @@ def evaluate_files(
     return content
 
 
-def _translate_lines(
-    loaded: "LoadedModel",
+def _check_request(
+    config: EvaluationConfig,
+    hypotheses: Path | None,
+    model: Path | None,
+    source: Path | None,
+    references: Sequence[Path],
+) -> None:
+    """Raise RecipeError where nothing can be scored, or a setting is of something else."""
+    if not references:
+        raise RecipeError("there is no reference: give --reference FILE")
+    check_metrics(config)
+    if hypotheses is None and (model is None or source is None):
+        raise RecipeError("nothing to score: give --hypotheses FILE, or --model DIR and --source FILE")
+    if config.tests != "always":
+        raise RecipeError(f'evaluation.tests = "{config.tests}" is for recipes: files are scored when they are given')
+    if config.stride is not None:
+        raise RecipeError(
+            f"evaluation.stride = {config.stride} is for the texts of a language model: give --model DIR and "
+            "--reference FILE alone"
+        )
+
+
+@dataclass(frozen=True)
+class FileTranslator:
+    """A model, or an ensemble, that gives hypotheses for the sources of a file, and perplexity.
+
+    Args:
+        members: the models, the main one first.
+        decoding: the [decoding] part of a recipe.
+        prefix: the prefix of all hypotheses; None for none.
+        shortlist: the input of a manifest that names the shortlist, if decoding has one.
+        device: name of the device.
+        languages: target and source language, of a model of several.
+        cluster: the address of a cluster that translates; None for this process alone.
+    """
+
+    members: Sequence[Manifest]
+    decoding: DecodingConfig
+    prefix: str | None
+    shortlist: Mapping[str, Input]
+    device: Device
+    languages: tuple[str | None, str | None]
+    cluster: str | None
+
+    def load(self) -> "LoadedModel":
+        """The loaded model. Raises DataError where it reads no text."""
+        from tfm.pipeline.model_io.ensemble import load_ensemble  # here, as they need torch
+        from tfm.pipeline.model_io.loaded_model import load_model
+
+        folders = [each.path for each in self.members]
+        loaded = load_ensemble(folders, self.device) if len(folders) > 1 else load_model(folders[0], self.device)
+        loaded = loaded.for_languages(*self.languages)
+        loaded.check_reads_text(CAPTIONS_ADVICE)
+        return loaded
+
+    def translate(self, loaded: "LoadedModel", lines: Mapping[str, list[str]], reporter: Reporter) -> list[str]:
+        """The best hypothesis of each source.
+
+        Args:
+            loaded: the loaded model.
+            lines: of `source`, and of `prefixes` and `forced` where there are such.
+            reporter: receives progress.
+
+        Raises:
+            DataError: the model gives no hypotheses.
+        """
+        if not TASK_SPECS[loaded.config.task].gives_hypotheses:
+            how = "remove --source, and the model says how probable it finds the text in --reference"
+            raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
+        sources = lines["source"]
+        starts = lines.get("prefixes", None if self.prefix is None else [self.prefix] * len(sources))
+        given: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
+        if self.cluster is None:
+            from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
+            from tfm.pipeline.model_io.shortlist_folder import load_shortlist
+
+            shortlist = load_shortlist(loaded, self.decoding, next(iter(self.shortlist.values()), None))
+            return translate_texts(loaded, sources, self.decoding, reporter, **given, shortlist=shortlist)
+        with self._open_cluster(self.cluster) as remote, reporter.bar("translating", len(sources), "sentences") as bar:
+            found = remote.translate(sources, self.languages, reporter=reporter, on_done=bar.advance, **given)
+            return [translations[0].text for translations in found]
+
+    def _open_cluster(self, address: str) -> "AbstractContextManager[ClusterTranslator]":
+        from tfm.pipeline.cluster.translation import open_cluster_translator  # loads what models need
+
+        members = [each.as_input() for each in self.members]
+        return open_cluster_translator(address, None, members, self.decoding, self.device)
+
+
+def score_lines(
     lines: Mapping[str, list[str]],
-    prefix: str | None,
-    decoding: DecodingConfig,
+    set_name: str,
+    config: EvaluationConfig,
+    translator: FileTranslator | None,
+    folder: Path | None,
+    *,
+    wants_perplexity: bool,
+    seed: int,
     reporter: Reporter,
-    open_cluster_translator: "Callable[[], AbstractContextManager[ClusterTranslator]] | None",
-    languages: tuple[str | None, str | None],
-    known_shortlist: Input | None,
-) -> list[str]:
-    """Return the model's hypothesis of each source. Raises DataError for a model that gives none."""
-    from tfm.pipeline.inference.translation import translate_texts  # with the model torch is there anyway
-    from tfm.pipeline.model_io.shortlist_folder import load_shortlist
+) -> Evaluation:
+    """Score the lines of files.
 
-    if not TASK_SPECS[loaded.config.task].gives_hypotheses:
-        how = "remove --source, and the model says how probable it finds the text in --reference"
-        raise DataError(f"was trained for {loaded.config.task} and does not translate: {how}", file=loaded.folder)
-    starts = lines.get("prefixes", None if prefix is None else [prefix] * len(lines["source"]))
-    given: dict[str, Any] = {"prefixes": starts, "forced": lines.get("forced")}
-    if open_cluster_translator is None:
-        shortlist = load_shortlist(loaded, decoding, known_shortlist)
-        return translate_texts(loaded, lines["source"], decoding, reporter, **given, shortlist=shortlist)
-    with open_cluster_translator() as translator, reporter.bar("translating", len(lines["source"]), "sentences") as bar:
-        found = translator.translate(lines["source"], languages, reporter=reporter, on_done=bar.advance, **given)
-        return [translations[0].text for translations in found]
+    Args:
+        lines: of `hypotheses`, unless the translator gives them, of `reference_1`, ..., and of others that there are.
+        set_name: the name of the test set.
+        config: the [evaluation] part that suits the task.
+        translator: gives hypotheses and perplexity; None where no model reads the sources.
+        folder: where the texts are written; None for nowhere.
+        wants_perplexity: whether perplexity was requested, so that its absence is reported.
+        seed: the seed of the run.
+        reporter: receives messages.
+    """
+    loaded = None if translator is None else translator.load()
+    hypotheses = lines.get("hypotheses")
+    is_translated = hypotheses is None
+    if hypotheses is None:
+        assert translator is not None
+        assert loaded is not None
+        hypotheses = translator.translate(loaded, lines, reporter)
+    references = [lines[name] for name in lines if name.startswith("reference_")]
+    segments = Segments(name=set_name, sources=lines.get("source"), hypotheses=hypotheses, references=references)
+    if folder is not None:
+        write_texts(folder, segments.sources, segments.hypotheses, segments.references)
+    if loaded is not None:
+        from tfm.pipeline.inference.labelling import warn_of_unseen_labels  # with the model torch is there anyway
 
-
-def _load_models(model: Path, ensemble: Sequence[Path], device: Device) -> "LoadedModel":
-    from tfm.pipeline.model_io.ensemble import load_ensemble  # here, as they need torch
-    from tfm.pipeline.model_io.loaded_model import load_model
-
-    return load_ensemble([model, *ensemble], device) if ensemble else load_model(model, device)
+        warn_of_unseen_labels(loaded, segments.references, reporter)
+    found = evaluate_with_model(segments, config, loaded, wants_perplexity, seed=seed, reporter=reporter)
+    is_replaced = is_translated and translator is not None and translator.decoding.replace_unknown
+    return found.add_replaced_words_to_signatures() if is_replaced else found
