@@ -6,33 +6,33 @@ from collections.abc import Callable
 
 import typer
 
-from bench.ceilings import ceilings
 from bench.claims.command import claim
 from bench.cleaning.experiment import noisy
 from bench.cleaning.speed import clean
-from bench.complexity import complexity
-from bench.dataset import dataset
-from bench.decode import decode
-from bench.generate import generate
-from bench.growth import growth
-from bench.images import images
-from bench.labels import labels
-from bench.learning import learning
+from bench.corpora.dataset import dataset
+from bench.corpora.growth import growth
+from bench.corpora.preprocess import preprocess
+from bench.corpora.tokenize import tokenize
+from bench.decoding.decode import decode
+from bench.decoding.generate import generate
+from bench.decoding.labels import labels
+from bench.decoding.serving import serve
+from bench.kernels.ceilings import ceilings
+from bench.kernels.complexity import complexity
+from bench.kernels.softmax import softmax
 from bench.memory.command import memory
 from bench.noise import noise
-from bench.plan import plan
-from bench.preprocess import preprocess
 from bench.processes import ProcessFailed
 from bench.scores import scores
 from bench.search import search
-from bench.serving import serve
-from bench.sharding import sharding
-from bench.softmax import softmax
 from bench.startup import startup
-from bench.tokenize import tokenize
-from bench.train import train
+from bench.training.images import images
+from bench.training.learning import learning
+from bench.training.plan import plan
+from bench.training.sharding import sharding
+from bench.training.train import train
+from bench.training.vectors import vectors
 from bench.trials import trials
-from bench.vectors import vectors
 from tfm.pipeline.errors import TfmError
 
 app = typer.Typer(

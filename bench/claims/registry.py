@@ -1,40 +1,14 @@
 """The claims by name, in the order of the lectures."""
 
-from bench.claims import (
-    align,
-    beams,
-    block,
-    bottleneck,
-    cue,
-    curricula,
-    data,
-    depth,
-    dropout,
-    ensembles,
-    extrapolation,
-    features,
-    gradients,
-    grid,
-    heads,
-    intervals,
-    landscape,
-    lengths,
-    meaning,
-    order,
-    parallel,
-    pretraining,
-    scores,
-    sinusoids,
-    smoothing,
-    subwords,
-    synsets,
-    thinning,
-    trained_gradients,
-    warmup,
-    widths,
-    windows,
-)
+from bench.claims.attention import align, heads, parallel, scores
+from bench.claims.block import block, depth, landscape, warmup
 from bench.claims.claim import Claim
+from bench.claims.decoding import beams, ensembles
+from bench.claims.judging import grid, intervals
+from bench.claims.positions import extrapolation, order, sinusoids
+from bench.claims.recurrence import bottleneck, cue, gradients, lengths, trained_gradients, windows
+from bench.claims.training import curricula, data, dropout, features, pretraining, smoothing, thinning, widths
+from bench.claims.words import meaning, subwords, synsets
 
 CLAIMS: dict[str, Claim] = {
     "order": order.CLAIM,

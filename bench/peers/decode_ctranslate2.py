@@ -1,6 +1,6 @@
 """CTranslate2 with a model exported by `tfm export`: `python -m bench.peers.decode_ctranslate2 < JSON`.
 
-From the same token ids to token ids; prints the same as bench/answering.py.
+From the same token ids to token ids; prints the same as bench/decoding/answering.py.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import ctranslate2
 
-from bench.answering import answer_sources
+from bench.decoding.answering import answer_sources
 from tfm.tokenizer.code_points import load_pair
 
 

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import M2M100Config, M2M100ForConditionalGeneration, PreTrainedModel
 
-from bench.answering import answer_sources
+from bench.decoding.answering import answer_sources
 from bench.peers.huggingface import BEGIN, END, PAD, size_settings
 
 NORM_NAMES = {

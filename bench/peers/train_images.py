@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
-from bench.workload import SEED
+from bench.training.workload import SEED
 from tfm.data.dataset.split import Dataset
 from tfm.data.dataset.store import load_dataset
 from tfm.model.attention.positions import sinusoids

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from bench.peers.plain_recurrent import PlainRecurrent
-from bench.workload import SEED, rows_of_batches
+from bench.training.workload import SEED, rows_of_batches
 from tfm.data.batching.batches import make_pair_batch
 from tfm.data.dataset.store import load_dataset
 from tfm.model.attention.positions import sinusoids

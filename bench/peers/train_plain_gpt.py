@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bench.peers.train_plain import synchronize
-from bench.workload import SEED
+from bench.training.workload import SEED
 from tfm.data.dataset.store import load_dataset
 from tfm.pipeline.tasks.language_model import concatenate_targets
 

@@ -194,7 +194,7 @@ class FileTranslator:
 
         Args:
             loaded: the loaded model.
-            lines: of `source`, and of `prefixes` and `forced` where there are such.
+            lines: of the source, and of prefixes and forced phrases where there are such.
             reporter: receives progress.
 
         Raises:
@@ -237,7 +237,7 @@ def score_lines(
     """Score the lines of files.
 
     Args:
-        lines: of `hypotheses`, unless the translator gives them, of `reference_1`, ..., and of others that there are.
+        lines: of hypotheses, unless the translator gives them, of the references by number, and of others that there are.
         set_name: the name of the test set.
         config: the [evaluation] part that suits the task.
         translator: gives hypotheses and perplexity; None where no model reads the sources.

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from bench.claims import features
-from bench.claims.thinning import train_network
+from bench.claims.training import features
+from bench.claims.training.thinning import train_network
 
 
 def test_pixels_of_a_unit_are_those_with_weights_as_large() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.claims import meaning, synsets
+from bench.claims.words import meaning, synsets
 from tests.tiny_wordnet import write_wordnet
 from tfm.pipeline.scoring.metrics.wordnet import Synset, open_wordnet
 

@@ -10,31 +10,14 @@ import pytest
 import sacrebleu
 import torch
 
-from bench.claims import (
-    align,
-    block,
-    bottleneck,
-    cue,
-    curricula,
-    data,
-    depth,
-    dropout,
-    ensembles,
-    extrapolation,
-    heads,
-    landscape,
-    lengths,
-    meaning,
-    order,
-    parallel,
-    pretraining,
-    smoothing,
-    subwords,
-    thinning,
-    widths,
-    windows,
-)
-from bench.claims.extrapolation import draw_strings
+from bench.claims.attention import align, heads, parallel
+from bench.claims.block import block, depth, landscape
+from bench.claims.decoding import ensembles
+from bench.claims.positions import extrapolation, order
+from bench.claims.positions.extrapolation import draw_strings
+from bench.claims.recurrence import bottleneck, cue, lengths, windows
+from bench.claims.training import curricula, data, dropout, pretraining, smoothing, thinning, widths
+from bench.claims.words import meaning, subwords
 from bench.processes import ROOT
 from tfm.data.synthetic.grammar import generate
 from tfm.model.build import build

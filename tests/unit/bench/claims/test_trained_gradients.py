@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from bench.claims import trained_gradients
-from bench.claims.gradients import depth_norms, gradient_norms
+from bench.claims.recurrence import trained_gradients
+from bench.claims.recurrence.gradients import depth_norms, gradient_norms
 
 
 def test_a_batch_of_texts_is_read_as_each_text_alone() -> None:

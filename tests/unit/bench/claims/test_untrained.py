@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from bench.claims import gradients, grid, intervals, order, parallel, scores, sinusoids
-from bench.claims.gradients import gradient_norms, make_networks, read_recurrent
+from bench.claims.attention import parallel, scores
+from bench.claims.judging import grid, intervals
+from bench.claims.positions import order, sinusoids
+from bench.claims.recurrence import gradients
+from bench.claims.recurrence.gradients import gradient_norms, make_networks, read_recurrent
 from tfm.model.layout import Layout
 from tfm.model.recurrent.cells import CELLS
 from tfm.model.recurrent.steps import TimeMajorPacking

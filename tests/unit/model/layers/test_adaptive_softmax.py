@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from bench.flops import TokenCounts, forward_flops
+from bench.kernels.flops import TokenCounts, forward_flops
 from tests.rounding import assert_rounds_like
 from tests.tiny_training import run, training, write_dataset
 from tfm.data.batching.batches import pair_batch_from_ids

@@ -1,0 +1,204 @@
+"""`python -m bench decode`: output tokens a second of a model, compared with CTranslate2 and Hugging Face with its
+weights."""
+
+import json as json_module
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bench.options import Device, Json, Predict, Rounds, add_predictions
+
+if TYPE_CHECKING:
+    from bench.compare import Contestant, Figures
+
+PROGRAMS = {"tfm": "bench.decoding.decode_tfm", "ctranslate2": "bench.peers.decode_ctranslate2"}
+PEER_METAVAR = "ctranslate2 or huggingface=VENV"
+
+
+def decode(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `tfm train` made.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Text, one sentence a line, also .gz.")],
+    reference: Annotated[
+        Path | None, typer.Option("--reference", metavar="FILE", help="Also BLEU, against this text.")
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option("--against", metavar="PEER", help="ctranslate2 (extra: export) or huggingface=VENV; both by two."),
+    ] = None,
+    precision: Annotated[
+        list[str] | None,
+        typer.Option("--precision", metavar="NAME", help="Ours: fp32, bf16, int8; several by several."),
+    ] = None,
+    shortlist: Annotated[
+        Path | None, typer.Option("--shortlist", metavar="DIR", help="Ours also with what `tfm shortlist` made.")
+    ] = None,
+    kind: Annotated[
+        str, typer.Option("--type", metavar="NAME", help="The peers' arithmetic: float32, bfloat16; ctranslate2: int8.")
+    ] = "float32",
+    layout: Annotated[
+        str, typer.Option("--layout", metavar="2x1", help="CTranslate2's workers x threads of each.")
+    ] = f"{os.cpu_count()}x1",
+    beam: Annotated[int, typer.Option("--beam", metavar="W", min=1, help="Beam width.")] = 5,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Sentences a batch.")] = 64,
+    longest: Annotated[int, typer.Option("--longest", metavar="N", min=1, help="Pieces of an output at most.")] = 200,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Lines at most.")] = 1000,
+    one_at_a_time: Annotated[
+        bool, typer.Option("--one-at-a-time", help="Instead: greedy, and the milliseconds of a sentence by itself.")
+    ] = False,
+    rounds: Rounds = 3,
+    device: Device = "cpu",
+    predict: Predict = None,
+    json: Json = None,
+) -> None:
+    """Output tokens a second, beside CTranslate2 and Hugging Face.
+
+    All decode from token ids to token ids, with the same weights: CTranslate2 reads what `tfm export` makes of the
+    model, and `generate` of Hugging Face has an M2M100 that is given them (pre-norm with sinusoids alone). A process
+    loads the model, translates 256 sentences to warm up, and is timed on all lines. All have the same limit of length
+    and stop as their beams do, at W finished hypotheses.
+    """
+    from bench.processes import run_tfm
+    from bench.report import contest, write_json
+    from tfm.pipeline.model_io.model_folder import resolve_model_folder
+
+    processes, rivals = workers_and_threads(layout), parse_peers(against or [])
+    if "huggingface" in rivals and kind not in ("float32", "bfloat16", "float16"):
+        raise typer.BadParameter(f"{kind}: huggingface has float32, bfloat16 and float16", param_hint="--type")
+    model = resolve_model_folder(model).resolve()
+    lines, references = read_lines(source, reference, limit)
+    options: dict[str, Any] = {"type": kind, "layout": processes, "longest": longest}
+    options |= {"beam": 1 if one_at_a_time else beam, "batch": 1 if one_at_a_time else batch}
+    options |= {"one_at_a_time": one_at_a_time, "device": device}
+    options |= {"shortlist": None if shortlist is None else str(shortlist.resolve())}
+    with TemporaryDirectory() as temporary:
+        asked = options | {"model": str(model), "lines": lines, "engine": f"{temporary}/engine"}
+        if "ctranslate2" in rivals:
+            run_tfm("export", model, "--to", "ctranslate2", "--out", asked["engine"])
+        if "huggingface" in rivals:
+            asked |= huggingface_request(model, lines)
+        kinds = [""] if shortlist is None else ["", " shortlist"]
+        names = [*(f"tfm {each}{more}" for each in precision or ["fp32"] for more in kinds), *rivals]
+        outputs: dict[str, list[list[int]]] = {}
+        found = contest(
+            f"{len(lines):,} lines" + ("" if one_at_a_time else f", beam {beam}, {batch} a batch"),
+            add_predictions([make_contestant(name, asked, outputs, rivals.get(name)) for name in names], predict),
+            rounds=rounds,
+            unit="ms a sentence" if one_at_a_time else "output tokens/s",
+            extra=lambda figures: score_outputs(model, outputs, references),
+        )
+    about = {"model": model, "source": source, "lines": len(lines), "rounds": rounds, **options}
+    write_json(json, "decode", about, found)
+
+
+def parse_peers(against: Sequence[str]) -> dict[str, Path | None]:
+    """The peers by NAME or NAME=VENV, with their environments. Raises typer's usage error for one there is not."""
+    from bench.training.workload import venv_python
+
+    found: dict[str, Path | None] = {}
+    for text in against:
+        name, _, place = text.partition("=")
+        venv = Path(place).expanduser() if place else None
+        if (name, venv is None) not in {("ctranslate2", True), ("huggingface", False)} or not venv_python(
+            venv
+        ).exists():
+            raise typer.BadParameter(f"{text}: write {PEER_METAVAR}, a virtual environment", param_hint="--against")
+        found[name] = venv
+    return found
+
+
+def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
+    """What Hugging Face is told: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
+    from bench.training.workload import ModelSize
+    from tfm.data.artifact_tokenizers import load_tokenizer_pair
+    from tfm.model.config import ModelConfig
+    from tfm.pipeline.errors import RecipeError
+    from tfm.pipeline.training_config import TrainingConfig
+    from tfm.tokenizer.special import EOS_ID
+
+    config = ModelConfig.model_validate_json((model / "config.json").read_text("utf-8"))
+    source, target = load_tokenizer_pair(model)
+    size = ModelSize.from_config(config, TrainingConfig(), target.vocab_size)
+    if not size.norm_first or config.positions != "sinusoidal" or not config.scale_embedding:
+        raise RecipeError("huggingface: it has pre-norm models with sinusoids and scaled embeddings alone")
+    ids = [[*each, EOS_ID] for each in source.encode_batch(lines)]
+    weights = str(model / "model.safetensors")
+    return {"weights": weights, "size": asdict(size), "positions": config.max_length, "sources": ids}
+
+
+def make_contestant(
+    name: str, asked: dict[str, Any], outputs: dict[str, list[list[int]]], venv: Path | None
+) -> "Contestant":
+    """One that decodes, and leaves the ids of its last round in `outputs`. venv: that runs it, where not ours does."""
+    from bench.compare import Contestant
+    from bench.processes import run, run_module
+    from bench.training.baselines import PEERS_FOLDER
+    from bench.training.workload import venv_python
+
+    def once() -> "Figures":
+        program, *about = name.split()
+        if venv is None:
+            own = {"precision": about[0] if about else "", "shortlist": asked["shortlist"] if about[1:] else None}
+            done = run_module(PROGRAMS[program], asked | own)
+        else:
+            with TemporaryDirectory() as folder:
+                command = [venv_python(venv), PEERS_FOLDER / f"decode_{name}.py"]
+                done = run(command, folder=Path(folder), text=json_module.dumps(asked))
+        found = done.answer()
+        outputs[name] = found["found"]
+        if asked["one_at_a_time"]:
+            return {"rate": 1000 * statistics.median(found["seconds"]), "peak": done.peak}
+        tokens = sum(len(ids) + 1 for ids in found["found"] if ids)
+        return {"rate": tokens / sum(found["seconds"]), "tokens": tokens, "peak": done.peak}
+
+    return Contestant(name, once)
+
+
+def score_outputs(
+    model: Path, outputs: dict[str, list[list[int]]], references: Sequence[str] | None
+) -> dict[str, dict[str, object]]:
+    """Columns of BLEU, and of what it is more than the first one's; none without references."""
+    if references is None:
+        return {}
+    from tfm.data.artifact_tokenizers import load_tokenizer_pair
+    from tfm.pipeline.config import EvaluationConfig
+    from tfm.pipeline.scoring.metrics.registry import bleu
+
+    _, target = load_tokenizer_pair(model)
+    found = {
+        name: bleu(target.decode_batch(ids), [references], EvaluationConfig()).score for name, ids in outputs.items()
+    }
+    first = next(iter(found.values()))
+    return {
+        "BLEU": {name: f"{score:.2f}" for name, score in found.items()},
+        "difference": {name: f"{score - first:+.2f}" for name, score in found.items()},
+    }
+
+
+def read_lines(source: Path, reference: Path | None, limit: int) -> tuple[list[str], list[str] | None]:
+    """The first lines that are not blank, and the references of just these."""
+    from bench.processes import ProcessFailed
+    from tfm.data.lines import open_lines
+
+    sources = list(open_lines(source))
+    rows = [row for row, line in enumerate(sources) if line.strip()][:limit]
+    lines = [sources[row] for row in rows]
+    if reference is None:
+        return lines, None
+    references = list(open_lines(reference))
+    if len(references) != len(sources):
+        raise ProcessFailed(f"{source} has {len(sources)} lines, {reference} has {len(references)}")
+    return lines, [references[row] for row in rows]
+
+
+def workers_and_threads(layout: str) -> tuple[int, int]:
+    """2x1 as numbers. Raises typer's usage error for what is none."""
+    workers, _, threads = layout.partition("x")
+    if not (workers.isdecimal() and threads.isdecimal()):
+        raise typer.BadParameter(f"{layout}: write WORKERSxTHREADS, as in 2x1", param_hint="--layout")
+    return int(workers), int(threads)

@@ -1,0 +1,46 @@
+"""Our own generation, in a separate process: `python -m bench.decoding.generate_tfm < JSON`.
+
+Prints tokens and seconds.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tfm.pipeline.config import DecodingConfig
+from tfm.pipeline.inference.generation.generator import TextGenerationModel, TextGenerator
+from tfm.pipeline.runtime.progress import NullReporter
+
+
+def load(asked: dict[str, Any]) -> TextGenerationModel:
+    """Return the model by the engine that is asked for; its texts go on through the ends of lines."""
+    if asked["engine"] == "numpy":
+        from tfm.pipeline.inference.generation.numpy_prompt_encoder import load_small_language_model
+
+        found = load_small_language_model(Path(asked["model"]), continue_past_line_end=True)
+        if found is None:
+            raise SystemExit("numpy does not have all parts of this model")
+        return found
+    from tfm.pipeline.inference.generation.prompt_encoder import PromptEncoder
+    from tfm.pipeline.model_io.loaded_model import load_model
+
+    return PromptEncoder(load_model(Path(asked["model"]), asked["device"]), continue_past_line_end=True)
+
+
+def main(asked: dict[str, Any]) -> None:
+    settings: dict[str, Any] = {"max_length": asked["tokens"]}
+    drawn = {"strategy": "sample", "n_best": asked["texts"], "top_k": asked["top_k"] or None}
+    settings |= {"beam": 1} if asked["greedy"] else drawn
+    generator = TextGenerator(load(asked), DecodingConfig(**settings), NullReporter())
+    tokens, began = 0, 0.0
+    for number in range(asked["repeats"] + 1):
+        if number == 1:
+            tokens, began = 0, time.perf_counter()
+        tokens += sum(each.num_tokens for each in generator.generate_texts(asked["prompt"]))
+    print(json.dumps({"tokens": tokens, "seconds": time.perf_counter() - began}))
+
+
+if __name__ == "__main__":
+    main(json.load(sys.stdin))
