@@ -237,7 +237,7 @@ def score_lines(
     """Score the lines of files.
 
     Args:
-        lines: of hypotheses, unless the translator gives them, of the references by number, and of others that there are.
+        lines: of hypotheses, unless the translator gives them, of references by number, and of others that there are.
         set_name: the name of the test set.
         config: the [evaluation] part that suits the task.
         translator: gives hypotheses and perplexity; None where no model reads the sources.
