@@ -29,10 +29,15 @@ def resolve_text_argument(argument: Path | None, model: Path, stack: ExitStack) 
         stack: keeps the temporary file while it is open.
 
     Raises:
-        DataError: the argument looks like the name of a file that does not exist.
+        DataError: the argument looks like the name of a file that does not exist, or the file is no text a line.
     """
-    if argument is None or argument == STDIN or os.path.lexists(argument):
-        return argument or STDIN
+    if argument is None or argument == STDIN:
+        return STDIN
+    if os.path.lexists(argument):
+        from tfm.data.corpora.text_files import check_text_file
+
+        check_text_file(argument)
+        return argument
     words = str(argument)
     if re.fullmatch(FILE_NAME_PATTERN, words, re.ASCII | re.DOTALL):
         from tfm.pipeline.errors import DataError

@@ -10,6 +10,7 @@ from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_word_lists
+from tfm.data.corpora.text_files import check_text_file
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
@@ -155,6 +156,8 @@ def tokenize_files(
             "tokenizer.shared = false: one vocabulary for each side needs pairs of texts; name them in a recipe"
         )
     inputs = {str(file): _file_input(file) for file in files}
+    for file in files:
+        check_text_file(file)
     if config.file is not None:
         inputs |= {name: _file_input(file) for name, file in tokenizer_files(config).items()}
     described = config.model_dump(mode="json", exclude=config.keys_without_effect)

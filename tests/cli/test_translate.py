@@ -57,6 +57,32 @@ def test_a_file_with_a_name_like_a_text_is_a_file(
     assert tfm("translate", stages.folder, "eins zwei", *SEARCH).out.count("\n") == 2
 
 
+@pytest.mark.parametrize("out", [(), ("--out", "out")])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            '<srcset setid="newstest2014" srclang="any">\n<doc>\n<seg id="1">eins</seg>\n',
+            "is a test set as WMT had it, in SGML",
+        ),
+        ("1\n00:00:01,000 --> 00:00:02,000\neins zwei\n", "is subtitles with their times"),
+        ("0 ||| eins zwei ||| -1.5\n0 ||| eins ||| -1.7\n", "is a list of n best"),
+    ],
+)
+def test_a_file_of_tags_or_times_is_not_translated_as_words(
+    stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str, out: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.de").write_text(text, "utf-8")
+    done = tfm("translate", stages.folder, "text.de", *SEARCH, *out)
+    assert (done.code, done.out) == (65, "")
+    assert f"text.de: {why}" in " ".join(done.err.split())
+    assert not Path("out").exists()
+    piped = tfm("translate", stages.folder, "-", *SEARCH, stdin=text)
+    assert piped.code == 0
+    assert piped.out.count("\n") == text.count("\n")
+
+
 def test_every_checkpoint_translates_as_what_is_published_of_it(stages: Stages, corpora: Path) -> None:
     words = (corpora / "test.de", *SEARCH)
     published = open_artifact(stages.folder / "model").figures["steps"]

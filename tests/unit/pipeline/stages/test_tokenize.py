@@ -159,6 +159,14 @@ def test_missing_splits_are_taken_off_the_training_text(data: DataConfig, tmp_pa
     assert 400 < Tokenizer.load(out / "tokenizer.json").vocab_size < 560
 
 
+def test_files_of_tags_or_times_are_no_text(tmp_path: Path) -> None:
+    file, out = tmp_path / "subtitles.srt", tmp_path / "tokenizer"
+    file.write_text("1\n00:00:01,000 --> 00:00:02,000\neins zwei\n", "utf-8")
+    with pytest.raises(DataError, match=r"subtitles with their times"):
+        stage.tokenize_files(TokenizerConfig(), [file], out, command=COMMAND, reporter=NullReporter())
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("num_lines", [99, 250])
 def test_text_files(num_lines: int, tmp_path: Path) -> None:
     lines = [f"cat {'odd' if number % 100 == 0 else 'even'}" for number in range(1, num_lines + 1)]
