@@ -13,7 +13,7 @@ from tfm.cli.options import ReplaceUnknown, reject_flags
 if TYPE_CHECKING:
     from tfm.pipeline.serving.dispatch.worker_process import StartWorker
 
-SERVE_PACKAGES = ("starlette", "uvicorn", "python_multipart", "prometheus_client", "sentencex")
+SERVE_PACKAGES = ("starlette", "uvicorn", "httptools", "python_multipart", "prometheus_client", "sentencex")
 """The packages of the extra `serve`."""
 
 ORIGIN = re.compile(

@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tfm.pipeline.errors import RecipeError, TfmError
 from tfm.pipeline.serving.access import AccessControl, ApiKey, read_keys
 from tfm.pipeline.serving.app import make_app
 from tfm.pipeline.serving.backend import Backend
 from tfm.pipeline.serving.catalog import ModelCatalog, read_catalog
+from tfm.pipeline.serving.connection import HttpConnection
 from tfm.pipeline.serving.detection import find_detector
 from tfm.pipeline.serving.dispatch.dispatcher import Dispatcher
 from tfm.pipeline.serving.dispatch.worker_process import StartWorker
@@ -29,9 +29,7 @@ from tfm.pipeline.serving.logs import Log
 
 MODEL_POLL_SECONDS = 2.0
 """How often the folders of the models are looked at."""
-SECONDS_FOR_HEADERS = 10.0
 SECONDS_OF_KEEP_ALIVE = 30
-MAX_HEADER_BYTES = 32 << 10
 MAX_CONNECTIONS = 1_000
 BACKLOG = 512
 
@@ -132,7 +130,7 @@ async def _run_server(options: ServerOptions, make_backend: Callable[[], Backend
     forward_library_logs(backend.log)
     config = uvicorn.Config(
         make_app(backend, options.origins),
-        http=HeaderTimeoutProtocol,
+        http=HttpConnection,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -142,7 +140,6 @@ async def _run_server(options: ServerOptions, make_backend: Callable[[], Backend
         proxy_headers=False,
         timeout_keep_alive=SECONDS_OF_KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(options.grace)),
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         limit_concurrency=MAX_CONNECTIONS,
     )
     gc.freeze()  # what lives on is not looked through again and again
@@ -225,24 +222,6 @@ class GracefulServer(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-class HeaderTimeoutProtocol(H11Protocol):
-    """HTTP/1.1 with a limit for the time that the head of a first request takes: a slow client has to go."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the head of a request."""
-        super().connection_made(transport)
-        self._head_timer = self.loop.call_later(SECONDS_FOR_HEADERS, self._close_without_request)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
-        self._head_timer.cancel()
-        super().connection_lost(exc)
-
-    def _close_without_request(self) -> None:
-        if self.cycle is None and self.transport is not None:
-            self.transport.close()
 
 
 class _LogHandler(logging.Handler):
