@@ -156,7 +156,7 @@ handle_errors = ErrorHandler()
 
 STAGES = (clean, tokenize, preprocess, train, with_options(translate), with_options(evaluate))
 OTHER_COMMANDS = (
-    *(run, search, generate, with_options(serve), attend, align, shortlist, embed),
+    *(run, search, generate, with_options(serve), attend, align, shortlist, with_options(embed)),
     *(with_options(synthesize), rerank),
     *(compare, import_model, export, push, pull, inspect, recipe, plan),
 )

@@ -34,6 +34,7 @@ class Shortlist:
 
     def candidates(self, source: Sequence[int]) -> Ints:
         """Return the ids, ascending, by which the translation of a source may go on."""
-        found = np.concatenate([self.always, self.by_source[np.array(source, np.int64)].ravel()])
-        unique = np.unique(found).astype(np.int64)
-        return unique[np.searchsorted(unique, 0) :]  # without NO_PIECE
+        may_come = np.zeros(self.vocab_size + 1, np.bool_)  # the last place is that of NO_PIECE
+        may_come[self.always] = True
+        may_come[self.by_source[np.array(source, np.int64)]] = True
+        return np.flatnonzero(may_come[:-1])
