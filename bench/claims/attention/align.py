@@ -5,12 +5,13 @@ AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)     (Och and Ney 2003), A: each 
 attends to most.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from bench.claims.claim import Claim, Found
-from bench.claims.runs import read_score, run_recipe
+from bench.claims.runs import map_runs, read_score, run_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,16 +34,30 @@ MODELS: Mapping[str, tuple[str, ...]] = {
 }
 GUIDED = "Transformer, a head trained"
 """The Transformer whose head learns the alignments of the first one, `training.guided_alignment`."""
+SEEDS = (1, 2, 3)
 NUM_PAIRS = 1000
 CHUNK_PAIRS = 512
 
 
-def measure(models: Mapping[str, tuple[str, ...]] = MODELS, num_pairs: int = NUM_PAIRS) -> Found:
-    """BLEU of each model, and the error rate, precision and recall of each of its heads, by both rows."""
-    runs = {name: run_recipe(RECIPE, name.lower(), *sets) for name, sets in models.items()}
-    links = write_links(runs["Transformer"])
-    runs[GUIDED] = run_recipe(RECIPE, "guided", f"training.guided_alignment.links={links}")
-    return {name: measure_model(run, num_pairs) for name, run in runs.items()}
+def measure(seeds: Sequence[int] = SEEDS, num_pairs: int = NUM_PAIRS) -> Found:
+    """BLEU of each model by seed, and the error rate, precision and recall of each of its heads, by both rows."""
+    points = [(name, seed) for name in MODELS for seed in seeds]
+    trained = map_runs(train_model, points)
+    guided = map_runs(lambda seed: train_guided(trained["Transformer", seed], seed), [(seed,) for seed in seeds])
+    trained |= {(GUIDED, seed): run for (seed,), run in guided.items()}
+    return {name: [measure_model(trained[name, seed], num_pairs) for seed in seeds] for name in (*MODELS, GUIDED)}
+
+
+def train_model(name: str, seed: int) -> Path:
+    """The run of a model that is not told how to align."""
+    return run_recipe(RECIPE, f"{name.lower()}-{seed}", f"seed={seed}", *MODELS[name])
+
+
+def train_guided(teacher: Path, seed: int) -> Path:
+    """The run of a Transformer with a head that learns the links of another."""
+    return run_recipe(
+        RECIPE, f"guided-{seed}", f"seed={seed}", f"training.guided_alignment.links={write_links(teacher)}"
+    )
 
 
 def write_links(run: Path) -> Path:
@@ -86,22 +101,36 @@ def error_rates(model: Mapping[str, Any], layer: int | None = None, *, shifted: 
 
 
 def figures(found: Found) -> dict[str, str]:
-    """The figures that the text quotes."""
+    """The figures that the text quotes: mean and deviation of seeds."""
     texts = {}
-    for name, model in found.items():
-        rates = error_rates(model)
-        texts[f"BLEU, {name}"] = f"{model['bleu']:.2f}"
-        texts[f"AER of the best head, {name}"] = f"{rates[0]:.1f} %"
-        texts[f"AER of the worst head, {name}"] = f"{rates[-1]:.1f} %"
-        if "trained" in model:
-            texts[f"AER of the trained head, {name}"] = f"{model['trained']['aer']:.1f} %"
-        texts[f"AER of the best head by the row that reads the word, {name}"] = (
-            f"{error_rates(model, shifted=True)[0]:.1f} %"
-        )
-        for each in model["heads"]:
-            if each["head"] is None and not each["shifted"]:
-                texts[f"AER of the mean of layer {each['layer']}, {name}"] = f"{each['aer']:.1f} %"
+    for name, of_seeds in found.items():
+        each_rates = [error_rates(model) for model in of_seeds]
+        texts[f"BLEU, {name}"] = format_seeds([model["bleu"] for model in of_seeds], "")
+        texts[f"AER of the best head, {name}"] = format_seeds([rates[0] for rates in each_rates])
+        texts[f"AER of the worst head, {name}"] = format_seeds([rates[-1] for rates in each_rates])
+        if "trained" in of_seeds[0]:
+            trained = [model["trained"]["aer"] for model in of_seeds]
+            texts[f"AER of the trained head, {name}"] = format_seeds(trained)
+        shifted = [error_rates(model, shifted=True)[0] for model in of_seeds]
+        texts[f"AER of the best head by the row that reads the word, {name}"] = format_seeds(shifted)
+        for layer in sorted({each["layer"] for each in of_seeds[0]["heads"]}):
+            means = [mean_error_rate(model, layer) for model in of_seeds]
+            texts[f"AER of the mean of layer {layer}, {name}"] = format_seeds(means)
     return texts
+
+
+def mean_error_rate(model: Mapping[str, Any], layer: int) -> float:
+    """The error rate of the mean of a layer's heads, by the row that predicts a word, in percent."""
+    return next(
+        float(each["aer"])
+        for each in model["heads"]
+        if each["head"] is None and not each["shifted"] and each["layer"] == layer
+    )
+
+
+def format_seeds(values: Sequence[float], unit: str = " %") -> str:
+    """Mean and standard deviation (n - 1) of the values of seeds."""
+    return f"{fmean(values):.1f} ± {stdev(values):.1f}{unit}"
 
 
 def draw(found: Found) -> "Figure":
@@ -109,16 +138,18 @@ def draw(found: Found) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.4), layout="constrained")
-    columns = [(name, layer) for name, model in found.items() for layer in sorted({x["layer"] for x in model["heads"]})]
+    columns = [
+        (name, layer) for name, (model, *_) in found.items() for layer in sorted({x["layer"] for x in model["heads"]})
+    ]
     axes = figure.subplots()
     for shifted, marker, label in ((False, "o", "row that predicts the word"), (True, "x", "row that has read it")):
         for place, (name, layer) in enumerate(columns):
-            rates = error_rates(found[name], layer, shifted=shifted)
+            rates = [rate for model in found[name] for rate in error_rates(model, layer, shifted=shifted)]
             axes.plot([place] * len(rates), rates, marker, color="C0" if marker == "o" else "C3", markersize=6)
         axes.plot([], [], marker, color="C0" if marker == "o" else "C3", label=label)
     axes.set_xticks(range(len(columns)), [f"{name.replace(', ', chr(10))}\nlayer {layer}" for name, layer in columns])
     axes.set_ylim(0, 100)
-    axes.set_title("alignment error rate of each head, %", loc="left")
+    axes.set_title("alignment error rate of each head of three seeds, %", loc="left")
     axes.grid(axis="y", alpha=0.25)
     axes.legend(frameon=False)
     return figure

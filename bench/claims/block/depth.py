@@ -1,7 +1,9 @@
 """Residual connections and layer norm make depth trainable: a language model of 2 to 24 layers, few updates."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RECIPE = "recipes/claims/depth.toml"
-DEPTHS = (2, 8, 24)
+DEPTHS, SEEDS = (2, 8, 24), (1, 2, 3)
 MAX_DRAWN = 6.9  # log of the vocabulary
 PRE, POST, NO_NORM, NO_RESIDUAL, NEITHER = "pre-norm", "post-norm", "no norm", "no residuals", "neither"
 MODELS: Mapping[str, Sequence[str]] = {
@@ -23,27 +25,37 @@ MODELS: Mapping[str, Sequence[str]] = {
 }
 
 
-def measure(depths: Sequence[int] = DEPTHS) -> Found:
-    """Validation loss after the recipe's updates, by model and depth; none where it is no number."""
-    points = [(name, depth) for name in MODELS for depth in depths]
+def measure(depths: Sequence[int] = DEPTHS, seeds: Sequence[int] = SEEDS) -> Found:
+    """Validation losses of seeds after the recipe's updates, by model and depth."""
+    points = [(name, depth, seed) for name in MODELS for depth in depths for seed in seeds]
     trained = map_runs(train_model, points)
-    losses = {name: [read_score(trained[name, depth], "valid.loss") for depth in depths] for name in MODELS}
-    return {"depths": list(depths), "losses": losses}
+    losses = {
+        name: [[read_score(trained[name, depth, seed], "valid.loss") for seed in seeds] for depth in depths]
+        for name in MODELS
+    }
+    return {"depths": list(depths), "seeds": list(seeds), "losses": losses}
 
 
-def train_model(name: str, depth: int) -> Path:
+def train_model(name: str, depth: int, seed: int = 1) -> Path:
     """The run of a model of so many layers."""
-    short = name.replace(" ", "-")
-    return run_recipe(RECIPE, f"{short}-{depth}", f"model.decoder.layers={depth}", *MODELS[name])
+    variant = f"{name.replace(' ', '-')}-{depth}-{seed}"
+    return run_recipe(RECIPE, variant, f"model.decoder.layers={depth}", f"seed={seed}", *MODELS[name])
 
 
 def figures(found: Found) -> dict[str, str]:
-    """The figures that the text quotes: every loss."""
+    """The figures that the text quotes: mean and deviation of seeds; of those that diverged, each loss."""
     return {
-        f"{name}, {depth} layers": f"{loss:,.2f}"
-        for name, losses in found["losses"].items()
-        for depth, loss in zip(found["depths"], losses, strict=True)
+        f"{name}, {depth} layers": format_losses(losses)
+        for name, by_depth in found["losses"].items()
+        for depth, losses in zip(found["depths"], by_depth, strict=True)
     }
+
+
+def format_losses(losses: Sequence[float]) -> str:
+    """Mean and deviation, or each of the losses where one is worse than a network that has learned nothing."""
+    if max(losses) > MAX_DRAWN or not all(map(math.isfinite, losses)):
+        return ", ".join(f"{loss:,.2f}" for loss in losses)
+    return f"{fmean(losses):.2f} ± {stdev(losses):.2f}"
 
 
 def draw(found: Found) -> "Figure":
@@ -52,9 +64,11 @@ def draw(found: Found) -> "Figure":
 
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
-    for name, losses in found["losses"].items():
-        axes.plot(found["depths"], losses, marker=".", label=name)
-    axes.set_ylim(min(map(min, found["losses"].values())) - 0.2, MAX_DRAWN)
+    for name, by_depth in found["losses"].items():
+        spread = [stdev(losses) if max(losses) <= MAX_DRAWN else 0.0 for losses in by_depth]
+        axes.errorbar(found["depths"], [*map(fmean, by_depth)], spread, marker=".", capsize=3, label=name)
+    lowest = min(loss for by_depth in found["losses"].values() for losses in by_depth for loss in losses)
+    axes.set_ylim(lowest - 0.2, MAX_DRAWN)
     axes.set_xticks(found["depths"])
     axes.set_xlabel("layers")
     axes.set_title("validation loss a word after 200 updates, nats", loc="left")

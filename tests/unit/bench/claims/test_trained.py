@@ -59,6 +59,14 @@ def test_what_a_claim_sets_is_a_recipe(recipe: str, sets: list[str]) -> None:
     load_recipe(ROOT / recipe, sets)
 
 
+def test_losses_of_depth_are_means_of_seeds_unless_one_diverged() -> None:
+    losses = {"pre-norm": [[4.0, 5.0], [4.5, 4.5]], "no norm": [[4.0, 4.2], [5.0, 5044.4]]}
+    found = {"depths": [2, 24], "seeds": [1, 2], "losses": losses}
+    assert [*depth.figures(found).values()] == ["4.50 ± 0.71", "4.50 ± 0.00", "4.10 ± 0.14", "5.00, 5,044.40"]
+    assert depth.format_losses([4.0, float("nan")]) == "4.00, nan"
+    assert len(depth.draw(found).axes[0].containers) == 2
+
+
 def test_the_recipe_of_meaning_has_the_lines_and_the_window_that_are_counted() -> None:
     recipe = load_recipe(ROOT / meaning.RECIPE, [])
     assert recipe.model.word_vectors.window == meaning.WINDOW
@@ -200,10 +208,12 @@ def test_error_rates_are_those_of_heads_alone() -> None:
     model = {"bleu": 30.0, "heads": sorted(heads_of, key=lambda each: each["aer"])}
     assert align.error_rates(model) == [11, 12, 21, 22]
     assert align.error_rates(model, 2, shifted=True) == [71, 72]
-    quoted = align.figures({"LSTM": model})
-    assert quoted["AER of the best head, LSTM"] == "11.0 %"
-    assert quoted["AER of the worst head, LSTM"] == "22.0 %"
-    assert quoted["AER of the mean of layer 2, LSTM"] == "29.0 %"
+    better = {"bleu": 32.0, "heads": [each | {"aer": each["aer"] - 2} for each in model["heads"]]}
+    quoted = align.figures({"LSTM": [model, better]})
+    assert quoted["BLEU, LSTM"] == "31.0 ± 1.4"
+    assert quoted["AER of the best head, LSTM"] == "10.0 ± 1.4 %"
+    assert quoted["AER of the worst head, LSTM"] == "21.0 ± 1.4 %"
+    assert quoted["AER of the mean of layer 2, LSTM"] == "28.0 ± 1.4 %"
 
 
 def test_the_verb_of_a_question_agrees_with_its_last_noun_whatever_stands_before() -> None:
