@@ -43,7 +43,7 @@ class DuplicatesConfig(BaseModel):
     sides: Literal["pair", "source", "target"] = Field("pair", description="what must be equal")
     ignore: Literal["nothing", "case", "marks"] = Field(
         "nothing",
-        description="case: small and capital letters, white space and invisible marks; marks: all that is no letter too",
+        description="case: small and capital letters, white space, invisible marks; marks: all that is no letter too",
     )
 
     @property
