@@ -86,6 +86,8 @@ def align(
     With --gold, or of `grammar`: the alignment error rate of each head, or of the one that is chosen.
     """
     pairs, wanted = _read_pairs(source, target, gold, as_json=as_json)
+    if gold is not None and wanted is not None:
+        _warn_of_other_origin(gold, wanted)
     if wanted is not None:
         reason = "is for alignments, and error rates are printed: their table has the best head first"
         reject_flags({"--reverse": reverse, "--symmetrize": symmetrize, "--heads": heads}, reason)
@@ -139,6 +141,17 @@ def _read_pairs(
         return read_dataset_pairs(source), None
     found, links = read_pair_files(source, require_flag(target, "TARGET"), gold)
     return iter(found), links
+
+
+def _warn_of_other_origin(gold: Path, links: "Sequence[GoldLinks]") -> None:
+    """Warn of links that are counted from 1, as it seems."""
+    from tfm.cli.console import make_reporter
+    from tfm.pipeline.alignment.pharaoh import counted_from_one_warning, is_counted_from_one
+
+    num_linked = sum(bool(each.possible) for each in links)
+    warning = counted_from_one_warning(num_linked, from_one=is_counted_from_one(links))
+    if warning is not None:
+        make_reporter().warn(f"{gold}: {warning}")
 
 
 def _print_links(aligner: "WordAligner", pairs: "Iterator[SentencePair]", head: "AlignmentHead") -> None:

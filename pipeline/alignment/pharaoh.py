@@ -15,6 +15,8 @@ from tfm.pipeline.artifacts.artifact import Input
 Link = tuple[int, int]
 """The places of a word of the source and of one of the target, from 0; words are what stands between spaces."""
 Links = frozenset[Link]
+MIN_PAIRS_TO_TELL_ORIGIN = 10
+"""Pairs with links of which some first word has one, if places are counted from 0."""
 COUNTED_FROM_ONE = "does the file count from 1? Then take 1 from each of its numbers"
 """The remedy for links that `is_counted_from_one` finds."""
 OTHER_FORMS = {
@@ -91,6 +93,18 @@ def outside_link_problem(link: Link, num_source_words: int, num_target_words: in
 def is_counted_from_one(lines: Iterable[GoldLinks]) -> bool:
     """Whether no link is of the first word of a source or target, as it is where places are counted from 1."""
     return not any(0 in link for links in lines for link in links.possible)
+
+
+def counted_from_one_warning(num_linked_pairs: int, *, from_one: bool) -> str | None:
+    """Return why links may be counted from 1 although each is of words that its pair has; None where too few tell.
+
+    Args:
+        num_linked_pairs: pairs with links.
+        from_one: whether they are such as `is_counted_from_one` finds.
+    """
+    if not from_one or num_linked_pairs < MIN_PAIRS_TO_TELL_ORIGIN:
+        return None
+    return f"none of its links is of the first word of a source or target: {COUNTED_FROM_ONE}"
 
 
 def read_gold_links(file: Path) -> Iterator[GoldLinks]:

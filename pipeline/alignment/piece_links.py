@@ -27,10 +27,17 @@ CHUNK_ROWS = 4096
 
 @dataclass(frozen=True)
 class PieceLinks:
-    """The links of each row of a dataset's training split: places of pieces, from 0, sorted by target and source."""
+    """The links of each row of a dataset's training split: places of pieces, from 0, sorted by target and source.
+
+    Args:
+        target: places of pieces of the target.
+        source: places of pieces of the source.
+        from_one: whether the links between words are such as `is_counted_from_one` finds.
+    """
 
     target: TokenIdColumn
     source: TokenIdColumn
+    from_one: bool = False
 
     def __len__(self) -> int:
         return len(self.target)
@@ -134,7 +141,7 @@ def read_piece_links(
         on_done(len(rows))
     if (more := sum(1 for _ in lines)) > 0:
         raise _length_error(file, len(split) + more, len(split))
-    found = PieceLinks(TokenIdColumn.from_lists(targets), TokenIdColumn.from_lists(sources))
+    found = PieceLinks(TokenIdColumn.from_lists(targets), TokenIdColumn.from_lists(sources), from_one)
     if not found.num_linked_rows:
         raise DataError("has no link: align the training pairs with `tfm align MODEL DATASET`", file=file)
     return found

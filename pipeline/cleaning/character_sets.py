@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 NUM_CHARACTERS = sys.maxunicode + 1
 MAX_WHITE_SPACE = 0x3001  # no character from here on is white space
 CONTROL_SET = r"[\p{Cc}--[\t\n\r]]"
-BIDI_SET = r"[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]"
+BIDI_SET = r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]"
 """Marks that turn the direction of text or are no text: they are invisible, and no word needs them."""
 
 

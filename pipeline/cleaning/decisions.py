@@ -119,7 +119,7 @@ def percentile_limit(scores: Floats, limit: Limit) -> Limit:
     measured = scores[~np.isnan(scores)]
     if limit.percentile is None or not len(measured):
         return limit
-    rank = math.floor(limit.percentile / 100 * len(measured))
+    rank = math.floor(limit.percentile * len(measured) / 100)
     if limit.higher_is_better:
         return limit._replace(low=float(np.partition(measured, rank)[rank]))
     rank = len(measured) - 1 - rank

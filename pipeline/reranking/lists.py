@@ -8,8 +8,10 @@ from typing import Any
 
 from tfm.data.json_documents import parse_json
 from tfm.pipeline.errors import DataError
-from tfm.pipeline.inference.translation_records import Translation
+from tfm.pipeline.inference.translation_records import Translation, join_to_one_line
 
+MAX_LOG_PROB = 1e-3
+"""The logarithm of a probability of 1, and what floating point may add to it."""
 MAKE_LISTS_ADVICE = "give what `tfm translate MODEL FILE --n-best 20 --beam 20 --jsonl` prints"
 
 
@@ -49,12 +51,16 @@ def _parse_list(line: str) -> NBestList:
 
 def _parse_translation(record: Any) -> Translation:
     text, count = record["text"], record["num_tokens"]
-    score, log_prob = float(record["score"]), float(record["log_prob"])
+    score, log_prob = record["score"], record["log_prob"]
     if not isinstance(text, str) or type(count) is not int or not 0 <= count < 2**31:
         raise ValueError("`text` and `num_tokens` are a text and a whole number")
-    if not math.isfinite(score) or not math.isfinite(log_prob):
+    if not all(type(each) in (int, float) and math.isfinite(each) for each in (score, log_prob)):
         raise ValueError("`score` and `log_prob` are finite numbers")
-    return Translation(text, score, log_prob, count)
+    if log_prob > MAX_LOG_PROB:
+        raise ValueError(f"`log_prob` is {log_prob:g}, and no logarithm of a probability is above 0")
+    if text != join_to_one_line(text):
+        raise ValueError("a translation is one line, and this one has a line break")
+    return Translation(text, float(score), float(log_prob), count)
 
 
 def list_as_json(nbest: NBestList, features: dict[str, list[float]], scores: list[float]) -> str:

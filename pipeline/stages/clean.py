@@ -14,6 +14,7 @@ from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, read_rows, resolve_splits
 from tfm.data.corpora.splits import Splits
 from tfm.data.errors import DataError
+from tfm.data.lines import chunk_rows
 from tfm.pipeline.artifacts.artifact import Input, Plan, is_fresh, publish
 from tfm.pipeline.artifacts.canonical_json import JSON, sha256_of_json
 from tfm.pipeline.artifacts.corpus_inputs import corpus_inputs, text_changing_settings
@@ -25,7 +26,7 @@ from tfm.pipeline.cleaning.cluster_measurement import ClusterMeasurer, MeasurerS
 from tfm.pipeline.cleaning.config import CleanConfig
 from tfm.pipeline.cleaning.corpora import CLEAN_STAGE
 from tfm.pipeline.cleaning.decisions import Decisions
-from tfm.pipeline.cleaning.measurement import PairChunk
+from tfm.pipeline.cleaning.measurement import CHUNK_ROWS, PairChunk
 from tfm.pipeline.cleaning.output import CleanTextSummary, ScoreTable, write_clean_text
 from tfm.pipeline.cleaning.report import (
     CORPUS_COLUMNS,
@@ -39,7 +40,7 @@ from tfm.pipeline.cleaning.report import (
     summary_line,
 )
 from tfm.pipeline.cleaning.rules.corpora.overlap import HeldOutKeys
-from tfm.pipeline.cleaning.rules.registry import RULES_REVISION, make_rules
+from tfm.pipeline.cleaning.rules.registry import RULES_REVISION, TextChange, make_rules, make_text_changes
 from tfm.pipeline.cluster.session import connect_to_cluster
 from tfm.pipeline.config import Device
 from tfm.pipeline.model_io.model_folder import resolve_model_folder
@@ -236,10 +237,20 @@ def _held_out_keys(config: CleanConfig, splits: Splits, *, online: bool) -> Held
         return HeldOutKeys.from_pairs(())
     corpora = [each for name, some in splits.corpora_by_split().items() if name != "train" for each in some]
     rows = (row for corpus in corpora for row in read_rows(corpus, online=online))
+    pairs = ((source, target) for source, *targets in rows for target in targets)
     return HeldOutKeys.from_pairs(
-        ((source, target) for source, *targets in rows for target in targets),
+        _change_pairs(pairs, make_text_changes(config)),
         both_ways=any(corpus.languages is not None for corpus in splits.train),
     )
+
+
+def _change_pairs(pairs: Iterable[tuple[str, str]], changes: Sequence[TextChange]) -> Iterator[tuple[str, str]]:
+    """The pairs as rules change them: training texts are compared with held-out ones after the same changes."""
+    for rows in chunk_rows(pairs, CHUNK_ROWS):
+        sides: list[Sequence[str]] = list(zip(*rows, strict=True))
+        for change in changes:
+            sides = [change(side) for side in sides]
+        yield from zip(*sides, strict=True)
 
 
 def _show_results(config: CleanConfig, result: _CleanResult, remarks: Iterable[str], reporter: Reporter) -> None:

@@ -132,6 +132,7 @@ class _PairSynthesizer:
         self._config, self._held_out, self._plan = config, held_out, plan
         self._device, self._reporter = device, reporter
         self._translator: ClusterTranslator | None = None
+        self._loaded: LoadedModel | None = None
 
     def connect(self, address: str | None, workers: int | None, stack: ExitStack) -> None:
         """Open the cluster, or the processes of this machine, that translate, until the stack is closed.
@@ -154,7 +155,7 @@ class _PairSynthesizer:
         loaded.check_reads_text("give a model that translates")
         if not TASK_SPECS[loaded.config.task].translates:
             raise DataError(f"was trained for {loaded.config.task}: give a model that translates", file=loaded.folder)
-        loaded.for_languages(self._config.to, self._config.source_language)
+        self._loaded = loaded.for_languages(self._config.to, self._config.source_language)
         session: ClusterSession | LocalSession
         if address is not None:
             session = stack.enter_context(connect_to_cluster(address, self._plan))
@@ -168,7 +169,7 @@ class _PairSynthesizer:
 
     def iterate_pairs(self, label: str) -> Iterator[SyntheticPair]:
         """Yield the pairs in the order of the lines, those that are dropped too. label: of the progress bar."""
-        assert self._translator is not None  # after `connect_to_cluster`
+        assert self._translator is not None  # after `connect`
         config, translator = self._config, self._translator
         with self._reporter.bar(label, None, "lines") as bar:
 
@@ -177,7 +178,15 @@ class _PairSynthesizer:
                 return translator.translate(texts, languages, reporter=self._reporter, on_done=bar.advance)
 
             lines = (text for _, text in read_pairs(config.text))
-            yield from synthesize_pairs(lines, self._held_out, translate, config.noise)
+            yield from synthesize_pairs(lines, self._held_out, self._are_too_long, translate, config.noise)
+
+    def _are_too_long(self, texts: list[str]) -> list[bool]:
+        """Whether each text is longer than the models read."""
+        from tfm.pipeline.decoding.decode import is_source_truncated
+
+        assert self._loaded is not None  # after `connect`
+        model = self._loaded.model
+        return [is_source_truncated(ids, model) for ids in self._loaded.source_tokenizer.encode_batch(texts)]
 
 
 def _num_workers(loaded: "LoadedModel", requested_workers: int | None) -> int:

@@ -15,9 +15,12 @@ from tfm.pipeline.synthesis.noise import add_noise
 
 LINES_PER_CHECK = 2048
 """Lines that are compared with held-out texts at a time."""
-EMPTY_REASON, HELD_OUT_REASON, NO_OUTPUT_REASON, SCORE_REASON = "empty", "held out", "nothing written", "score"
-DROP_REASONS = (EMPTY_REASON, HELD_OUT_REASON, NO_OUTPUT_REASON, SCORE_REASON)
+EMPTY_REASON, HELD_OUT_REASON, TOO_LONG_REASON = "empty", "held out", "too long"
+NO_OUTPUT_REASON, SCORE_REASON = "nothing written", "score"
+DROP_REASONS = (EMPTY_REASON, HELD_OUT_REASON, TOO_LONG_REASON, NO_OUTPUT_REASON, SCORE_REASON)
 LineTranslator = Callable[[Iterable[str]], Iterator[Sequence[Translation]]]
+LengthCheck = Callable[[list[str]], Sequence[bool]]
+"""Texts -> whether each is longer than the model reads: it would translate a beginning, and pair it with the whole."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +52,22 @@ class SyntheticPair:
 
 
 def synthesize_pairs(
-    lines: Iterable[str], held_out: HeldOutTexts, translate: LineTranslator, noise: NoiseConfig | None
+    lines: Iterable[str],
+    held_out: HeldOutTexts,
+    are_too_long: LengthCheck,
+    translate: LineTranslator,
+    noise: NoiseConfig | None,
 ) -> Iterator[SyntheticPair]:
     """Yield the pairs of each line, in order; a line that is not translated, or gives nothing, as one that is dropped.
 
     Args:
         lines: the text.
         held_out: texts that are not translated.
+        are_too_long: whether the model cannot read texts whole; such lines are not translated.
         translate: gives the translations of texts, in their order.
         noise: settings of the noise in what is written; None for none.
     """
-    all_lines, wanted = tee(_lines_with_skip_reason(lines, held_out))
+    all_lines, wanted = tee(_lines_with_skip_reason(lines, held_out, are_too_long))
     found = translate(text for _, text, reason in wanted if reason is None)
     for line, text, reason in all_lines:
         if reason is not None:
@@ -92,14 +100,19 @@ def drop_low_scores(pairs: Iterable[SyntheticPair], limit: float | None) -> Iter
         yield replace(pair, dropped=SCORE_REASON) if is_low else pair
 
 
-def _lines_with_skip_reason(lines: Iterable[str], held_out: HeldOutTexts) -> Iterator[tuple[int, str, str | None]]:
+def _lines_with_skip_reason(
+    lines: Iterable[str], held_out: HeldOutTexts, are_too_long: LengthCheck
+) -> Iterator[tuple[int, str, str | None]]:
     """The number of each line from 1, the line, and the reason why it is not translated."""
     line = 0
     for rows in chunk_rows(zip(lines), LINES_PER_CHECK):
         texts = [text for (text,) in rows]
-        for text, is_held_out in zip(texts, held_out.contains(texts).tolist(), strict=True):
+        checks = held_out.contains(texts).tolist(), are_too_long(texts)
+        for text, is_held_out, is_too_long in zip(texts, *checks, strict=True):
             line += 1
             if not text or text.isspace():
                 yield line, text, EMPTY_REASON
+            elif is_held_out:
+                yield line, text, HELD_OUT_REASON
             else:
-                yield line, text, HELD_OUT_REASON if is_held_out else None
+                yield line, text, TOO_LONG_REASON if is_too_long else None

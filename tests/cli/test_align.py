@@ -47,6 +47,16 @@ def test_sources_that_the_model_cannot_read_are_said(stages: Stages, texts: Path
     assert (made.code, "1 of 1 source consists by half" in made.err) == (0, True), made.err
 
 
+def test_gold_alignments_from_one_within_their_texts_are_warned_of(stages: Stages, texts: Path) -> None:
+    for first, count, is_warned in ((1, 12, True), (0, 12, False), (1, 9, False)):
+        write_lines(texts / "three.de", ["eins zwei drei"] * count + ["drei"])
+        write_lines(texts / "three.en", ["one two three"] * count + ["three"])
+        write_lines(texts / "gold", [f"{first}-{first} 1p2"] * count + [""])
+        made = tfm("align", stages.folder, "three.de", "three.en", "--gold", "gold", "--json")
+        warning = "gold: none of its links is of the first word of a source or target: does the file count from 1?"
+        assert (made.code, warning in made.err) == (0, is_warned), made.err
+
+
 @pytest.mark.slow
 def test_error_rates_against_gold(stages: Stages, texts: Path) -> None:
     write_lines(texts / "gold", ["0-0 1-1", "0-0 1-1 2-2", "0-0"])

@@ -30,7 +30,8 @@ from tfm.pipeline.cleaning.rules.texts.script import measure_script_share
 from tfm.pipeline.cleaning.text_batch import TextPairBatch
 
 # one more whenever a rule judges some pair otherwise: clean text of an earlier revision is no longer up to date
-RULES_REVISION = 2
+RULES_REVISION = 3
+TextChange = Callable[[Sequence[str]], Sequence[str]]
 CleaningRuleKind = Literal["transform", "score", "expensive_score", "dedup_keys", "model_score"]
 MEASURE_BY_RULE: dict[str, Callable[[TextPairBatch, Any], NDArray[Any]]] = {
     "controls": count_controls,
@@ -69,7 +70,7 @@ class CleaningRule:
     limits: tuple[Limit, ...]
     num_keys: int = 0
     compares_sides: bool = False
-    change: Callable[[Sequence[str]], Sequence[str]] | None = None
+    change: TextChange | None = None
     measure: Callable[[TextPairBatch], NDArray[Any]] | None = None
     config: Any = None
 
@@ -105,14 +106,27 @@ def make_rules(config: CleanConfig, held_out: HeldOutKeys) -> list[CleaningRule]
     return [_make_rule(name, each, held_out) for name, each in config.rules.items()]
 
 
+def make_text_changes(config: CleanConfig) -> list[TextChange]:
+    """Return the functions by which the rules of a recipe change texts, in order; raises what `make_rules` does."""
+    changes = (_make_text_change(name, each) for name, each in config.rules.items())
+    return [change for change in changes if change is not None]
+
+
+def _make_text_change(name: str, config: Any) -> TextChange | None:
+    """The function by which a rule changes texts; None for a rule that measures pairs."""
+    if name == "repair":
+        return make_repair(config)
+    if name == "controls" and config.action == "remove":
+        return partial(remove_controls, config=config)
+    return None
+
+
 def _make_rule(name: str, config: Any, held_out: HeldOutKeys) -> CleaningRule:
     made = partial(CleaningRule, name, limits=config.limits, compares_sides=name in TWO_SIDED_RULES, config=config)
     if isinstance(config, ExternalScorer) or name == "cross_entropy":
         return made(kind="model_score")
-    if name == "repair":
-        return made(kind="transform", change=make_repair(config))
-    if name == "controls" and config.action == "remove":
-        return made(kind="transform", change=partial(remove_controls, config=config))
+    if (change := _make_text_change(name, config)) is not None:
+        return made(kind="transform", change=change)
     if name == "language":
         return made(kind="expensive_score", measure=make_language_measure(config))
     if name == "overlap":

@@ -81,6 +81,8 @@ def read_pair_files(source: Path, target: Path, gold: Path | None) -> tuple[list
     links = list(read_gold_links(gold))
     if len(links) != len(pairs):
         raise DataError(f"has {len(links):,} lines, but {source} has {len(pairs):,}: give a line for each", file=gold)
+    if not any(some.possible for some in links):
+        raise DataError("has no link, so that nothing can be compared with it", file=gold)
     for line, (pair, some) in enumerate(zip(pairs, links, strict=True), 1):
         sizes = len(pair.source.split()), len(pair.target.split())
         if (outside := outside_link(some, *sizes)) is not None:

@@ -12,6 +12,7 @@ from tfm.model.layers.lora import add_lora
 from tfm.model.layers.recompute import recompute_layer
 from tfm.model.transformer.layers import find_layers
 from tfm.pipeline.alignment.guided_loss import GuidedAlignmentLoss
+from tfm.pipeline.alignment.pharaoh import counted_from_one_warning
 from tfm.pipeline.alignment.piece_links import read_piece_links
 from tfm.pipeline.errors import RecipeError
 from tfm.pipeline.model_io.loaded_model import image_shape
@@ -70,6 +71,9 @@ def make_alignment_guide(
     if config is None:
         return None
     links = read_piece_links(Path(config.links), session.data.train, tokenizers)
+    warning = counted_from_one_warning(links.num_linked_rows, from_one=links.from_one)
+    if warning is not None:
+        session.reporter.warn(f"{config.links}: {warning}")
     layer = config.choose_layer(session.model.decoder.layers)
     share = format_share(links.num_linked_rows, len(links), "training pair", "has links", "have links")
     session.reporter.line(f"training: {share}; head {config.head} of layer {layer} learns to align")

@@ -42,7 +42,8 @@ class DuplicatesConfig(BaseModel):
 
     sides: Literal["pair", "source", "target"] = Field("pair", description="what must be equal")
     ignore: Literal["nothing", "case", "marks"] = Field(
-        "nothing", description="case: small and capital letters and white space; marks: all that is no letter too"
+        "nothing",
+        description="case: small and capital letters, white space, invisible marks; marks: all that is no letter too",
     )
 
     @property

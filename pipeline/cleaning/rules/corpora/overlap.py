@@ -1,6 +1,7 @@
 """Pairs whose texts validation or test data have too: figures on those data would then be of what was learned by heart.
 
-Texts are the same where they differ in white space, Unicode normal form and case alone.
+Texts are the same where they differ in white space, invisible marks, Unicode normal form and case alone. Held-out texts
+are compared as the rules that change texts would change them, since training texts are.
 """
 
 from collections.abc import Iterable

@@ -8,6 +8,7 @@ import regex
 from numpy.typing import NDArray
 
 from tfm.data.lines import normalize_whitespace
+from tfm.pipeline.cleaning.character_sets import BIDI_SET
 
 Keys = NDArray[np.uint64]
 KEY_BYTES = 8
@@ -16,6 +17,8 @@ NO_LETTER_PATTERN = regex.compile(
 )
 """All but letters and signs of vowels that words differ by, as Devanagari and Thai have them; accents, and the points
 of Arabic and Hebrew, which are mostly left out in writing, are no letters."""
+INVISIBLE_PATTERN = regex.compile(rf"[[\p{{Cc}}--[\t-\r\x1c-\x1f\x85]]{BIDI_SET}]+", flags=regex.V1)
+"""Control characters that are no white space, and marks of direction."""
 DIGITS_PATTERN = regex.compile(r"\p{N}+")
 
 
@@ -37,7 +40,11 @@ def separate_directions(keys: Keys, languages: tuple[str, str] | None) -> Keys:
 
 
 def fold_spelling(text: str) -> str:
-    """Return the text without what people do not see: white space, normal form and case."""
+    """Return the text without what people do not see: white space, control characters, marks of direction, normal form;
+    and without case.
+    """
+    if not text.isprintable():
+        text = INVISIBLE_PATTERN.sub("", text)
     return (" ".join(text.split()) if text.isascii() else normalize_whitespace(text)).casefold()
 
 

@@ -155,6 +155,7 @@ def test_scores_of_heads_come_in_order() -> None:
         ),
         (["0-0", "1-1 2-3"], "gold, line 2: links word 2 with word 3.* exchanged"),
         (["1-1 2-4", "1-1"], "gold, line 1: links word 2 with word 4.* does the file count from 1"),
+        (["", " "], "gold: has no link"),
     ],
 )
 def test_gold_alignments_of_other_words_are_refused(lines: list[str], reason: str, tmp_path: Path) -> None:

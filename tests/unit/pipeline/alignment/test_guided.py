@@ -26,6 +26,7 @@ from tfm.model.masks import Mask
 from tfm.pipeline.alignment.cross_attention import cross_attentions
 from tfm.pipeline.alignment.extraction import AlignmentHead, SentencePair, WordAligner, link_by_argmax
 from tfm.pipeline.alignment.guided_loss import GuidedAlignmentLoss, log_attention
+from tfm.pipeline.alignment.pharaoh import counted_from_one_warning
 from tfm.pipeline.alignment.piece_links import PieceLinks, link_pieces, read_piece_links
 from tfm.pipeline.alignment.word_pieces import attention_between_words
 from tfm.pipeline.config import GuidedAlignmentConfig
@@ -200,6 +201,17 @@ def test_links_are_read_of_each_row(dataset: Path, links: Path) -> None:
     assert np.array_equal(target, source)
     lengths = data.train.source_lengths[[3, 0]]
     assert np.array_equal(np.bincount(pair), lengths)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_links_that_spare_every_first_word_are_known(dataset: Path, links: Path, first: int) -> None:
+    data = load_dataset(dataset)
+    lengths = data.train.source_lengths
+    lines = [" ".join(f"{place}-{place}" for place in range(first, length)) for length in lengths]
+    links.write_text("\n".join([*lines, ""]), "utf-8")
+    found = read_piece_links(links, data.train, load_tokenizer_pair(data.tokenizer_folder))
+    assert found.from_one is bool(first)
+    assert (counted_from_one_warning(found.num_linked_rows, from_one=found.from_one) is None) is not bool(first)
 
 
 def test_links_of_other_pairs_are_refused(dataset: Path, links: Path) -> None:

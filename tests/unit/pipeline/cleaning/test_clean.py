@@ -346,6 +346,10 @@ def test_a_percentile_drops_at_most_its_share_and_equal_scores_alike(higher: boo
     tied = np.array([1.0, 1.0, 1.0, 2.0])
     assert percentile_limit(tied, limit)[1:3] == ((1.0, None) if higher else (None, 1.0))
     assert percentile_limit(np.array([np.nan]), limit) == limit
+    hundred = np.arange(100.0)
+    for percent in range(1, 100):  # 29 / 100 * 100 is less than 29 in floating point
+        found = percentile_limit(hundred, limit._replace(percentile=float(percent)))
+        assert (found.low if higher else found.high) == (percent if higher else 99 - percent)
 
 
 def test_a_corpus_that_changes_meanwhile_is_noticed(

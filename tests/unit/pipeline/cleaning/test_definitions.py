@@ -213,9 +213,9 @@ def test_a_tag_without_end_takes_no_time() -> None:
 
 
 def test_controls_are_counted_and_removed() -> None:
-    text, config = "a\x00b\x1b[0m c\u202ed\tе\u200d\ufeff", _controls("remove")
+    text, config = "a\x00b\x1b[0m\u061c c\u202ed\tе\u200d\ufeff", _controls("remove")
     assert remove_controls([text, "plain"], config) == ["ab[0m cd\tе\u200d", "plain"]
-    assert count_controls(batch([(text, "plain"), ("x", "y")]), config)[:, 0].tolist() == [4, 0]
+    assert count_controls(batch([(text, "plain"), ("x", "y")]), config)[:, 0].tolist() == [5, 0]
     assert remove_controls([text], _controls("drop")) == [text]
     divided = ["\x0cone\x0ctwo\x85", "one \x0b\x0btwo", "one\x0b\x1e\x85two", "one\x00\x0ctwo\x00", "\x0c"]
     kept = remove_controls(divided, config)
@@ -234,6 +234,8 @@ def test_pairs_that_tests_have_are_known_by_either_side_or_both() -> None:
     pairs = [("a dog", "x"), ("y", "EIN HUND"), ("A dog", "Ein hund"), ("", "voll"), ("b", "c")]
     either = mark_shared_pairs(batch(pairs), OverlapConfig(), held_out)[:, 0]
     assert either.tolist() == [1, 1, 1, 0, 0]
+    hidden = [("a\u200e \x07 dog", "x"), ("y", "ein\x0bHund\u061c"), ("a\u200bdog", "z")]
+    assert mark_shared_pairs(batch(hidden), OverlapConfig(), held_out)[:, 0].tolist() == [1, 1, 0]
     both = mark_shared_pairs(batch(pairs), OverlapConfig(sides="both"), held_out)[:, 0]
     assert both.tolist() == [0, 0, 1, 0, 0]
     assert not mark_shared_pairs(batch(pairs), OverlapConfig(), HeldOutKeys.from_pairs([])).any()

@@ -168,6 +168,16 @@ def test_pairs_of_tests_are_left_out_by_overlap_sides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sides", ["either", "both"])
+@pytest.mark.parametrize("rule", ["none", "controls", "repair"])
+def test_pairs_of_tests_are_known_however_a_rule_changes_them(tmp_path: Path, rule: str, sides: str) -> None:
+    if rule == "repair":
+        pytest.importorskip("ftfy", reason="needs the extra `clean`")
+    same = ("schÃ¶n a", "schÃ¶n b") if rule == "repair" else ("\u200fx\u061c y", "v\x0bw \x07 z")
+    changing = {} if rule == "none" else {rule: {}}
+    assert kept(tmp_path, [same, SHORT], {"overlap": {"sides": sides}, **changing}, [same]) == [SHORT]
+
+
+@pytest.mark.parametrize("sides", ["either", "both"])
 def test_overlap_knows_all_references_and_pairs_of_several_languages_both_ways(tmp_path: Path, sides: str) -> None:
     pairs = [("a", "b"), ("c", "d"), ("d", "c"), ("e", "f"), ("f", "e"), SHORT]
     columns = {"train.0": [one for one, _ in pairs], "train.1": [other for _, other in pairs]}

@@ -16,7 +16,7 @@ from tfm.pipeline.cleaning.rules.registry import RULES_REVISION
 from tfm.pipeline.stages import clean as stage
 
 # of scores, verdicts and texts, by revision; a change of one is a new revision, never a new hash of an old one
-VERDICT_HASHES = {2: "29d94b40f41632b5"}
+VERDICT_HASHES = {3: "a6859912e8d5d286"}
 RULES = CleanConfig.model_validate(
     {
         "controls": {"action": "remove"},
@@ -49,8 +49,10 @@ PAIRS = [
     ("Read more", "Mehr lesen"),
     ("read more", "weiter lesen"),
     ("A held-out pair .", "Ein Paar der Tests ."),
+    ("A marked\u061c held-out text .", "Ein Text mit Zeichen ."),
+    ("An unmarked text .", "Ein Text\u061c ohne Zeichen ."),
 ]
-TEST_PAIRS = [("A held-out pair .", "Ein Paar der Tests .")]
+TEST_PAIRS = [("A held-out pair .", "Ein Paar der Tests ."), ("A marked\u061c held-out text .", "Ein Text .")]
 
 
 def write_pairs(folder: Path, name: str, pairs: list[tuple[str, str]]) -> CorpusConfig:

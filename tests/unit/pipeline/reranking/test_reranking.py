@@ -175,6 +175,7 @@ def test_lists_are_read_as_they_were_printed() -> None:
         json.dumps({"source": 1, "translations": [GOOD]}),
         *(json.dumps({"source": "x", "translations": [{**GOOD, name: value}]}) for name, value in [
             ("text", 1), ("num_tokens", 2.5), ("num_tokens", -1), ("log_prob", "x"), ("score", math.nan),
+            ("log_prob", "-2.0"), ("log_prob", 2.0), ("score", True), ("text", "two\nlines"), ("text", "two\rlines"),
         ]),
         '{"source": "x", "translations": [' + "[" * 2000,
     ],

@@ -14,6 +14,7 @@ from tests.tiny_model import publish_model
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.cluster import translation
 from tfm.pipeline.errors import DataError
+from tfm.pipeline.model_io.loaded_model import load_model
 from tfm.pipeline.runtime.progress import NullReporter
 from tfm.pipeline.stages import synthesize as stage
 from tfm.pipeline.synthesis.config import SynthesisConfig
@@ -170,3 +171,20 @@ def test_a_model_that_does_not_translate_is_refused(tmp_path: Path) -> None:
     config = SynthesisConfig.model_validate({"text": {"source": None, "target": str(tmp_path / "text")}})
     with pytest.raises(DataError, match="give a model that translates"):
         stage.synthesize(config, model, tmp_path / "out", command=["tfm"], reporter=NullReporter(), device="cpu")
+
+
+def test_a_line_that_is_longer_than_a_model_reads_is_no_pair(
+    make: Make, models: dict[str, Path], tmp_path: Path
+) -> None:
+    loaded = load_model(models["one"], "cpu")
+    limit = loaded.model.max_length - 1
+    words = ["snow"] * limit
+    while len(loaded.source_tokenizer.encode(" ".join(words))) > limit:
+        words.pop()
+    fits, too_long = " ".join(words), " ".join([*words, "snow"])
+    (tmp_path / "text").write_text(f"{fits}\n{too_long}\na cat\n", "utf-8")
+    made = make("long")
+    assert lines_of(made / "input.txt") == [fits, "a cat"]
+    (lost,) = map(json.loads, lines_of(made / "dropped.jsonl"))
+    assert lost == {"line": 2, "reason": "too long", "input": too_long}
+    assert open_artifact(made).figures["dropped"]["too long"] == 1
