@@ -61,8 +61,8 @@ def attention(
         query: (T, K), or (K,) of one query, whose results have no T either.
         key: (S, K).
         value: (S, V), or (S,), whose mixtures have no V either.
-        score: "scaled_dot" (q . k / sqrt(K)), "dot" (q . k), "distance" (1 / |q - k|), or a function of queries (T, K)
-            and keys (S, K) that returns (T, S).
+        score: "scaled_dot" (q . k / sqrt(K)), "dot" (q . k), "distance" (1 / |q - k|, at most 1,000), or a function of
+            queries (T, K) and keys (S, K) that returns (T, S).
         mask: (T, S), true or 1 where a query may attend to a key, else false or 0; "causal": query t to keys 0 to t;
             "strict": to those before t, the first query to itself; None: all to all.
 

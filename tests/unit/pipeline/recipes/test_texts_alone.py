@@ -90,3 +90,12 @@ def test_texts_are_running_text_where_a_model_reads_windows_or_blank_lines_are_k
 ) -> None:
     file = recipe(tmp_path, "language_model", f"{CORPORA['data.train.0']}\n{data}", model)
     assert load_recipe(file).data.has_running_text is running
+
+
+@pytest.mark.parametrize("where", ["data.train.0", "data"])
+@pytest.mark.parametrize("task", ["language_model", "word_vectors"])
+def test_a_vocabulary_of_sources_is_refused_where_there_are_none(task: str, where: str, tmp_path: Path) -> None:
+    file = recipe(tmp_path, task, CORPORA[where])
+    with pytest.raises(RecipeError, match=r'learns pieces of sources, and .* has source = "none": set shared = true'):
+        load_recipe(file, ["tokenizer.shared=false"])
+    assert load_recipe(file, ["tokenizer.shared=true"]).model.task == task
