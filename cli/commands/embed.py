@@ -113,7 +113,7 @@ def embed(
     """Show the word vectors of a model, or of a text.
 
     The vectors are those of skip-gram or CBOW, or the embedding of any other model; of a text file counts of words
-    within a window; with --text those that the layers of a Transformer make of a text.
+    within a window; with --text those that a model's layers make of a text.
     """
     of_file = {"--concordance": concordance, "--window": window, "--one-hot": one_hot}
     if text:

@@ -112,6 +112,11 @@ def recurrent_stack_problem(config: ModelFields) -> str | None:
         return f'recurrent.reverse_source is of an encoder whose last state a decoder reads: task = "{task}" has none'
     if wanted.bidirectional and config.only_stack == "decoder":
         return f'recurrent.bidirectional would read what is to be predicted: task = "{task}" reads in one direction'
+    if task == "classification" and config.pooling == "first" and not wanted.bidirectional:
+        return (
+            'pooling = "first" would take a row that has read the first piece alone, as the network reads in one '
+            'direction: "mean", "max" or recurrent.bidirectional = true'
+        )
     return None
 
 

@@ -1,6 +1,7 @@
 """Every check of [model] is in the list, and refuses an example that no other check refuses before it."""
 
 import inspect
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -209,3 +210,11 @@ def test_a_stack_says_no_mixing_that_both_have(side: str) -> None:
     both = {"mixing": "convolution", "positions": "none", side: {"mixing": "convolution"}}
     with pytest.raises(ValidationError, match=rf'model\.{side}\.mixing = "convolution" is what model\.mixing says'):
         ModelConfig.model_validate(both)
+
+
+@pytest.mark.parametrize(("bidirectional", "refused"), [(False, True), (True, False)])
+def test_a_first_row_that_read_no_more_than_itself_makes_no_label(bidirectional: bool, refused: bool) -> None:
+    given = {"architecture": "recurrent", "task": "classification", "recurrent": {"bidirectional": bidirectional}}
+    ModelConfig.model_validate({**given, "pooling": "max"})
+    with pytest.raises(ValidationError, match="read the first piece alone") if refused else nullcontext():
+        ModelConfig.model_validate({**given, "pooling": "first"})
