@@ -23,7 +23,7 @@ from tfm.pipeline.scoring.evaluation.segments import Segments
 from tfm.pipeline.scoring.metrics.inapplicable_metrics import inapplicable_metrics
 from tfm.pipeline.scoring.metrics.meteor import meteor
 from tfm.pipeline.scoring.metrics.tokenization import UnicodeWordTokenizer
-from tfm.pipeline.scoring.metrics.wordnet import WORDNET_FILES, WordNet
+from tfm.pipeline.scoring.metrics.wordnet import WordNet
 
 PLAIN = EvaluationConfig(metrics=("meteor",))
 WORDS = "The car auto railcar men man walked strolling boxes packages big bigger LARGE fast quickly Paris für 3".split()
