@@ -77,9 +77,9 @@ def test_what_one_stack_cannot_do_is_refused(task: str, line: str, reason: str, 
 def test_a_layer_in_the_place_of_attention_has_the_cell_alone(tmp_path: Path) -> None:
     more = 'mixing = "recurrent"\nrecurrent.cell = "gru"\n'
     load_recipe(write(tmp_path / "cell.toml", "transformer", "translation", more))
+    both = write(tmp_path / "both.toml", "transformer", "translation", f"{more}recurrent.bidirectional = true")
     with pytest.raises(RecipeError, match="only uses its cell"):
-        more += "recurrent.bidirectional = true"
-        load_recipe(write(tmp_path / "both.toml", "transformer", "translation", more))
+        load_recipe(both)
 
 
 def test_a_recurrent_language_model_reads_in_one_direction_whatever_its_parent_says(tmp_path: Path) -> None:
