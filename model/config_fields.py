@@ -267,6 +267,8 @@ class ModelFields(BaseModel):
             )
             return ("encoder",) * (self.encoder.layers > 0) + ("decoder",) * decoder
         if self.architecture == "recurrent":
+            if self.only_stack is not None:
+                return ()
             encoder = ("encoder",) if self.canine is not None else ()
             return encoder if self.recurrent.attention == "none" else (*encoder, "decoder")
         if self.architecture == "transformer":

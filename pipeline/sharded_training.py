@@ -1,4 +1,4 @@
-"""Settings that do not go together with `training.shard`, which shards parameters, and with `training.recompute`."""
+"""Settings that do not go together with `training.shard`, which shards parameters, `training.recompute`, and Muon."""
 
 from tfm.model.config import ModelConfig
 from tfm.pipeline.training_config import TrainingConfig
@@ -16,6 +16,26 @@ def recompute_problem(training: TrainingConfig, model: ModelConfig) -> str | Non
     """
     if training.recompute and model.architecture not in LAYERED_ARCHITECTURES:
         return f'training.recompute is for layers of the Transformer, not for architecture = "{model.architecture}"'
+    return None
+
+
+def muon_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
+    """Why Muon cannot train a model; None where it can, or another optimizer is to.
+
+    Args:
+        training: the [training] part of a recipe.
+        model: the [model] part of a recipe.
+    """
+    if training.optimizer.name != "muon":
+        return None
+    why = 'training.optimizer.name = "muon" is for matrices between hidden features, and'
+    if model.architecture in ("skip_gram", "cbow"):
+        return f'{why} architecture = "{model.architecture}" has none: take "adam"'
+    alone = model.mixings == {"attention"} and model.feed_forward == "none"
+    bare = alone and not model.attention_projections and not model.output_projection
+    has_others = model.vision or model.canine or model.head_transform or model.task == "classification"
+    if bare and model.architecture in LAYERED_ARCHITECTURES and model.embedding_dim is None and not has_others:
+        return f'{why} this model has none, as its projections and feed-forward layers are taken away: take "adam"'
     return None
 
 

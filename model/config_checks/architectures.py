@@ -1,7 +1,6 @@
 """Checks of the values that go together with an architecture and its task."""
 
 from tfm.model.config_fields import GATED_ACTIVATIONS, SUPPORTED_TASKS, ModelFields
-from tfm.model.config_tables import RecurrentConfig, SpanCorruptionConfig, WordVectorsConfig
 
 # Architecture and task
 
@@ -75,16 +74,6 @@ def stack_mixing_problem(config: ModelFields) -> str | None:
 # Recurrent models
 
 
-def recurrent_config_problem(config: ModelFields) -> str | None:
-    if config.architecture == "recurrent":
-        return None
-    wanted = config.recurrent
-    taken = RecurrentConfig(cell=wanted.cell) if "recurrent" in config.mixings else RecurrentConfig()
-    if wanted != taken:
-        return 'model.recurrent is for architecture = "recurrent"; mixing = "recurrent" only uses its cell'
-    return None
-
-
 def recurrent_norm_problem(config: ModelFields) -> str | None:
     if config.architecture != "recurrent" or config.recurrent.normalization == "none":
         return None
@@ -99,26 +88,21 @@ def recurrent_norm_problem(config: ModelFields) -> str | None:
 
 
 def recurrent_stack_problem(config: ModelFields) -> str | None:
-    """A network of one stack has no other to attend to, and a language model reads in one direction."""
+    """The first row of a network that reads in one direction has read one piece."""
     if config.architecture != "recurrent" or config.only_stack is None:
         return None
-    wanted, task = config.recurrent, config.task
-    if wanted.attention != "none":
+    if config.task == "classification" and config.pooling == "first" and not config.recurrent.bidirectional:
         return (
-            f'recurrent.attention = "{wanted.attention}" is of a decoder that attends to an encoder: task = "{task}" '
-            "has one stack"
+            'pooling = "first" would take a row that has read the first piece alone, as the network reads in one '
+            'direction: "mean", "max" or recurrent.bidirectional = true'
         )
-    if wanted.reverse_source:
-        return f'recurrent.reverse_source is of an encoder whose last state a decoder reads: task = "{task}" has none'
-    if wanted.bidirectional and config.only_stack == "decoder":
-        return f'recurrent.bidirectional would read what is to be predicted: task = "{task}" reads in one direction'
     return None
 
 
 def recurrent_directions_problem(config: ModelFields) -> str | None:
-    if config.architecture != "recurrent" or not config.recurrent.bidirectional:
+    if config.architecture != "recurrent" or not config.recurrent.bidirectional or config.only_stack == "decoder":
         return None
-    if config.recurrent.reverse_source:
+    if config.recurrent.reverse_source and config.only_stack is None:
         return "recurrent.bidirectional reads in both directions: recurrent.reverse_source has no effect on that"
     if config.encoder.dim % 2:
         return f"recurrent.bidirectional halves encoder.dim, and {config.encoder.dim} is odd"
@@ -147,25 +131,10 @@ def residual_depth_problem(config: ModelFields) -> str | None:
 # Word vectors
 
 
-def word_vectors_config_problem(config: ModelFields) -> str | None:
-    if config.task != "word_vectors" and config.word_vectors != WordVectorsConfig():
-        return 'model.word_vectors is for architecture = "skip_gram" or "cbow"'
-    return None
-
-
 def word_vectors_adaptive_problem(config: ModelFields) -> str | None:
     if config.task == "word_vectors" and config.adaptive is not None:
         return (
             f'architecture = "{config.architecture}" has no adaptive softmax; with word_vectors.negatives a '
             "large vocabulary costs no more than a small one"
         )
-    return None
-
-
-# Span corruption
-
-
-def span_corruption_config_problem(config: ModelFields) -> str | None:
-    if config.task != "span_corruption" and config.span_corruption != SpanCorruptionConfig():
-        return f'model.span_corruption is for task = "span_corruption", not "{config.task}"'
     return None

@@ -39,7 +39,7 @@ class RecurrentStackFactory(ModuleFactory):
             layer_index: number of the layer in the stack, from 0.
         """
         wanted = self.config.recurrent
-        cell, directions = CELLS[wanted.cell], 2 if wanted.bidirectional else 1
+        cell, directions = CELLS[wanted.cell], 2 if wanted.bidirectional and not causal else 1
         cells = [cell(stack.dim, stack.dim // directions, compute_dtype=self.compute_dtype) for _ in range(directions)]
         norm = NORMALIZATIONS[wanted.normalization if layer_index else "none"](stack.dim, eps=self.config.norm_eps)
         dropout = Dropout(self.config.dropout.residual, self.dropout_rng)

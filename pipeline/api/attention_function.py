@@ -8,7 +8,7 @@ Legend: T queries · S keys · K width of queries and keys · V width of values.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -61,24 +61,27 @@ def attention(
         query: (T, K), or (K,) of one query, whose results have no T either.
         key: (S, K).
         value: (S, V), or (S,), whose mixtures have no V either.
-        score: "scaled_dot" (q . k / sqrt(K)), "dot" (q . k), "distance" (1 / |q - k|), or a function of queries (T, K)
-            and keys (S, K) that returns (T, S).
-        mask: (T, S), true where a query may attend to a key; "causal": query t to keys 0 to t; "strict": to
-            those before t, the first query to itself; None: all to all.
+        score: "scaled_dot" (q . k / sqrt(K)), "dot" (q . k), "distance" (1 / |q - k|, at most 1,000), or a function of
+            queries (T, K) and keys (S, K) that returns (T, S).
+        mask: (T, S), true or 1 where a query may attend to a key, else false or 0; "causal": query t to keys 0 to t;
+            "strict": to those before t, the first query to itself; None: all to all.
 
     Returns:
         The mixtures, and the weights.
 
     Raises:
-        DataError: shapes do not fit, or a query may attend to no key.
+        DataError: shapes do not fit, a mask has other numbers than 0 and 1, or a query may attend to no key.
         RecipeError: there is no score of that name without weights.
-        TypeError: query, key or value is no array of numbers.
+        TypeError: query, key, value, mask or what the score returned is no array of numbers.
     """
     given, keys, values = _to_float_array(query, "query"), _to_float_array(key, "key"), _to_float_array(value, "value")
-    queries = np.atleast_2d(given)
-    if keys.ndim != 2 or queries.ndim != 2 or queries.shape[1] != keys.shape[1] or len(keys) != len(values):
+    queries = given[None] if given.ndim == 1 else given
+    fit = queries.ndim == keys.ndim == 2 and queries.shape[1] == keys.shape[1] > 0
+    if not fit or values.ndim not in (1, 2) or len(keys) != len(values):
         shapes = f"query {given.shape}, key {keys.shape}, value {values.shape}"
         raise DataError(f"attention: shapes do not fit ({shapes}): give (T, K), (S, K) and (S, V)")
+    if len(keys) == 0:
+        raise DataError("attention: there are no keys: give one at least")
     logits = _attention_logits(queries, keys, score)
     if logits.shape != (len(queries), len(keys)):
         raise DataError(f"attention: the score returned {logits.shape}: return {(len(queries), len(keys))}")
@@ -87,6 +90,8 @@ def attention(
         torch.from_numpy(logits) if bias is None else torch.from_numpy(logits) + bias.expand(1, 1, *logits.shape)[0, 0]
     )
     weights: Floats = softmax_weights(biased).numpy()
+    if (lost := np.flatnonzero(np.isneginf(biased.numpy()).all(1))).size:
+        raise DataError(f"attention: all scores of query {lost[0]} are -infinity: give one key a number")
     one_query = given.ndim == 1
     mixed: Floats = weights @ values
     return AttentionOutput(mixed[0], weights[0]) if one_query else AttentionOutput(mixed, weights)
@@ -96,14 +101,14 @@ def _to_float_array(values: ArrayLike, argument_name: str) -> Floats:
     """The argument as an array. Raises TypeError for what is no numbers, or rows of several lengths."""
     try:
         return np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # RuntimeError: of a tensor that needs a gradient
         raise TypeError(f"attention: {argument_name} is no array of numbers: {error}") from error
 
 
 def _attention_logits(queries: Floats, keys: Floats, score: str | AttentionScoreFunction) -> Floats:
     """The scores (T, S) before the softmax."""
     if callable(score):
-        return np.asarray(score(queries, keys), np.float64)
+        return _to_float_array(score(queries, keys), "what the score returned")
     module = SCORES[check_choice(score, PARAMETER_FREE_SCORES, "score")](1, keys.shape[1])
     found: Floats = module(torch.from_numpy(queries)[None, None], torch.from_numpy(keys)[None, None])[0, 0].numpy()
     return found
@@ -115,11 +120,15 @@ def _broadcast_mask(mask: ArrayLike | None, query: Floats, shape: tuple[int, ...
         return Mask()
     if isinstance(mask, str):
         return Mask(causal=True, strict=check_choice(mask, ("causal", "strict"), "mask") == "strict")
-    allowed = np.asarray(mask).astype(np.bool_)
+    numbers = _to_float_array(mask, "mask")
+    if not np.isin(numbers, (0, 1)).all():
+        other = numbers[~np.isin(numbers, (0, 1))][0]
+        raise DataError(f"attention: the mask has {other}: give 1 where a query may attend to a key, and 0 elsewhere")
+    allowed = numbers.astype(np.bool_)
     allowed = allowed[None] if query.ndim == 1 and allowed.ndim == 1 else allowed
     if allowed.shape != shape:
         raise DataError(f"attention: the mask has the shape {allowed.shape}: give {shape}")
     if not allowed.any(1).all():
         nothing = int(np.flatnonzero(~allowed.any(1))[0])
         raise DataError(f"attention: query {nothing} may attend to no key: set one of its row of the mask to True")
-    return Mask(allowed=torch.from_numpy(cast("NDArray[np.bool_]", allowed))[None, None])
+    return Mask(allowed=torch.from_numpy(allowed)[None, None])

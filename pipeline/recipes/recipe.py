@@ -32,9 +32,10 @@ from tfm.pipeline.recipes.recipe_files import read_recipe_file
 from tfm.pipeline.recipes.section_validation import COMMAND_LINE_PRIORITY, Section, validate_section
 from tfm.pipeline.recipes.texts_alone import (
     check_corpora_have_sources,
+    check_vocabularies_have_texts,
 )
 from tfm.pipeline.recipes.unused_keys.check import check_unused_keys
-from tfm.pipeline.sharded_training import recompute_problem, sharding_problem
+from tfm.pipeline.sharded_training import muon_problem, recompute_problem, sharding_problem
 from tfm.pipeline.synthesis.config import SynthesisConfig
 from tfm.pipeline.tasks.abilities import TASK_SPECS, select_tasks
 from tfm.pipeline.training_config import TrainingConfig
@@ -98,6 +99,7 @@ class Recipe(BaseModel):
         task, abilities, training = self.model.task, TASK_SPECS[self.model.task], self.training
         check_label_tokenizer(task, self.tokenizer)
         check_corpora_have_sources(task, self.data)
+        check_vocabularies_have_texts(self.data, self.tokenizer)
         if abilities.hides_spans and self.tokenizer.file is None and not self.tokenizer.sentinels:
             raise ValueError(f'model.task = "{task}" puts sentinels in place of spans: set tokenizer.sentinels = 100')
         if (reason := abilities.n_best_problem(self.decoding)) is not None:
@@ -124,7 +126,7 @@ class Recipe(BaseModel):
             raise ValueError("training.init_from sets the embeddings too: remove source_vectors and target_vectors")
         if self.model.has_adaptive_tails and (reason := training.adaptive_softmax_problem()) is not None:
             raise ValueError(reason)
-        for find_problem in (sharding_problem, recompute_problem, guided_alignment_problem):
+        for find_problem in (muon_problem, sharding_problem, recompute_problem, guided_alignment_problem):
             reason = find_problem(training, self.model)
             if reason is not None:
                 raise ValueError(reason)

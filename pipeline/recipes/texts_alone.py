@@ -5,6 +5,7 @@ from typing import Any
 
 from tfm.data.config import DataConfig
 from tfm.pipeline.tasks.abilities import TASK_SPECS
+from tfm.tokenizer.config import TokenizerConfig
 
 
 def default_to_running_text(raw: dict[str, Any]) -> None:
@@ -59,3 +60,14 @@ def check_corpora_have_sources(task: str, data: DataConfig) -> None:
     if TASK_SPECS[task].translates:
         instead += ', or set model.task = "language_model" for texts alone'
     raise ValueError(f'model.task = "{task}" reads sources, and {without[0]} has source = "none": {instead}')
+
+
+def check_vocabularies_have_texts(data: DataConfig, tokenizer: TokenizerConfig) -> None:
+    """Raise ValueError where a side has a vocabulary of its own, and no training corpus has a text on it."""
+    if tokenizer.shared or tokenizer.source_from is not None or tokenizer.file is not None or data.images is not None:
+        return
+    if (data.path is None or data.source is None) and not any(corpus.has_source for corpus in data.train):
+        name = "data.train" if data.path is None else "data"
+        raise ValueError(
+            f'tokenizer.shared = false learns pieces of sources, and {name} has source = "none": set shared = true'
+        )

@@ -75,7 +75,7 @@ def test_a_picture(kind: str, stages: Stages, tmp_path: Path, monkeypatch: pytes
         (("--concordance", "one"), 2, "is of text files"),
         (("--one-hot", "--nearest", "one"), 2, "is of text files"),
         (("--wordnet", "nowhere", "--analogy", "eins", "one", "zwei"), 2, "it needs --nearest WORD"),
-        (("--nearest", "eins", "--wordnet", "nowhere"), 65, "nowhere: has no index.noun"),
+        (("--nearest", "eins", "--wordnet", "nowhere"), 65, "nowhere: is no folder, and none of WordNet"),
         (("--count", "3", "--out", "v.txt"), 2, "--count"),
         (("--json", "--out", "v.txt"), 2, "--json"),
         (("--words", "words.txt", "--nearest", "eins"), 2, "--words"),

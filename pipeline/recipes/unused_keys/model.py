@@ -22,7 +22,60 @@ TRANSLATION_CONDITION = {**TEXT_CONDITION, "model.architecture": is_one_of("tran
 NO_ENCODER_ATTENTION_REASON = "no layer of the encoder has attention; those of the decoder still attend to the source"
 IMAGES_CONDITION = {"model.vision.encoder": is_one_of("patches", "convolution")}
 
+RECURRENT_STACK_KEYS = ("normalization", "bidirectional", "reverse_source", "attention")
+SINGLE_STACK_CONDITION = {
+    **RECURRENT_CONDITION,
+    "model.task": is_one_of("language_model", "classification", "tagging"),
+}
+
 MODEL_RULES = (
+    UnusedKeysRule(
+        {"model.architecture": is_none_of("recurrent")},
+        tuple(f"model.recurrent.{name}" for name in RECURRENT_STACK_KEYS),
+        'they are for architecture = "recurrent"; mixing = "recurrent" only uses its cell',
+    ),
+    UnusedKeysRule(
+        {
+            "model.architecture": is_none_of("recurrent"),
+            "model.mixing": is_none_of("recurrent"),
+            "model.encoder.mixing": is_none_of("recurrent"),
+            "model.decoder.mixing": is_none_of("recurrent"),
+        },
+        ("model.recurrent.cell",),
+        'it is for architecture = "recurrent" and mixing = "recurrent"',
+    ),
+    UnusedKeysRule(
+        {
+            "model.architecture": is_one_of("transformer"),
+            "model.encoder.mixing": is_one_of("attention", "convolution"),
+            "model.decoder.mixing": is_one_of("attention", "convolution"),
+        },
+        ("model.recurrent.cell",),
+        'it is for architecture = "recurrent" and mixing = "recurrent"',
+    ),
+    UnusedKeysRule(
+        SINGLE_STACK_CONDITION,
+        ("model.recurrent.attention",),
+        "it is of a decoder that attends to an encoder, and this task has one stack",
+    ),
+    UnusedKeysRule(
+        SINGLE_STACK_CONDITION,
+        ("model.recurrent.reverse_source",),
+        "it is of an encoder whose last state a decoder reads, and this task has one stack",
+    ),
+    UnusedKeysRule(
+        {**RECURRENT_CONDITION, "model.task": is_one_of(*select_tasks(lambda task: task.continues_text))},
+        ("model.recurrent.bidirectional",),
+        "it would read what is to be predicted: a language model reads in one direction",
+    ),
+    UnusedKeysRule(
+        {"model.architecture": is_none_of("skip_gram", "cbow")},
+        ("model.word_vectors",),
+        'it is for architecture = "skip_gram" and "cbow"',
+    ),
+    UnusedKeysRule(
+        {"model.task": is_none_of("span_corruption")}, ("model.span_corruption",), 'it is for task = "span_corruption"'
+    ),
     UnusedKeysRule(
         {"model.architecture": is_one_of("decoder_only")},
         ("model.encoder",),

@@ -25,9 +25,14 @@ DECODING_RULES = (
         "labels need no search",
     ),
     UnusedKeysRule(
-        NO_HYPOTHESES_CONDITION,
+        {"model.task": is_one_of(*select_tasks(lambda task: task.continues_text))},
         ("decoding",),
         "a run of this task decodes nothing; `tfm generate` takes --set decoding... itself",
+    ),
+    UnusedKeysRule(
+        NO_HYPOTHESES_CONDITION,
+        ("decoding",),
+        "a run of this task decodes nothing",
     ),
     UnusedKeysRule(
         {

@@ -179,10 +179,10 @@ def check_wordnet_folder(folder: Path) -> None:
     missing = [name for name in WORDNET_FILES if not (folder / name).is_file()]
     if missing:
         more = f" and lacks {len(missing) - 1} more" if missing[1:] else ""
+        problem = f"has no {missing[0]}{more}: it is no folder" if folder.is_dir() else "is no folder, and none"
         raise DataError(
-            f"has no {missing[0]}{more}: it is no folder of WordNet's database files\n"
-            "name one that is (Debian's package wordnet-base: /usr/share/wordnet), or leave wordnet out: METEOR then "
-            "compares words and stems alone",
+            f"{problem} of WordNet's database files\n"
+            "name one that is (Debian's package wordnet-base: /usr/share/wordnet), or leave wordnet out",
             file=folder,
         )
 

@@ -1,6 +1,7 @@
 """Every check of [model] is in the list, and refuses an example that no other check refuses before it."""
 
 import inspect
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -18,10 +19,6 @@ SPELLS = {"canine": {}, "tie": "output"}
 TAILS = {"cutoffs": (100, 1000)}
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "task_problem": ({"task": "tagging"}, 'is for "translation" or "span_corruption", not "tagging"'),
-    "span_corruption_config_problem": (
-        {"span_corruption": {"share": 0.3}},
-        'model.span_corruption is for task = "span_corruption", not "translation"',
-    ),
     "block_task_problem": ({"block": 9}, 'block is for task = "language_model"'),
     "languages_problem": (
         {**SPELLS, "languages": "mbart"},
@@ -73,10 +70,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"architecture": "decoder_only", "decoder": {"mixing": "recurrent"}},
         'model.decoder.mixing is for architecture = "transformer"; with "decoder_only" set model.mixing',
     ),
-    "recurrent_config_problem": (
-        {"recurrent": {"bidirectional": True}},
-        'model.recurrent is for architecture = "recurrent"',
-    ),
     "recurrent_directions_problem": (
         {"architecture": "recurrent", "recurrent": {"bidirectional": True}, "encoder": {"dim": 7}},
         "halves encoder.dim, and 7 is odd",
@@ -119,8 +112,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "is of what layers after the first read: set decoder.layers to 2 or more",
     ),
     "recurrent_stack_problem": (
-        {"architecture": "recurrent", "task": "language_model", "recurrent": {"bidirectional": True}},
-        'would read what is to be predicted: task = "language_model" reads in one direction',
+        {"architecture": "recurrent", "task": "classification", "pooling": "first"},
+        "would take a row that has read the first piece alone",
     ),
     "positions_in_attention_problem": (
         {"positions_join": "attention", "encoder": {"key_value_heads": 1}},
@@ -135,7 +128,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"mixing": "convolution", "convolution": {"width": 3, "dilation": 5}},
         "layer 6 of the encoder reads rows 3,125 before its own",
     ),
-    "word_vectors_config_problem": ({"word_vectors": {"window": 2}}, "model.word_vectors is for"),
     "word_vectors_adaptive_problem": (
         {"architecture": "cbow", "task": "word_vectors", "adaptive": TAILS},
         "has no adaptive softmax",
@@ -209,3 +201,11 @@ def test_a_stack_says_no_mixing_that_both_have(side: str) -> None:
     both = {"mixing": "convolution", "positions": "none", side: {"mixing": "convolution"}}
     with pytest.raises(ValidationError, match=rf'model\.{side}\.mixing = "convolution" is what model\.mixing says'):
         ModelConfig.model_validate(both)
+
+
+@pytest.mark.parametrize(("bidirectional", "refused"), [(False, True), (True, False)])
+def test_a_first_row_that_read_no_more_than_itself_makes_no_label(bidirectional: bool, refused: bool) -> None:
+    given = {"architecture": "recurrent", "task": "classification", "recurrent": {"bidirectional": bidirectional}}
+    ModelConfig.model_validate({**given, "pooling": "max"})
+    with pytest.raises(ValidationError, match="read the first piece alone") if refused else nullcontext():
+        ModelConfig.model_validate({**given, "pooling": "first"})

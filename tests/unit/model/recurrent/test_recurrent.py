@@ -635,7 +635,6 @@ def test_a_network_is_built_without_memory_for_it() -> None:
         ({"recurrent": {"bidirectional": True}, "encoder": {"dim": 7, "heads": 1}, "tie": "none"}, "7 is odd"),
         ({"task": "masked_language_model"}, "translation"),
         ({"recurrent": {"cell": "rnn"}}, "lstm"),
-        ({"architecture": "transformer", "recurrent": {"cell": "gru"}}, 'architecture = "recurrent"'),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )

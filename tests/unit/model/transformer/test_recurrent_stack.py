@@ -1,4 +1,4 @@
-"""Networks of one stack of recurrent layers: their equations, step by step as at once, and what they refuse."""
+"""Networks of one stack of recurrent layers: their equations, step by step as at once."""
 
 from typing import Any
 
@@ -110,19 +110,6 @@ def test_nothing_of_a_transformer_is_in_it() -> None:
     model = network("language_model", layers=3)
     assert sum(each.numel() for each in model.parameters()) == DIM * V + 3 * 4 * (2 * DIM * DIM + DIM)
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {"embedding", "layers"}
-
-
-@pytest.mark.parametrize(
-    ("task", "recurrent", "reason"),
-    [
-        ("language_model", {"attention": "luong"}, "of a decoder that attends to an encoder"),
-        ("tagging", {"reverse_source": True}, "whose last state a decoder reads"),
-        ("language_model", {"bidirectional": True}, "reads in one direction"),
-    ],
-)
-def test_what_one_stack_cannot_do_is_refused(task: str, recurrent: dict[str, Any], reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
-        network(task, **recurrent)
 
 
 def test_norms_between_layers_of_an_encoder_and_a_decoder() -> None:

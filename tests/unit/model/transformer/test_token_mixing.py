@@ -192,10 +192,6 @@ def test_slots_tell_what_a_row_comes_after() -> None:
 
 
 def test_what_a_recurrent_layer_cannot_take_is_refused() -> None:
-    with pytest.raises(ValueError, match="only uses its cell"):
-        ModelConfig(mixing="recurrent", recurrent=RecurrentConfig(bidirectional=True))
-    with pytest.raises(ValueError, match="only uses its cell"):
-        ModelConfig(recurrent=RecurrentConfig(cell="gru"))
     with pytest.raises(ValueError, match=r"has no window \(3\)"):
         ModelConfig(mixing="recurrent", window=3)
     for halved in ({"mixing": "recurrent"}, {"positions_join": "concatenate"}):

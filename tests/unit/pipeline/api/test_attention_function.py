@@ -113,10 +113,32 @@ def test_a_network_computes_the_same_of_its_own_queries_and_keys(
         ({"score": lambda q, k: q}, r"the score returned \(1, 1\): return \(1, 2\)"),
         ({"mask": [[1, 1, 1]]}, r"the mask has the shape \(1, 3\): give \(1, 2\)"),
         ({"mask": [[0, 0]]}, "query 0 may attend to no key"),
+        ({"mask": [[0.0, -math.inf]]}, "the mask has -inf: give 1 where a query may attend to a key, and 0 elsewhere"),
+        ({"mask": [[0.5, 1.0]]}, "the mask has 0.5: give 1"),
+        ({"value": np.ones((2, 2, 3))}, r"value \(2, 2, 3\)\): give"),
+        ({"value": 1.0}, r"value \(\)\): give"),
+        ({"query": 1.0}, r"query \(\), "),
+        ({"query": [[]], "key": [[], []]}, r"query \(1, 0\), key \(2, 0\)"),
+        ({"key": np.ones((0, 1)), "value": np.ones((0, 1))}, "there are no keys"),
+        ({"score": lambda q, k: np.full((1, 2), -math.inf)}, "all scores of query 0 are -infinity"),
         ({"mask": "later"}, "mask = 'later' is not allowed; it may be 'causal' or 'strict'"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], problem: str) -> None:
     given = {"query": [[1.0]], "key": [[1.0], [2.0]], "value": [[1.0], [2.0]]} | changes
     with pytest.raises((DataError, RecipeError), match=problem):
+        tfm.attention(**given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"mask": [[1], [1, 1]]}, "mask is no array of numbers"),
+        ({"score": lambda q, k: "near"}, "what the score returned is no array of numbers"),
+        ({"query": torch.ones(1, 1, requires_grad=True)}, "query is no array of numbers: .* requires grad"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_a_type_error(changes: dict[str, Any], problem: str) -> None:
+    given = {"query": [[1.0]], "key": [[1.0], [2.0]], "value": [[1.0], [2.0]]} | changes
+    with pytest.raises(TypeError, match=problem):
         tfm.attention(**given)

@@ -301,8 +301,11 @@ def test_forced_words_need_room(lines):
 
 
 def test_a_model_that_has_learned_something_else_is_refused():
-    with pytest.raises(DataError, match="was trained for translation, and is not a language model"):
+    with pytest.raises(DataError, match="for translation, and is not a language model: use `tfm translate`"):
         PromptEncoder(tiny_model())
+    masked = {"architecture": "encoder_only", "task": "masked_language_model"}
+    with pytest.raises(DataError, match=r"not a language model: use `tfm translate MODEL TEXT` with \[MASK\]"):
+        PromptEncoder(tiny_model(**masked))
 
 
 @pytest.mark.parametrize("which", ["lines", "running"])

@@ -90,3 +90,20 @@ def test_texts_are_running_text_where_a_model_reads_windows_or_blank_lines_are_k
 ) -> None:
     file = recipe(tmp_path, "language_model", f"{CORPORA['data.train.0']}\n{data}", model)
     assert load_recipe(file).data.has_running_text is running
+
+
+@pytest.mark.parametrize("where", ["data.train.0", "data"])
+@pytest.mark.parametrize("task", ["language_model", "word_vectors"])
+def test_a_vocabulary_of_sources_is_refused_where_there_are_none(task: str, where: str, tmp_path: Path) -> None:
+    file = recipe(tmp_path, task, CORPORA[where])
+    with pytest.raises(RecipeError, match=r'learns pieces of sources, and .* has source = "none": set shared = true'):
+        load_recipe(file, ["tokenizer.shared=false"])
+    assert load_recipe(file, ["tokenizer.shared=true"]).model.task == task
+
+
+@pytest.mark.parametrize(("task", "generates"), [("language_model", True), ("masked_language_model", False)])
+def test_settings_of_decoding_send_to_generate_where_it_can(task: str, generates: bool, tmp_path: Path) -> None:
+    corpora = 'train = { source = "a", target = "a" }\nvalid = { source = "a", target = "a" }'
+    with pytest.raises(RecipeError, match="a run of this task decodes nothing") as caught:
+        load_recipe(recipe(tmp_path, task, corpora), ["decoding.beam=2"])
+    assert ("tfm generate" in str(caught.value)) == generates

@@ -421,5 +421,5 @@ def test_negative_sampling_has_no_probabilities(keys: list[str], said: str) -> N
 
 
 def test_word_vectors_are_of_no_other_model() -> None:
-    with pytest.raises(RecipeError, match=r'model\.word_vectors is for architecture = "skip_gram" or "cbow"'):
+    with pytest.raises(RecipeError, match=r'has no effect with .*: it is for architecture = "skip_gram" and "cbow"'):
         load_recipe(Path("recipes/demo.toml"), ["model.word_vectors.window=3"])
