@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, Mailbox, MailboxReplay, forward_events
+from tfm.pipeline.cluster.node_packages import require_same_packages
 from tfm.pipeline.cluster.session import MAX_RETRIES, ClusterSession
 from tfm.pipeline.errors import RecipeError, StoppedError, TfmError, format_count
 from tfm.pipeline.runtime.progress import Reporter
@@ -103,7 +104,7 @@ def run_jobs(
     """
     task = cluster.ray.remote(
         num_cpus=process_resources.num_cpus, num_gpus=process_resources.num_gpus, max_retries=MAX_RETRIES, max_calls=1
-    )(_run_job)
+    )(require_same_packages(_run_job))
     replay, failed = MailboxReplay(reporter, labelled=True), dict[str, Exception]()
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop:
         place = str(Path.cwd())

@@ -6,8 +6,9 @@ their content, which come back in the order of the chunks.
 
 import itertools
 import os
-import socket
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
@@ -21,13 +22,15 @@ from tfm.pipeline.cluster.authentication import (
     set_token_for_new_cluster,
 )
 from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
+from tfm.pipeline.cluster.node_packages import import_problem, require_same_packages
+from tfm.pipeline.cluster.reachability import check_cluster_answers
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, StoppedError, TfmError
+from tfm.pipeline.runtime.stop_signal import STOP_SIGNALS
 
 NEW_CLUSTER_ADDRESS = "auto"
 MAX_PENDING_CHUNKS_PER_CPU = 4
 """Chunks that are under way or wait for their turn, for each processor of the cluster: memory is bounded by them."""
-CONNECT_SECONDS = 10.0
 MAX_RETRIES = 20
 """How often a chunk is computed again because its process or node was lost."""
 
@@ -78,9 +81,11 @@ class ClusterSession:
 
         Raises:
             TfmError: the error that computing a chunk raised.
+            RecipeError: no node can compute one, or a node has other packages.
             Stopped: a chunk lost its process MAX_RETRIES times, or the node of this process was lost.
         """
-        task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(compute)
+        self._check_resources(num_gpus)
+        task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(require_same_packages(compute))
         coming, most = enumerate(chunks), self._max_pending()
         asked: dict[int, tuple[ItemT, str]] = {}
         running: dict[Any, int] = {}
@@ -104,6 +109,16 @@ class ClusterSession:
                 most = self._max_pending()
             yield asked.pop(following)[0], results.pop(following)
 
+    def _check_resources(self, num_gpus: float) -> None:
+        """Raise RecipeError where no node could compute a chunk: Ray would wait for one without an end."""
+        resources = self.ray.cluster_resources()
+        if resources.get("CPU", 0) < 1:
+            raise RecipeError("--cluster: no node has a processor: start one, as by `ray start --address HOST:PORT`")
+        if resources.get("GPU", 0) < num_gpus:
+            raise RecipeError(
+                "--cluster: no node has a GPU, and the device is cuda: start one that has, or use the CPU"
+            )
+
     def _max_pending(self) -> int:
         """The most chunks that may be under way: nodes come and go."""
         return max(2, int(MAX_PENDING_CHUNKS_PER_CPU * self.ray.cluster_resources().get("CPU", 1)))
@@ -113,15 +128,18 @@ class ClusterSession:
 
         Raises:
             TfmError, OSError: the error that the task raised.
+            RecipeError: a node cannot load what the task calls.
             Stopped: the task lost its process MAX_RETRIES times, or the node of this process was lost.
         """
         try:
             found: Any = self.ray.get(reference)
-        except self.ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, (TfmError, OSError)):
-                raise error.cause from None
-            raise
         except self.ray.exceptions.RayError as error:
+            if isinstance(error, self.ray.exceptions.RayTaskError) and isinstance(error.cause, (TfmError, OSError)):
+                raise error.cause from None
+            if (problem := import_problem(error)) is not None:
+                raise RecipeError(problem) from None
+            if isinstance(error, self.ray.exceptions.RayTaskError):
+                raise
             lost = f"the cluster was lost ({type(error).__name__}), or it lost a process {MAX_RETRIES} times"
             remedy = "the same command goes on; if memory ran out, give each processor of a node more of it"
             raise StoppedError(f"{lost}: {remedy}") from error
@@ -149,18 +167,33 @@ def connect_to_cluster(address: str, plan: Plan | None = None) -> Iterator[Clust
             raise
         raise RecipeError(f"--cluster needs ray: {install_command('cluster')}") from None
     if address != NEW_CLUSTER_ADDRESS:
-        _check_cluster_answers(address)
+        check_cluster_answers(address)
     if problem := missing_token_problem(is_new_cluster=address == NEW_CLUSTER_ADDRESS):
         raise RecipeError(f"--cluster {address}: {problem}")
     if address == NEW_CLUSTER_ADDRESS:
         set_token_for_new_cluster()
     with redirect_stdout(sys.stderr):  # Ray prints there that a process was lost, amid what this command prints
-        _init_ray(ray, address)
+        with _keep_signal_handlers():
+            _init_ray(ray, address)
         try:
             with open_chunk_store(plan) as store:
                 yield ClusterSession(ray, store)
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _keep_signal_handlers() -> Iterator[None]:
+    """Set the handlers of this process again after the body: Ray has its own, which print addresses in memory."""
+    if threading.current_thread() is not threading.main_thread():  # only there may Python set handlers
+        yield
+        return
+    before = {number: handler for number in STOP_SIGNALS if (handler := signal.getsignal(number)) is not None}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _init_ray(ray: Any, address: str) -> None:
@@ -189,13 +222,3 @@ def _init_ray(ray: Any, address: str) -> None:
         else:
             sys.stderr.writelines(said)
             return
-
-
-def _check_cluster_answers(address: str) -> None:
-    """Raise RecipeError where nothing answers at an address: Ray itself would try for many minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:
-        problem = f"--cluster {address}: there is no cluster of Ray ({error})"
-        raise RecipeError(f"{problem}; give auto, or HOST:PORT as `ray start --head` prints it") from None

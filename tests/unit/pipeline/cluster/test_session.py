@@ -1,6 +1,7 @@
 """Chunks of a cluster: in order whatever comes first, each computed once, kept ones not at all."""
 
 import random
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -141,3 +142,23 @@ def test_an_address_without_a_cluster_is_refused_at_once(address: str, monkeypat
         connect_to_cluster(address),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("num_cpus", "num_gpus", "problem"), [(0, 0.0, "no node has a processor"), (2, 1.0, "no node has a GPU")]
+)
+def test_a_cluster_that_cannot_compute_a_chunk_is_refused(num_cpus: int, num_gpus: float, problem: str) -> None:
+    session = ClusterSession(DisorderedRay(1, num_cpus), None)
+    with pytest.raises(RecipeError, match=f"--cluster: {problem}"):
+        next(session.map_in_order(square, chunks(1), num_gpus=num_gpus))
+
+
+def test_signals_are_handled_as_before_ray_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray: Any = ModuleType("ray")
+    ray.init = lambda **_: signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ray.shutdown = lambda: None
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    before = signal.getsignal(signal.SIGTERM)
+    with connect_to_cluster("auto"):
+        assert signal.getsignal(signal.SIGTERM) is before
