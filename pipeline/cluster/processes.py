@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, Mailbox, MailboxReplay, forward_events
 from tfm.pipeline.cluster.node_packages import require_same_packages
 from tfm.pipeline.cluster.session import MAX_RETRIES, ClusterSession
+from tfm.pipeline.cluster.shared_folder import change_to_shared_folder
 from tfm.pipeline.errors import RecipeError, StoppedError, TfmError, format_count
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
@@ -129,5 +130,5 @@ def run_jobs(
 
 def _run_job(mailbox: Any, name: str, folder: str, work: JobFunction) -> None:
     """Run a job, on a node, in the folder of the process that was started."""
-    with chdir(folder), forward_events(mailbox, name) as reporter:
+    with change_to_shared_folder(folder), forward_events(mailbox, name) as reporter:
         work(reporter=reporter)

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, MailboxReplay, f
 from tfm.pipeline.cluster.node_packages import check_same_packages, import_problem, installed_packages
 from tfm.pipeline.cluster.processes import JobFunction, ProcessResources, choose_resources, max_processes, open_mailbox
 from tfm.pipeline.cluster.session import ClusterSession
+from tfm.pipeline.cluster.shared_folder import change_to_shared_folder
 from tfm.pipeline.errors import RecipeError, StoppedError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import StopRequest, catch_stop_signals
@@ -169,10 +170,11 @@ def _run_rank(config: dict[str, Any]) -> None:
     A lost peer raises Stopped in a rank that was not asked to stop: that one is Ray Train's business.
     """
     rank = os.environ["RANK"]
-    with chdir(config["folder"]), forward_events(config["mailbox"], rank) as reporter:
+    with forward_events(config["mailbox"], rank) as reporter:
         try:
             check_same_packages(config["packages"])
-            config["work"](reporter=reporter)
+            with change_to_shared_folder(config["folder"]):
+                config["work"](reporter=reporter)
         except Exception as error:
             is_lost_peer = isinstance(error, StoppedError) and reporter.stop is None
             if is_lost_peer:

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ from tfm.pipeline.runtime.stop_signal import STOP_SIGNALS
 NEW_CLUSTER_ADDRESS = "auto"
 MAX_PENDING_CHUNKS_PER_CPU = 4
 """Chunks that are under way or wait for their turn, for each processor of the cluster: memory is bounded by them."""
+NODE_POLL_SECONDS = 10.0
+NODE_PATIENCE_SECONDS = 300.0
+"""How long a cluster without a processor is waited for: lost nodes may be started again."""
 MAX_RETRIES = 20
 """How often a chunk is computed again because its process or node was lost."""
 
@@ -82,7 +86,7 @@ class ClusterSession:
         Raises:
             TfmError: the error that computing a chunk raised.
             RecipeError: no node can compute one, or a node has other packages.
-            Stopped: a chunk lost its process MAX_RETRIES times, or the node of this process was lost.
+            Stopped: a chunk lost its process MAX_RETRIES times, or the node of this process, or all others, were lost.
         """
         self._check_resources(num_gpus)
         task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(require_same_packages(compute))
@@ -101,13 +105,27 @@ class ClusterSession:
             if following not in asked:
                 return
             while following not in results:
-                for done in self.ray.wait(list(running), num_returns=1)[0]:
+                for done in self._wait_for_results(list(running)):
                     number = running.pop(done)
                     results[number] = self.result(done)
                     if self.store is not None:
                         self.store.write(asked[number][1], results[number])
                 most = self._max_pending()
             yield asked.pop(following)[0], results.pop(following)
+
+    def _wait_for_results(self, references: list[Any]) -> list[Any]:
+        """Return the references of results that have come. Raises Stopped where the cluster has lost all processors."""
+        lost_at: float | None = None
+        while True:
+            done: list[Any] = self.ray.wait(references, num_returns=1, timeout=NODE_POLL_SECONDS)[0]
+            if done:
+                return done
+            if self.ray.cluster_resources().get("CPU", 0) >= 1:
+                lost_at = None
+                continue
+            lost_at = time.monotonic() if lost_at is None else lost_at
+            if time.monotonic() - lost_at >= NODE_PATIENCE_SECONDS:
+                raise StoppedError("no node of the cluster has a processor any more; the same command goes on")
 
     def _check_resources(self, num_gpus: float) -> None:
         """Raise RecipeError where no node could compute a chunk: Ray would wait for one without an end."""
