@@ -23,6 +23,8 @@ from tfm.pipeline.errors import RecipeError, StoppedError
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import StopRequest, catch_stop_signals
 
+SILENT_SECONDS = 5.0
+"""How long a wait for room is not told: a cluster that has just begun does not know all of its nodes."""
 ERROR_EVENT = "error"
 """The name of an event that ends a training: its argument is the error of a rank."""
 
@@ -92,9 +94,9 @@ def wait_for_room(
     Raises:
         Stopped: a stop is asked for.
     """
-    is_told = False
+    is_told, begun = False, time.monotonic()
     while (problem := _room_problem(cluster, resources, num_ranks)) is not None:
-        if not is_told:
+        if not is_told and time.monotonic() - begun >= SILENT_SECONDS:
             reporter.warn(problem)
             is_told = True
         if stop:

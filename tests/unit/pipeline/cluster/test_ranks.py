@@ -44,6 +44,7 @@ def test_what_is_waited_for_is_told_once(
     nodes: list[float], idle: list[float], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ranks, "POLL_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(ranks, "SILENT_SECONDS", 0.0)
     talk = Listening()
     wait_for_room(ClusterSession(GrowingRay(nodes, idle), None), TWO_CPUS, 2, StopRequest(), talk)
     assert talk.warnings == said
