@@ -50,6 +50,7 @@ def translate(options: TranslateOptions) -> None:
     with ExitStack() as held:
         if reads_images(first, options.step):
             reject_flags(values_by_flag(options, "unit"), "is for a masked language model")
+            reject_flags(values_by_flag(options, "cluster"), "is for texts: this process captions images. Remove it")
             reject_flags(values_by_flag(options, "alignments"), "is for words of two texts: this model reads images")
             named = image_arguments(options.file, options.more, first)
             if options.out is not None:

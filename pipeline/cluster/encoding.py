@@ -28,6 +28,7 @@ from tfm.pipeline.cluster import session
 from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, hash_text_columns
 from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.cluster.session import ClusterSession
+from tfm.pipeline.cluster.shared_folder import check_folder_is_shared
 from tfm.tokenizer.tokenizer import Tokenizer
 
 PORTIONS_PER_CHUNK = 10
@@ -175,6 +176,7 @@ def _encoded_rows_schema(*, counts_words: bool) -> pa.Schema:
 def _load_tokenizers(
     folder: str, fingerprint: str, languages: tuple[str, ...], tag: str | None
 ) -> tuple[Tokenizer, Tokenizer]:
+    check_folder_is_shared(Path(folder))
     known = Input(fingerprint, folder)
     source, target = read_artifact(Path(folder), lambda _: load_tokenizer_pair(Path(folder)), must_match=known)
     return select_source_tokenizer(source, languages, tag), target

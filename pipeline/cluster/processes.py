@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, Mailbox, MailboxReplay, forward_events
+from tfm.pipeline.cluster.node_packages import require_same_packages
 from tfm.pipeline.cluster.session import MAX_RETRIES, ClusterSession
+from tfm.pipeline.cluster.shared_folder import change_to_shared_folder
 from tfm.pipeline.errors import RecipeError, StoppedError, TfmError, format_count
 from tfm.pipeline.runtime.progress import Reporter
 from tfm.pipeline.runtime.stop_signal import catch_stop_signals
@@ -103,7 +105,7 @@ def run_jobs(
     """
     task = cluster.ray.remote(
         num_cpus=process_resources.num_cpus, num_gpus=process_resources.num_gpus, max_retries=MAX_RETRIES, max_calls=1
-    )(_run_job)
+    )(require_same_packages(_run_job))
     replay, failed = MailboxReplay(reporter, labelled=True), dict[str, Exception]()
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop:
         place = str(Path.cwd())
@@ -128,5 +130,5 @@ def run_jobs(
 
 def _run_job(mailbox: Any, name: str, folder: str, work: JobFunction) -> None:
     """Run a job, on a node, in the folder of the process that was started."""
-    with chdir(folder), forward_events(mailbox, name) as reporter:
+    with change_to_shared_folder(folder), forward_events(mailbox, name) as reporter:
         work(reporter=reporter)

@@ -8,18 +8,23 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tfm.pipeline.cluster.mailbox import POLL_INTERVAL_SECONDS, MailboxReplay, forward_events
+from tfm.pipeline.cluster.node_packages import check_same_packages, import_problem, installed_packages
 from tfm.pipeline.cluster.processes import JobFunction, ProcessResources, choose_resources, max_processes, open_mailbox
 from tfm.pipeline.cluster.session import ClusterSession
-from tfm.pipeline.errors import StoppedError
+from tfm.pipeline.cluster.shared_folder import change_to_shared_folder
+from tfm.pipeline.errors import RecipeError, StoppedError
 from tfm.pipeline.runtime.progress import Reporter
-from tfm.pipeline.runtime.stop_signal import catch_stop_signals
+from tfm.pipeline.runtime.stop_signal import StopRequest, catch_stop_signals
 
+SILENT_SECONDS = 5.0
+"""How long a wait for room is not told: a cluster that has just begun does not know all of its nodes."""
 ERROR_EVENT = "error"
 """The name of an event that ends a training: its argument is the error of a rank."""
 
@@ -38,14 +43,15 @@ def train_on_ranks(
         reporter: receives messages.
 
     Raises:
+        RecipeError: a node cannot load what a rank calls.
         Stopped: on SIGTERM, Ctrl-C or SIGHUP, after all is saved; or ranks were lost more often than `restarts`.
         Exception: the error of a rank.
     """
     needed = choose_resources(cluster, device)
-    if (room := max_processes(cluster, needed)) < num_ranks:
-        reporter.warn(f"the cluster has room for {room} of {num_ranks} processes: waiting for further nodes")
     replay = MailboxReplay(reporter, labelled=False)
     with open_mailbox(cluster) as mailbox, catch_stop_signals() as stop, _temporary_storage() as storage:
+        cluster.result(mailbox.take.remote())  # a node that cannot is refused before Ray Train tries, again and again
+        wait_for_room(cluster, needed, num_ranks, stop, reporter)
         trainer = _make_trainer(mailbox, work, num_ranks, needed, restarts, storage)
         fit = _FitThread(trainer)
         fit.start()
@@ -64,11 +70,46 @@ def train_on_ranks(
         raise StoppedError("stopped; the same command resumes it")
     if errors:
         raise min(errors, key=lambda each: each[0])[1]
+    if fit.error is not None and (problem := import_problem(fit.error)) is not None:
+        raise RecipeError(problem) from None
     if fit.error is not None:
         raise StoppedError(
             f"the training lost a process or a node more than {restarts} times (training.restarts); the same command "
             f"resumes it ({' '.join(str(fit.error).split()):.200})"
         ) from fit.error
+
+
+def wait_for_room(
+    cluster: ClusterSession, resources: ProcessResources, num_ranks: int, stop: StopRequest, reporter: Reporter
+) -> None:
+    """Wait until the cluster has room for all ranks: Ray Train would too, and would not hear of a wish to stop.
+
+    Args:
+        cluster: the cluster.
+        resources: what a rank takes.
+        num_ranks: the number of ranks.
+        stop: asks to stop.
+        reporter: is told that there is no room yet.
+
+    Raises:
+        Stopped: a stop is asked for.
+    """
+    is_told, begun = False, time.monotonic()
+    while (problem := _room_problem(cluster, resources, num_ranks)) is not None:
+        if not is_told and time.monotonic() - begun >= SILENT_SECONDS:
+            reporter.warn(problem)
+            is_told = True
+        if stop:
+            raise StoppedError("stopped while it waited for room on the cluster; the same command goes on")
+        time.sleep(POLL_INTERVAL_SECONDS)
+
+
+def _room_problem(cluster: ClusterSession, resources: ProcessResources, num_ranks: int) -> str | None:
+    if (room := max_processes(cluster, resources)) < num_ranks:
+        return f"the cluster has room for {room} of {num_ranks} processes: waiting for further nodes"
+    if (room := resources.num_processes_on_node(cluster.ray.available_resources())) < num_ranks:
+        return f"the cluster has room for {room} of {num_ranks} processes now: waiting for other work on it to end"
+    return None
 
 
 class _FitThread(threading.Thread):
@@ -107,7 +148,12 @@ def _make_trainer(
     )
     return TorchTrainer(
         _run_rank,
-        train_loop_config={"mailbox": mailbox, "work": work, "folder": str(Path.cwd())},
+        train_loop_config={
+            "mailbox": mailbox,
+            "work": work,
+            "folder": str(Path.cwd()),
+            "packages": installed_packages(),
+        },
         torch_config=TorchConfig(backend="nccl" if process_resources.num_gpus else "gloo"),
         scaling_config=train.ScalingConfig(
             num_workers=num_ranks, use_gpu=bool(process_resources.num_gpus), resources_per_worker=resources
@@ -126,9 +172,11 @@ def _run_rank(config: dict[str, Any]) -> None:
     A lost peer raises Stopped in a rank that was not asked to stop: that one is Ray Train's business.
     """
     rank = os.environ["RANK"]
-    with chdir(config["folder"]), forward_events(config["mailbox"], rank) as reporter:
+    with forward_events(config["mailbox"], rank) as reporter:
         try:
-            config["work"](reporter=reporter)
+            check_same_packages(config["packages"])
+            with change_to_shared_folder(config["folder"]):
+                config["work"](reporter=reporter)
         except Exception as error:
             is_lost_peer = isinstance(error, StoppedError) and reporter.stop is None
             if is_lost_peer:

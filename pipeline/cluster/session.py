@@ -6,8 +6,10 @@ their content, which come back in the order of the chunks.
 
 import itertools
 import os
-import socket
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
@@ -21,13 +23,18 @@ from tfm.pipeline.cluster.authentication import (
     set_token_for_new_cluster,
 )
 from tfm.pipeline.cluster.chunk_store import ChunkStore, open_chunk_store
+from tfm.pipeline.cluster.node_packages import import_problem, require_same_packages
+from tfm.pipeline.cluster.reachability import check_cluster_answers
 from tfm.pipeline.distribution import install_command
 from tfm.pipeline.errors import RecipeError, StoppedError, TfmError
+from tfm.pipeline.runtime.stop_signal import STOP_SIGNALS
 
 NEW_CLUSTER_ADDRESS = "auto"
 MAX_PENDING_CHUNKS_PER_CPU = 4
 """Chunks that are under way or wait for their turn, for each processor of the cluster: memory is bounded by them."""
-CONNECT_SECONDS = 10.0
+NODE_POLL_SECONDS = 10.0
+NODE_PATIENCE_SECONDS = 300.0
+"""How long a cluster without a processor is waited for: lost nodes may be started again."""
 MAX_RETRIES = 20
 """How often a chunk is computed again because its process or node was lost."""
 
@@ -78,9 +85,11 @@ class ClusterSession:
 
         Raises:
             TfmError: the error that computing a chunk raised.
-            Stopped: a chunk lost its process MAX_RETRIES times, or the node of this process was lost.
+            RecipeError: no node can compute one, or a node has other packages.
+            Stopped: a chunk lost its process MAX_RETRIES times, or the node of this process, or all others, were lost.
         """
-        task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(compute)
+        self._check_resources(num_gpus)
+        task = self.ray.remote(num_cpus=1, num_gpus=num_gpus, max_retries=MAX_RETRIES)(require_same_packages(compute))
         coming, most = enumerate(chunks), self._max_pending()
         asked: dict[int, tuple[ItemT, str]] = {}
         running: dict[Any, int] = {}
@@ -96,13 +105,37 @@ class ClusterSession:
             if following not in asked:
                 return
             while following not in results:
-                for done in self.ray.wait(list(running), num_returns=1)[0]:
+                for done in self._wait_for_results(list(running)):
                     number = running.pop(done)
                     results[number] = self.result(done)
                     if self.store is not None:
                         self.store.write(asked[number][1], results[number])
                 most = self._max_pending()
             yield asked.pop(following)[0], results.pop(following)
+
+    def _wait_for_results(self, references: list[Any]) -> list[Any]:
+        """Return the references of results that have come. Raises Stopped where the cluster has lost all processors."""
+        lost_at: float | None = None
+        while True:
+            done: list[Any] = self.ray.wait(references, num_returns=1, timeout=NODE_POLL_SECONDS)[0]
+            if done:
+                return done
+            if self.ray.cluster_resources().get("CPU", 0) >= 1:
+                lost_at = None
+                continue
+            lost_at = time.monotonic() if lost_at is None else lost_at
+            if time.monotonic() - lost_at >= NODE_PATIENCE_SECONDS:
+                raise StoppedError("no node of the cluster has a processor any more; the same command goes on")
+
+    def _check_resources(self, num_gpus: float) -> None:
+        """Raise RecipeError where no node could compute a chunk: Ray would wait for one without an end."""
+        resources = self.ray.cluster_resources()
+        if resources.get("CPU", 0) < 1:
+            raise RecipeError("--cluster: no node has a processor: start one, as by `ray start --address HOST:PORT`")
+        if resources.get("GPU", 0) < num_gpus:
+            raise RecipeError(
+                "--cluster: no node has a GPU, and the device is cuda: start one that has, or use the CPU"
+            )
 
     def _max_pending(self) -> int:
         """The most chunks that may be under way: nodes come and go."""
@@ -113,15 +146,18 @@ class ClusterSession:
 
         Raises:
             TfmError, OSError: the error that the task raised.
+            RecipeError: a node cannot load what the task calls.
             Stopped: the task lost its process MAX_RETRIES times, or the node of this process was lost.
         """
         try:
             found: Any = self.ray.get(reference)
-        except self.ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, (TfmError, OSError)):
-                raise error.cause from None
-            raise
         except self.ray.exceptions.RayError as error:
+            if isinstance(error, self.ray.exceptions.RayTaskError) and isinstance(error.cause, (TfmError, OSError)):
+                raise error.cause from None
+            if (problem := import_problem(error)) is not None:
+                raise RecipeError(problem) from None
+            if isinstance(error, self.ray.exceptions.RayTaskError):
+                raise
             lost = f"the cluster was lost ({type(error).__name__}), or it lost a process {MAX_RETRIES} times"
             remedy = "the same command goes on; if memory ran out, give each processor of a node more of it"
             raise StoppedError(f"{lost}: {remedy}") from error
@@ -149,18 +185,33 @@ def connect_to_cluster(address: str, plan: Plan | None = None) -> Iterator[Clust
             raise
         raise RecipeError(f"--cluster needs ray: {install_command('cluster')}") from None
     if address != NEW_CLUSTER_ADDRESS:
-        _check_cluster_answers(address)
+        check_cluster_answers(address)
     if problem := missing_token_problem(is_new_cluster=address == NEW_CLUSTER_ADDRESS):
         raise RecipeError(f"--cluster {address}: {problem}")
     if address == NEW_CLUSTER_ADDRESS:
         set_token_for_new_cluster()
     with redirect_stdout(sys.stderr):  # Ray prints there that a process was lost, amid what this command prints
-        _init_ray(ray, address)
+        with _keep_signal_handlers():
+            _init_ray(ray, address)
         try:
             with open_chunk_store(plan) as store:
                 yield ClusterSession(ray, store)
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _keep_signal_handlers() -> Iterator[None]:
+    """Set the handlers of this process again after the body: Ray has its own, which print addresses in memory."""
+    if threading.current_thread() is not threading.main_thread():  # only there may Python set handlers
+        yield
+        return
+    before = {number: handler for number in STOP_SIGNALS if (handler := signal.getsignal(number)) is not None}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _init_ray(ray: Any, address: str) -> None:
@@ -189,13 +240,3 @@ def _init_ray(ray: Any, address: str) -> None:
         else:
             sys.stderr.writelines(said)
             return
-
-
-def _check_cluster_answers(address: str) -> None:
-    """Raise RecipeError where nothing answers at an address: Ray itself would try for many minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:
-        problem = f"--cluster {address}: there is no cluster of Ray ({error})"
-        raise RecipeError(f"{problem}; give auto, or HOST:PORT as `ray start --head` prints it") from None

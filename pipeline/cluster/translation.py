@@ -19,6 +19,7 @@ from tfm.pipeline.artifacts.artifact import Input, Plan
 from tfm.pipeline.cluster.chunk_store import damaged_chunk_error, hash_text_columns
 from tfm.pipeline.cluster.local_session import LocalSession
 from tfm.pipeline.cluster.session import ClusterSession, ComputeChunk, connect_to_cluster
+from tfm.pipeline.cluster.shared_folder import check_folder_is_shared
 from tfm.pipeline.config import DecodingConfig, Device
 from tfm.pipeline.decoding.constraints.lines import check_no_unused_lines
 from tfm.pipeline.errors import DataError
@@ -227,6 +228,8 @@ def load_models(folders: tuple[str, ...], fingerprints: tuple[str, ...], device:
     from tfm.pipeline.decoding.workers import keep_freed_memory
     from tfm.pipeline.model_io.ensemble import load_ensemble
 
+    for folder in folders:
+        check_folder_is_shared(Path(folder))
     keep_freed_memory()
     loaded = load_ensemble([Path(folder) for folder in folders], device)
     for folder, fingerprint in zip(folders, fingerprints, strict=True):

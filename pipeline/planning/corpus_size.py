@@ -59,7 +59,8 @@ def count_corpus_and_vocabularies(recipe: Recipe, num_processes: int) -> tuple[C
     """
     folder = get_run_paths(recipe).dataset
     if not folder.exists():
-        remedy = "make it with `tfm tokenize` and `tfm preprocess` with the same recipe, or give --pairs and --tokens"
+        made = "make it with `tfm tokenize` and `tfm preprocess` with the same recipe"
+        remedy = f"{made}, or give --on DEVICE, --pairs and --tokens"
         raise DataError(f"there is no dataset to count yet: {remedy}", file=folder)
     data = read_artifact(folder, lambda _: load_dataset(folder))
     source, target = load_tokenizer_pair(data.tokenizer_folder)

@@ -85,6 +85,12 @@ class RunPlan:
         return {**asdict(self), **totals, "fits": not self.remedies}
 
 
+def check_plannable(recipe: Recipe) -> None:
+    """Raise RecipeError where the costs of a recipe's model are not counted here."""
+    if recipe.data.images is not None or TASK_SPECS[recipe.model.task].within_window:
+        raise RecipeError("tfm plan counts models of texts: images and word vectors have other costs")
+
+
 def make_plan(
     recipe: Recipe,
     corpus: CorpusSize,
@@ -107,8 +113,7 @@ def make_plan(
     Raises:
         RecipeError: the model is too large for any machine, or reads images.
     """
-    if recipe.data.images is not None or TASK_SPECS[recipe.model.task].within_window:
-        raise RecipeError("tfm plan counts models of texts: images and word vectors have other costs")
+    check_plannable(recipe)
     config, model = recipe.training, recipe.model
     try:
         shapes = model_weight_shapes(model, source_vocab=vocabularies[0], target_vocab=vocabularies[1])
@@ -117,7 +122,7 @@ def make_plan(
     parameters, number = num_parameters(shapes), 1 if devices is None else devices[0]
     sizes = _update_sizes(recipe, corpus, number)
     flop = flop_of_update(shapes, model, sizes, vocabularies[1])
-    half = devices is not None and devices[1].precision != "fp32"
+    half = devices is not None and config.precision != "fp32" and devices[1].precision != "fp32"
     memory = memory_by_use(shapes, model, config, sizes, vocabularies[1], low_precision=half, num_devices=number)
     assumptions = [] if corpus.is_exact else [f"rows and lengths as given, {ASSUMED_PADDING_SHARE:.0%} padding"]
     if config.batch_tokens == "auto":
@@ -141,6 +146,9 @@ def make_plan(
             f"{share:.0%} of {device.name}'s peak of {device.peak / 1e12:g} TFLOP/s ({device.precision}; "
             f"{device.source}); memory of activations by a count of what layers keep; the other stages are not planned"
         )
+        if config.precision not in ("auto", device.precision):
+            known = f"the time is that of {device.precision}, the only peak known of {device.name}"
+            assumptions.append(f"training.precision = {config.precision} takes another time: {known}")
     hours = sum(seconds.values()) / 3600
     watts = None if devices is None else devices[1].watts * number
     return RunPlan(

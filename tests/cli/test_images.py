@@ -228,6 +228,13 @@ def test_checkpoints_ensembles_and_folders() -> None:
     assert scored.code == 0, scored.err
 
 
+def test_a_cluster_does_not_caption_images(tmp_path: Path) -> None:
+    done = tfm("translate", "runs/captions", "test", "--out", tmp_path / "out", "--cluster", "auto")
+    assert done.code == 2
+    assert "--cluster: is for texts: this process captions images" in " ".join(done.err.split()).replace("'", "")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such a name")
 def test_images_may_have_any_name(tmp_path: Path) -> None:
     for name in (b"a\nb.png", b"\xe9.png"):

@@ -106,3 +106,28 @@ def test_without_a_dataset_it_says_what_to_do(corpora: Path) -> None:
     assert "assumed: rows and lengths as given, 3% padding" in done.err
     assert tfm("plan", "tiny.toml", "--on", "H100", "--pairs", "1000").code == 2
     assert tfm("plan", "tiny.toml", "--pairs", "1000", "--tokens", "20").code == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--pairs", "1" + "0" * 400), ("--tokens", "inf"), ("--tokens", "1e308"), ("--price", "inf"), ("--price", "nan")],
+)
+def test_figures_that_no_corpus_or_price_has_are_refused(corpora: Path, option: str, value: str) -> None:
+    words = {"--pairs": "10", "--tokens": "3", "--price": "1", option: value}
+    done = tfm("plan", "tiny.toml", "--on", "H100", "--json", *(word for pair in words.items() for word in pair))
+    assert done.code == 2
+    assert f"Invalid value for '{option}'" in done.err
+
+
+def test_a_model_that_is_not_planned_is_refused_before_a_dataset_is_asked_for(corpora: Path) -> None:
+    recipe = Path(__file__).parents[2] / "recipes" / "captions.toml"
+    done = tfm("plan", recipe, "--on", "H100")
+    assert (done.code, done.err.startswith("tfm plan counts models of texts")) == (2, True)
+
+
+def test_what_is_kept_in_fp32_takes_twice_the_memory_and_the_time_is_said_to_be_of_bf16(corpora: Path) -> None:
+    words = "plan", "tiny.toml", "--on", "H100", "--json", "--pairs", "10", "--tokens", "3", "--set"
+    half, whole = (json.loads(tfm(*words, f"training.precision={precision}").out) for precision in ("auto", "fp32"))
+    assert whole["memory"]["activations"] == 2 * half["memory"]["activations"]
+    assert "training.precision = fp32 takes another time" in whole["assumptions"][-1]
+    assert not any("takes another time" in each for each in half["assumptions"])

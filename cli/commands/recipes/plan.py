@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tfm.pipeline.planning.run_plan import RunPlan
 
 THIS_MACHINE = "this"
+MAX_PAIRS, MAX_TOKENS, MAX_PRICE = 10**15, 1e9, 1e12
 
 
 def plan(
@@ -21,13 +22,18 @@ def plan(
         typer.Option("--on", metavar='this|"N x DEVICE"', help='Where: this machine (measured), or as in "8 x H100".'),
     ] = THIS_MACHINE,
     pairs: Annotated[
-        int | None, typer.Option("--pairs", metavar="N", min=1, help="Rows of a corpus that is not here.")
+        int | None,
+        typer.Option("--pairs", metavar="N", min=1, max=MAX_PAIRS, help="Rows of a corpus that is not here."),
     ] = None,
     tokens: Annotated[
-        float | None, typer.Option("--tokens", metavar="X", min=1, help="With --pairs: tokens of a side, on average.")
+        float | None,
+        typer.Option(
+            "--tokens", metavar="X", min=1, max=MAX_TOKENS, help="With --pairs: tokens of a side, on average."
+        ),
     ] = None,
     price: Annotated[
-        float | None, typer.Option("--price", metavar="X", min=0, help="Price of a device and hour.")
+        float | None,
+        typer.Option("--price", metavar="X", min=0, max=MAX_PRICE, help="Price of a device and hour."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
     sets: RecipeOverrides = None,
@@ -49,10 +55,11 @@ def plan(
     )
     from tfm.pipeline.planning.devices import parse_devices
     from tfm.pipeline.planning.measurement import measure_short_training
-    from tfm.pipeline.planning.run_plan import make_plan
+    from tfm.pipeline.planning.run_plan import check_plannable, make_plan
     from tfm.pipeline.recipes.recipe import load_recipe
 
     resolved = load_recipe(recipe, sets or ())
+    check_plannable(resolved)
     devices = None if on == THIS_MACHINE else parse_devices(on)
     number = 1 if devices is None else devices[0]
     if pairs is not None and tokens is not None:

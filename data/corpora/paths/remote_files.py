@@ -96,7 +96,8 @@ def fetch_local_copy(url: str, *, online: bool, on_bytes: ByteCallback = lambda 
         said = _error_reason(error)
         text = " ".join(said.replace(user, "***").split()) if user else " ".join(said.split())
         reason = redact_credentials(text) or type(error).__name__
-        raise DataError(f"cannot be downloaded ({reason:.200})", file=redact_credentials(url)) from error
+        remedy = "" if record is None else "; data.online = false reads the copy that was made before"
+        raise DataError(f"cannot be downloaded ({reason:.200}){remedy}", file=redact_credentials(url)) from error
 
 
 def _error_reason(error: BaseException) -> str:

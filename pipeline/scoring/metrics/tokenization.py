@@ -21,8 +21,14 @@ from tfm.pipeline.scoring.metrics.bleu_tokenizer import MECAB_PACKAGES, is_insta
 WordSplitter = Callable[[str], Sequence[str]]
 FLORES_MODEL = os.path.join(SACREBLEU_DIR, "models", "flores200sacrebleuspm")
 
-# Joiners stand within words of Persian and of Indic scripts.
 _COMPOUND_PATTERN = re.compile(r"(\S)-(\S)")
+# Python splits words there, and Perl, which reads bytes, does not: characters for private use that stand for them.
+_SPACES_OF_PYTHON_ALONE = "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_FIRST_PRIVATE_CHARACTER = 0xF0000
+_LETTERS_FOR_SPACES = {ord(space): _FIRST_PRIVATE_CHARACTER + n for n, space in enumerate(_SPACES_OF_PYTHON_ALONE)}
+# Joiners stand within words of Persian and of Indic scripts.
 _JOINER_CHARACTERS = r"\u200C\u200D"
 _WORD_PATTERN = regex.compile(
     rf"(?={SPACELESS_LETTERS})\X|(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}])(?:(?!{SPACELESS_LETTERS})[\p{{L}}\p{{M}}\p{{N}}{_JOINER_CHARACTERS}])*",
@@ -78,7 +84,8 @@ def make_bleu(config: EvaluationConfig, *, effective_order: bool = False) -> BLE
 
 
 class CompoundSplitter:
-    """A tokenizer of sacrebleu's BLEU after which the parts of words with hyphens are tokens of their own.
+    """A tokenizer of sacrebleu's BLEU after which the parts of words with hyphens are tokens of their own; words end at
+    ASCII's spaces alone, as for Perl.
 
     Args:
         tokenizer: that comes first.
@@ -89,7 +96,8 @@ class CompoundSplitter:
         self._tokenizer, self._name = tokenizer, name
 
     def __call__(self, line: str) -> str:
-        return _COMPOUND_PATTERN.sub(r"\1 ##AT##-##AT## \2", self._tokenizer(line))
+        words = self._tokenizer(line).translate(_LETTERS_FOR_SPACES)
+        return _COMPOUND_PATTERN.sub(r"\1 ##AT##-##AT## \2", words)
 
     def signature(self) -> str:
         """The name in sacrebleu's signature."""

@@ -131,7 +131,7 @@ def test_a_refusal_is_one_line(
         raise ConnectionError("Failed to connect")
 
     monkeypatch.setitem(sys.modules, "ray", ray_that(init))
-    monkeypatch.setattr(session, "_check_cluster_answers", lambda address: None)
+    monkeypatch.setattr(session, "check_cluster_answers", lambda address: None)
     with (
         pytest.raises(RecipeError, match=f"^--cluster 10.0.0.1:6379: {expected}"),
         session.connect_to_cluster("10.0.0.1:6379"),

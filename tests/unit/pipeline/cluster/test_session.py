@@ -1,6 +1,7 @@
 """Chunks of a cluster: in order whatever comes first, each computed once, kept ones not at all."""
 
 import random
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 from tfm.pipeline.artifacts.artifact import Plan
+from tfm.pipeline.cluster import session
 from tfm.pipeline.cluster.chunk_store import DIGEST_BYTES, chunk_folder, hash_text_columns, open_chunk_store
 from tfm.pipeline.cluster.session import MAX_PENDING_CHUNKS_PER_CPU, ClusterSession, ComputeChunk, connect_to_cluster
-from tfm.pipeline.errors import CannotWrite, RecipeError
+from tfm.pipeline.errors import CannotWrite, RecipeError, StoppedError
 
 
 class DisorderedRay:
@@ -42,7 +44,7 @@ class DisorderedRay:
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": float(self.num_cpus)}
 
-    def wait(self, references: Sequence[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+    def wait(self, references: Sequence[Any], num_returns: int, timeout: float) -> tuple[list[Any], list[Any]]:
         return self.draw.sample(list(references), num_returns), []
 
     def get(self, reference: Any) -> bytes:
@@ -141,3 +143,47 @@ def test_an_address_without_a_cluster_is_refused_at_once(address: str, monkeypat
         connect_to_cluster(address),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("num_cpus", "num_gpus", "problem"), [(0, 0.0, "no node has a processor"), (2, 1.0, "no node has a GPU")]
+)
+def test_a_cluster_that_cannot_compute_a_chunk_is_refused(num_cpus: int, num_gpus: float, problem: str) -> None:
+    cluster = ClusterSession(DisorderedRay(1, num_cpus), None)
+    with pytest.raises(RecipeError, match=f"--cluster: {problem}"):
+        next(cluster.map_in_order(square, chunks(1), num_gpus=num_gpus))
+
+
+class DyingRay(DisorderedRay):
+    """A stand-in for Ray whose nodes die before anything is computed, and come back after some looks, or never."""
+
+    def __init__(self, returns_after: int | None) -> None:
+        super().__init__(1, 2)
+        self._returns_after, self._waits = returns_after, 0
+
+    def wait(self, references: Sequence[Any], num_returns: int, timeout: float) -> tuple[list[Any], list[Any]]:
+        self._waits += 1
+        self.num_cpus = 0
+        if self._returns_after is not None and self._waits > self._returns_after:
+            self.num_cpus = 2
+            return super().wait(references, num_returns, timeout)
+        return [], list(references)
+
+
+def test_a_cluster_without_nodes_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = ClusterSession(DyingRay(returns_after=3), None).map_in_order(square, chunks(5))
+    assert list(results) == [(number, square(number)) for number in range(5)]
+    monkeypatch.setattr(session, "NODE_PATIENCE_SECONDS", 0.01)
+    with pytest.raises(StoppedError, match="no node of the cluster has a processor any more; the same command goes on"):
+        next(ClusterSession(DyingRay(returns_after=None), None).map_in_order(square, chunks(5)))
+
+
+def test_signals_are_handled_as_before_ray_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray: Any = ModuleType("ray")
+    ray.init = lambda **_: signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ray.shutdown = lambda: None
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    before = signal.getsignal(signal.SIGTERM)
+    with connect_to_cluster("auto"):
+        assert signal.getsignal(signal.SIGTERM) is before

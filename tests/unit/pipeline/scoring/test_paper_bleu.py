@@ -12,6 +12,7 @@ import pytest
 from tests.cli.user import tfm, write_lines
 from tfm.pipeline.config import EvaluationConfig
 from tfm.pipeline.scoring.metrics.registry import score_texts
+from tfm.pipeline.scoring.metrics.tokenization import CompoundSplitter
 
 CONFIG = EvaluationConfig(metrics=("bleu_paper",), bleu_tokenize="none")
 
@@ -90,6 +91,19 @@ def test_it_is_multi_bleu_of_the_files_with_compounds_split(seed: int, num_refer
     expected = multi_bleu(hypotheses, references)
     assert score.score == pytest.approx(expected, abs=1e-9)
     assert "|tok:none+compounds|smooth:none|" in score.signature
+
+
+SPACES_OF_WORDS = [space for space in map(chr, range(0x110000)) if space.isspace() and space not in " \t\n\r\f\v"]
+
+
+@pytest.mark.parametrize("space", SPACES_OF_WORDS, ids=ascii)
+def test_a_space_that_perl_does_not_know_is_a_part_of_a_word(space: str) -> None:
+    hypothesis, reference = f"a{space}b c d e f", "a b c d e f"
+    assert score_texts([hypothesis], [[hypothesis]], CONFIG)["bleu_paper"].score == pytest.approx(100)
+    expected = multi_bleu(["W c d e f"], [[reference]])
+    assert score_texts([hypothesis], [[reference]], CONFIG)["bleu_paper"].score == pytest.approx(expected)
+    first, *others = CompoundSplitter(str, "none")(f"x{space}-y").split()
+    assert (first[0], others) == ("x", ["##AT##-##AT##", "y"])
 
 
 def test_it_is_zero_where_no_four_words_are_right() -> None:

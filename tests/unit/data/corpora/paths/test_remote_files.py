@@ -76,6 +76,17 @@ def test_nothing_is_asked_for_without_leave() -> None:
     assert not cache_folder().exists()
 
 
+def test_a_copy_of_a_file_that_is_no_longer_there_is_named(
+    server: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = fetch_local_copy(URL, online=True)
+    server.rm(URL)
+    forget(monkeypatch)
+    with pytest.raises(DataError, match=r"cannot be downloaded \(.*\); data.online = false reads the copy"):
+        fetch_local_copy(URL, online=True)
+    assert fetch_local_copy(URL, online=False) == copy
+
+
 def test_a_download_that_is_cut_leaves_nothing(
     server: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
