@@ -7,7 +7,7 @@ from bench.claims.decoding import beams, ensembles
 from bench.claims.judging import grid, intervals
 from bench.claims.positions import extrapolation, order, sinusoids
 from bench.claims.recurrence import bottleneck, cue, gradients, lengths, trained_gradients, windows
-from bench.claims.training import curricula, data, dropout, features, pretraining, smoothing, thinning, widths
+from bench.claims.training import curricula, data, dropout, features, pretraining, smoothing, sparsity, thinning, widths
 from bench.claims.words import meaning, subwords, synsets
 
 CLAIMS: dict[str, Claim] = {
@@ -37,6 +37,7 @@ CLAIMS: dict[str, Claim] = {
     "dropout": dropout.CLAIM,
     "thinning": thinning.CLAIM,
     "features": features.CLAIM,
+    "sparsity": sparsity.CLAIM,
     "data": data.CLAIM,
     "widths": widths.CLAIM,
     "pretraining": pretraining.CLAIM,

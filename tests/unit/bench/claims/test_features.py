@@ -1,11 +1,11 @@
-"""The claim of features: pixels and correlations of units computed a second way, and what is kept of their weights."""
+"""The claims of features and sparsity: pixels, correlations and histograms computed a second way, weights kept."""
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
-from bench.claims.training import features
+from bench.claims.training import features, sparsity
 from bench.claims.training.thinning import train_network
 
 
@@ -39,3 +39,14 @@ def test_an_autoencoder_learns_its_images_and_is_described_without_dropout() -> 
     assert features.describe_features(network, images) == after
     assert 0 < after["active"] < 100
     assert 0 < after["alive"] <= features.HIDDEN
+
+
+def test_histograms_are_shares_of_all_values_and_the_last_bin_has_the_larger_ones() -> None:
+    activations = torch.tensor([[0.0, 0.05, 1.0], [0.0, 2.95, 40.0]])
+    found = sparsity.describe_activations(activations)
+    shares, _ = np.histogram(np.minimum(activations.numpy(), sparsity.MAX_DRAWN), sparsity.NUM_BINS, (0, 3.0))
+    assert found["all"] == pytest.approx((shares / activations.numel() * 100).tolist())
+    assert found["all"][0] == found["activations of 0"] + 100 / 6
+    assert found["mean activation"] == pytest.approx(44 / 6)
+    assert sum(found["means"]) == pytest.approx(100)
+    assert found["means"][-1] == pytest.approx(100 / 3)
