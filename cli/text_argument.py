@@ -34,7 +34,7 @@ def resolve_text_argument(argument: Path | None, model: Path, stack: ExitStack) 
     if argument is None or argument == STDIN:
         return STDIN
     if os.path.lexists(argument):
-        from tfm.data.corpora.text_files import check_text_file
+        from tfm.pipeline.text_files import check_text_file
 
         check_text_file(argument)
         return argument

@@ -10,7 +10,6 @@ from tfm.data.corpora.portions import Corpus, flatten_portions
 from tfm.data.corpora.preflight import check_and_count_splits
 from tfm.data.corpora.remarks import collect_remarks
 from tfm.data.corpora.sources import describe_corpus, open_lines, read_pairs, resolve_splits, with_word_lists
-from tfm.data.corpora.text_files import check_text_file
 from tfm.data.errors import DataError
 from tfm.data.foreign_tokenizers.loading import load_foreign_tokenizer, tokenizer_files
 from tfm.pipeline.artifacts.artifact import Draft, Input, Plan, is_fresh, publish
@@ -29,6 +28,7 @@ from tfm.pipeline.reports.tokenizer_report import (
     tokenizer_statistics,
 )
 from tfm.pipeline.runtime.progress import Reporter
+from tfm.pipeline.text_files import check_text_file
 from tfm.pipeline.tokenizer_training import make_trainers, reserve_control_tokens, train_tokenizers, trained_sides
 from tfm.tokenizer.code_points import save_pair
 from tfm.tokenizer.config import TokenizerConfig
