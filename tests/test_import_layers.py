@@ -57,6 +57,7 @@ FOLDERS = {
             "external_metric",
             "page_frame",
             "label_fonts",
+            "text_files",
         ),
         *("errors", "distribution"),
     ),
