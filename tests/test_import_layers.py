@@ -33,6 +33,7 @@ FOLDERS = {
             "cleaning",
             "hub",
         ),
+        *("dataset_encoding",),
         *("cluster", "tokenizer_training"),
         *("comparison", "training", "reports"),
         *("significance",),
