@@ -15,12 +15,16 @@ from pathlib import Path
 import pytest
 
 from tests import cluster_driver
+from tfm.pipeline.cleaning import cluster_measurement
 from tfm.pipeline.cluster import encoding, processes, translation
 
 ROOT = Path(__file__).parents[1]
 NODE_MEMORY_BYTES = 200_000_000
 PATIENCE_MS = 200_000
-TASKS = (cluster_driver.compute, encoding.encode_columns, translation.translate_chunk, processes._run_job)
+TASKS = (
+    *(cluster_driver.compute, encoding.encode_columns, translation.translate_chunk),
+    *(cluster_measurement.measure_on_node, processes._run_job),
+)
 TITLES = (*(f"ray::{task.__name__}" for task in TASKS), "ray::RayTrainWorker")
 """How the title of a process begins that computes a chunk, or is a run or a rank; Ray's agents are ray:: too."""
 
