@@ -176,7 +176,7 @@ def build_encoder_only(
         output = parts.output(table, source_vocab)
     else:
         inner = Linear(stack.dim, stack.dim, compute_dtype=compute_dtype)
-        pooled = config.task == "classification"
+        pooled = config.has_pooler
         head = SentenceHead(POOLINGS[config.pooling], inner) if pooled else TokenHead(nn.Identity(), of_text)
         output = parts.output_linear(stack.dim, target_vocab)
     return EncoderOnly(

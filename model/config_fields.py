@@ -210,6 +210,11 @@ class ModelFields(BaseModel):
         return SINGLE_STACKS.get(self.architecture, {}).get(self.task)
 
     @property
+    def has_pooler(self) -> bool:
+        """Whether one row is made of all rows of a text, as a label of the whole is read from it."""
+        return self.task == "classification"
+
+    @property
     def embedded_sides(self) -> tuple[str, ...]:
         """The sides whose texts have an embedding: both, or the only one that is read."""
         if self.architecture in ("skip_gram", "cbow"):

@@ -33,7 +33,7 @@ def muon_problem(training: TrainingConfig, model: ModelConfig) -> str | None:
         return f'{why} architecture = "{model.architecture}" has none: take "adam"'
     alone = model.mixings == {"attention"} and model.feed_forward == "none"
     bare = alone and not model.attention_projections and not model.output_projection
-    has_others = model.vision or model.canine or model.head_transform or model.task == "classification"
+    has_others = model.vision or model.canine or model.head_transform or model.has_pooler
     if bare and model.architecture in LAYERED_ARCHITECTURES and model.embedding_dim is None and not has_others:
         return f'{why} this model has none, as its projections and feed-forward layers are taken away: take "adam"'
     return None

@@ -360,7 +360,7 @@ def test_an_encoder_with_another_tokenizer_is_refused() -> None:
         (SPANS[:1], "puts sentinels in place of spans: set tokenizer.sentinels = 100"),
         ((*SPANS, "tokenizer.shared=false"), "set shared = true"),
         ((*SPANS, "model.span_corruption.share=0.6"), "share = 0.6 must be at most 0.5"),
-        (("model.span_corruption.mean_length=20",), 'is for task = "span_corruption", not "translation"'),
+        (("model.span_corruption.mean_length=20",), 'it is for task = "span_corruption"'),
         (("tokenizer.sentinels=60",), "leave too little of vocab_size (60)"),
         ((*CLASSES, "model.block=8"), 'block is for task = "language_model"'),
         ((*LINES, "model.block=400"), "block (400) exceeds max_length (300)"),

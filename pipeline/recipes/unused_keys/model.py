@@ -1,5 +1,6 @@
 """Keys of [model] that have no effect."""
 
+from tfm.model.config_fields import SINGLE_STACKS
 from tfm.pipeline.recipes.unused_keys.rule import (
     IS_LABEL_TASK,
     WORD_VECTORS_CONDITION,
@@ -25,7 +26,7 @@ IMAGES_CONDITION = {"model.vision.encoder": is_one_of("patches", "convolution")}
 RECURRENT_STACK_KEYS = ("normalization", "bidirectional", "reverse_source", "attention")
 SINGLE_STACK_CONDITION = {
     **RECURRENT_CONDITION,
-    "model.task": is_one_of("language_model", "classification", "tagging"),
+    "model.task": is_one_of(*SINGLE_STACKS["recurrent"]),
 }
 
 MODEL_RULES = (
@@ -74,7 +75,9 @@ MODEL_RULES = (
         'it is for architecture = "skip_gram" and "cbow"',
     ),
     UnusedKeysRule(
-        {"model.task": is_none_of("span_corruption")}, ("model.span_corruption",), 'it is for task = "span_corruption"'
+        {"model.task": is_none_of(*select_tasks(lambda task: task.hides_spans))},
+        ("model.span_corruption",),
+        'it is for task = "span_corruption"',
     ),
     UnusedKeysRule(
         {"model.architecture": is_one_of("decoder_only")},
