@@ -7,11 +7,11 @@ attends to most.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from bench.claims.claim import Claim, Found
 from bench.claims.runs import map_runs, read_score, run_recipe
+from bench.claims.seeds import format_seeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,17 +105,17 @@ def figures(found: Found) -> dict[str, str]:
     texts = {}
     for name, of_seeds in found.items():
         each_rates = [error_rates(model) for model in of_seeds]
-        texts[f"BLEU, {name}"] = format_seeds([model["bleu"] for model in of_seeds], "")
-        texts[f"AER of the best head, {name}"] = format_seeds([rates[0] for rates in each_rates])
-        texts[f"AER of the worst head, {name}"] = format_seeds([rates[-1] for rates in each_rates])
+        texts[f"BLEU, {name}"] = format_seeds([model["bleu"] for model in of_seeds])
+        texts[f"AER of the best head, {name}"] = format_seeds([rates[0] for rates in each_rates], unit=" %")
+        texts[f"AER of the worst head, {name}"] = format_seeds([rates[-1] for rates in each_rates], unit=" %")
         if "trained" in of_seeds[0]:
             trained = [model["trained"]["aer"] for model in of_seeds]
-            texts[f"AER of the trained head, {name}"] = format_seeds(trained)
+            texts[f"AER of the trained head, {name}"] = format_seeds(trained, unit=" %")
         shifted = [error_rates(model, shifted=True)[0] for model in of_seeds]
-        texts[f"AER of the best head by the row that reads the word, {name}"] = format_seeds(shifted)
+        texts[f"AER of the best head by the row that reads the word, {name}"] = format_seeds(shifted, unit=" %")
         for layer in sorted({each["layer"] for each in of_seeds[0]["heads"]}):
             means = [mean_error_rate(model, layer) for model in of_seeds]
-            texts[f"AER of the mean of layer {layer}, {name}"] = format_seeds(means)
+            texts[f"AER of the mean of layer {layer}, {name}"] = format_seeds(means, unit=" %")
     return texts
 
 
@@ -126,11 +126,6 @@ def mean_error_rate(model: Mapping[str, Any], layer: int) -> float:
         for each in model["heads"]
         if each["head"] is None and not each["shifted"] and each["layer"] == layer
     )
-
-
-def format_seeds(values: Sequence[float], unit: str = " %") -> str:
-    """Mean and standard deviation (n - 1) of the values of seeds."""
-    return f"{fmean(values):.1f} ± {stdev(values):.1f}{unit}"
 
 
 def draw(found: Found) -> "Figure":

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
 from bench.claims.runs import map_runs, read_score, run_recipe
+from bench.claims.seeds import format_seeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +53,7 @@ def count_parameters(run: Path) -> int:
 
 def figures(found: Found) -> dict[str, str]:
     """The figures that the text quotes: mean and deviation of each loss, and parameters in thousands."""
-    said = {name: f"{fmean(losses):.2f} ± {stdev(losses):.2f}" for name, losses in found["losses"].items()}
+    said = {name: format_seeds(losses, 2) for name, losses in found["losses"].items()}
     return said | {f"parameters, {name}": f"{count:,}" for name, count in found["parameters"].items()}
 
 

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
+from bench.claims.plots import draw_deviations
 from bench.claims.runs import map_runs, read_score, run_recipe
+from bench.claims.seeds import format_seeds, mean_and_deviation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,25 +56,19 @@ def format_losses(losses: Sequence[float]) -> str:
     """Mean and deviation, or each of the losses where one is worse than a network that has learned nothing."""
     if max(losses) > MAX_DRAWN or not all(map(math.isfinite, losses)):
         return ", ".join(f"{loss:,.2f}" for loss in losses)
-    return f"{fmean(losses):.2f} ± {stdev(losses):.2f}"
+    return format_seeds(losses, 2)
 
 
 def draw(found: Found) -> "Figure":
-    """Loss over depth, as far as a loss is below that of a network that has learned nothing."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for name, by_depth in found["losses"].items():
-        spread = [stdev(losses) if max(losses) <= MAX_DRAWN else 0.0 for losses in by_depth]
-        axes.errorbar(found["depths"], [*map(fmean, by_depth)], spread, marker=".", capsize=3, label=name)
+    """Loss over depth, on a log axis, as far as it is below that of a network that has learned nothing."""
+    lines = {
+        name: [mean_and_deviation(losses if max(losses) <= MAX_DRAWN else [max(losses)]) for losses in by_depth]
+        for name, by_depth in found["losses"].items()
+    }
+    title = "validation loss a word after 200 updates, nats"
+    figure = draw_deviations(found["depths"], lines, xlabel="layers", title=title)
     lowest = min(loss for by_depth in found["losses"].values() for losses in by_depth for loss in losses)
-    axes.set_ylim(lowest - 0.2, MAX_DRAWN)
-    axes.set_xticks(found["depths"])
-    axes.set_xlabel("layers")
-    axes.set_title("validation loss a word after 200 updates, nats", loc="left")
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
+    figure.axes[0].set_ylim(lowest - 0.2, MAX_DRAWN)
     return figure
 
 

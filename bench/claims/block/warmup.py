@@ -1,6 +1,5 @@
 """Pre-norm trains faster, and without a warm-up; post-norm needs one (Xiong et al. 2020): 8 layers, few updates."""
 
-import statistics
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 from bench.claims.block.depth import RECIPE
 from bench.claims.claim import Claim, Found
 from bench.claims.runs import map_runs, read_score, run_recipe
+from bench.claims.seeds import format_seeds, mean_and_deviation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,15 +40,10 @@ def train_loss(depth: int, norm: str, warmup: int, peak: float, seed: int) -> fl
     return read_score(run_recipe(RECIPE, f"{norm}-{warmup}-{peak}-{seed}", *sets), "valid.loss")
 
 
-def mean_and_deviation(losses: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation (n - 1) of the losses of seeds."""
-    return statistics.fmean(losses), statistics.stdev(losses)
-
-
 def figures(found: Found) -> dict[str, str]:
     """The figures that the text quotes: every loss, mean and deviation of seeds."""
     return {
-        f"{norm}-norm, warm-up {warmup}, rate {peak}": "{:.2f} ± {:.2f}".format(*mean_and_deviation(of_seeds))
+        f"{norm}-norm, warm-up {warmup}, rate {peak}": format_seeds(of_seeds, 2)
         for norm, by_warmup in found["losses"].items()
         for warmup, losses in by_warmup.items()
         for peak, of_seeds in zip(found["peaks"], losses, strict=True)

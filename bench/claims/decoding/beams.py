@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
+from bench.claims.seeds import format_seeds
 from bench.claims.training.smoothing import RATES, SEEDS, train_smoothed
 from tfm.pipeline.config import LengthNorm
 
@@ -44,10 +45,7 @@ def figures(found: Found) -> dict[str, str]:
     for rate, by_ranking in found["scores"].items():
         for ranking, of_beams in by_ranking.items():
             for beam, each in zip(found["beams"], of_beams, strict=True):
-                bleu = each["bleu"]
-                texts[f"BLEU, eps = {rate}, {ranking}, beam {beam}"] = (
-                    f"{statistics.fmean(bleu):.1f} ± {statistics.stdev(bleu):.1f}"
-                )
+                texts[f"BLEU, eps = {rate}, {ranking}, beam {beam}"] = format_seeds(each["bleu"])
             length = statistics.fmean(of_beams[-1]["length"])
             texts[f"length, eps = {rate}, {ranking}, widest beam"] = f"{length:.2f}"
     return texts

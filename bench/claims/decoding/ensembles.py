@@ -3,13 +3,13 @@
 log p(y) of an ensemble = log mean over models of p(y), at each position
 """
 
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
 from bench.claims.runs import map_runs, read_score, run_recipe
+from bench.claims.seeds import format_seeds
 from bench.claims.training.data import RECIPE
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def figures(found: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {}
     for direction, values in found["single"].items():
-        texts[f"BLEU, {direction}, one model"] = f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f}"
+        texts[f"BLEU, {direction}, one model"] = format_seeds(values)
     for direction, values in found["together"].items():
         for number, value in zip(found["numbers"], values, strict=True):
             texts[f"BLEU, {direction}, ensemble of {number}"] = f"{value:.1f}"

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bench.claims.claim import Claim, Found
 from bench.claims.plots import draw_deviations
 from bench.claims.runs import map_runs, read_score, run_recipe
+from bench.claims.seeds import format_seeds, mean_and_deviation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,27 +49,23 @@ def measure(sizes: Sequence[int] = SIZES, seeds: Sequence[int] = SEEDS) -> Found
     return {"sizes": list(sizes), "scores": scores}
 
 
-def mean_and_deviation(of_seeds: Sequence[Mapping[str, float]], key: str) -> tuple[float, float]:
-    """Mean and standard deviation (n - 1) of a figure over seeds."""
-    values = [each[key] for each in of_seeds]
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
 def figures(found: Found) -> dict[str, str]:
     """The figures that the text quotes."""
     texts = {}
     for name, of_sizes in found["scores"].items():
         for size, of_seeds in zip(found["sizes"], of_sizes, strict=True):
             for key, digits in (("bleu", 1), ("loss", 2)):
-                mean, deviation = mean_and_deviation(of_seeds, key)
-                texts[f"{key} of {name}, {size:,} pairs"] = f"{mean:.{digits}f} ± {deviation:.{digits}f}"
+                texts[f"{key} of {name}, {size:,} pairs"] = format_seeds([each[key] for each in of_seeds], digits)
     return texts
 
 
 def draw(found: Found) -> "Figure":
     """BLEU over the number of pairs, on a log axis."""
     title = "test BLEU after as many updates, mean ± deviation of seeds"
-    lines = {name: [mean_and_deviation(each, "bleu") for each in row] for name, row in found["scores"].items()}
+    lines = {
+        name: [mean_and_deviation([each["bleu"] for each in of_seeds]) for of_seeds in of_sizes]
+        for name, of_sizes in found["scores"].items()
+    }
     return draw_deviations(found["sizes"], lines, xlabel="pairs", title=title)
 
 

@@ -3,7 +3,6 @@
 It begins from scratch, or from an encoder that learned to fill masks in the same sentences.
 """
 
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from bench.claims.claim import Claim, Found
 from bench.claims.plots import draw_deviations
 from bench.claims.runs import read_score, run_recipe
+from bench.claims.seeds import format_seeds, mean_and_deviation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ def measure(labels: Sequence[int] = LABELS, seeds: Sequence[int] = SEEDS) -> Fou
 def figures(found: Found) -> dict[str, str]:
     """The figures that the text quotes: mean and deviation of the seeds."""
     return {
-        f"{start}, {size:,} labels": f"{statistics.fmean(values):.1f} ± {statistics.stdev(values):.1f} %"
+        f"{start}, {size:,} labels": format_seeds(values, unit=" %")
         for start, of_sizes in found["accuracy"].items()
         for size, values in zip(found["labels"], of_sizes, strict=True)
     }
@@ -63,10 +63,7 @@ def figures(found: Found) -> dict[str, str]:
 def draw(found: Found) -> "Figure":
     """Accuracy over the number of labels, on a log axis."""
     title = "test accuracy, %, mean ± deviation of seeds"
-    lines = {
-        start: [(statistics.fmean(each), statistics.stdev(each)) for each in of_sizes]
-        for start, of_sizes in found["accuracy"].items()
-    }
+    lines = {start: [mean_and_deviation(each) for each in of_sizes] for start, of_sizes in found["accuracy"].items()}
     return draw_deviations(found["labels"], lines, xlabel="labels", title=title)
 
 

@@ -3,13 +3,13 @@
 q = (1 - eps) onehot(y) + eps / V   (Szegedy et al. 2016; Vaswani et al. 2017, section 5.4)
 """
 
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.claims.claim import Claim, Found
 from bench.claims.runs import map_runs, read_score, run_recipe
+from bench.claims.seeds import format_seeds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ def figures(found: Found) -> dict[str, str]:
     texts = {}
     for name, by_rate in found["scores"].items():
         for rate, values in by_rate.items():
-            texts[f"{name}, eps = {rate}"] = f"{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
+            texts[f"{name}, eps = {rate}"] = format_seeds(values, 2)
     return texts
 
 

@@ -67,7 +67,7 @@ def connect(app: App = echo) -> tuple[HttpConnection, Line]:
 
 
 async def exchange(parts: Iterable[bytes]) -> Line:
-    """What a connection answers to parts that come one after another, until it is closed."""
+    """The transport of a connection that has received parts, one after another, and is closed."""
     protocol, line = connect()
     for part in parts:
         if not line.is_closing():
