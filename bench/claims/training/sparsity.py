@@ -69,7 +69,7 @@ def draw(found: Found) -> "Figure":
     """Both histograms of the first seed, a row with and a row without dropout."""
     from matplotlib.figure import Figure
 
-    figure, width = Figure(figsize=(8, 4.4), layout="constrained"), MAX_DRAWN / NUM_BINS
+    figure, width = Figure(figsize=(10, 4.4), layout="constrained"), MAX_DRAWN / NUM_BINS
     places = [width * number for number in range(NUM_BINS)]
     panels = figure.subplots(len(found), 2, sharex=True)
     for row, (name, (first, *_)) in zip(panels, found.items(), strict=True):
