@@ -1,15 +1,16 @@
-"""Greedy search of one sentence, from source ids to target ids, in compiled loops over plain arrays.
+"""Greedy search, one sentence after another, from source ids to target ids, in compiled loops over plain arrays.
 
 `model/fused/greedy_search.py` gives them the weights of a model.
 
-Legend: L layers · N rows · S source pieces · T most target pieces · D width · H heads · G heads of keys and values · K
-width of a head's queries and keys · V width of its values, or the vocabulary.
+Legend: L layers · N rows, or sentences · S source pieces · T most target pieces · D width · H heads · G heads of keys
+and values · K width of a head's queries and keys · V width of its values, or the vocabulary.
 """
 
 import math
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from tfm.model.cpu_kernels.decode_attention import attend, store_cache_row
 from tfm.model.cpu_kernels.jit import UNROLL_FACTOR, compile_function, helper_jit
@@ -47,6 +48,15 @@ GREEDY_SIGNATURE: Any = (
     INT_TYPE,
     INT_TYPE,
     IDS_TYPE,
+)
+IDS_2D_TYPE, SHORTLIST_TABLE_TYPE, SHORTLIST_IDS_TYPE, REALS_TYPE = (
+    types.Array(kind, dims, "C")
+    for kind, dims in ((types.int64, 2), (types.int32, 2), (types.int32, 1), (types.float64, 1))
+)
+SEARCH_TEXTS_SIGNATURE: Any = (
+    *(PANELS_STACK_TYPE, PANELS_TYPE, STACK_TYPE, ATTENTION_TYPE, FLOAT32_2D),
+    types.Tuple([SHORTLIST_TABLE_TYPE, SHORTLIST_IDS_TYPE]),
+    *(IDS_TYPE, IDS_TYPE, SPECIAL_IDS_TYPE, IDS_2D_TYPE, IDS_2D_TYPE, IDS_TYPE, REALS_TYPE),
 )
 
 
@@ -223,3 +233,87 @@ def search_greedily(  # type: ignore[no-untyped-def]
         if place == end_place:
             break
     return t + 1, log_prob
+
+
+@helper_jit
+def _list_candidates(may_come, shortlist, source):  # type: ignore[no-untyped-def]
+    """Return the ids, ascending, by which the translation of a source may go on (`Shortlist.candidates`).
+
+    may_come: (V,), all false, and so again afterwards.
+    """
+    by_source, always = shortlist
+    count = 0
+    for id in always:
+        count += not may_come[id]
+        may_come[id] = True
+    for piece in source:
+        for id in by_source[piece]:
+            if id >= 0:
+                count += not may_come[id]
+                may_come[id] = True
+    candidates, n = np.empty(count, np.int64), 0
+    for id in range(len(may_come)):
+        if may_come[id]:
+            candidates[n] = id
+            n += 1
+            may_come[id] = False
+    return candidates
+
+
+@helper_jit
+def _select_rows(table, ids):  # type: ignore[no-untyped-def]
+    """Return the rows (N, D) of some ids."""
+    rows, dim = np.empty((len(ids), table.shape[1]), np.float32), table.shape[1]
+    for n in range(len(ids)):
+        for i in range(dim):
+            rows[n, i] = table[ids[n], i]
+    return rows
+
+
+@compile_function(SEARCH_TEXTS_SIGNATURE)
+def search_texts_greedily(  # type: ignore[no-untyped-def]
+    encoder,
+    key_value,
+    decoder,
+    cross_attention,
+    output,
+    shortlist,
+    sources,
+    source_ends,
+    pad_bos_eos_ids,
+    length_limits,
+    ids,
+    counts,
+    log_probs,
+):
+    """Search greedily for the translation of each source: `encode_source` and `search_greedily`, in one call for all.
+
+    Args:
+        encoder: the weights of the encoder.
+        key_value: the decoder's projections of the memory, D -> G K + G V.
+        decoder: the weights of the decoder.
+        cross_attention: the weights of its cross-attention.
+        output: (V, D), the weight of the output layer.
+        shortlist: (S, K) pieces of the target by those of the source, -1 behind the last, and the pieces that may come
+            in each sentence; where there are none of these, all may.
+        sources: ids of the sources, one after another, end tokens included.
+        source_ends: (N,), where each ends among them.
+        pad_bos_eos_ids: padding, begin and end token; the first two never come.
+        length_limits: (N, 2), numbers of pieces of each: before which the end token cannot come, after which nothing
+            but it can.
+        ids: (N, T + 1), written: the pieces.
+        counts: (N,), written: their numbers.
+        log_probs: (N,), written: the sums of their log-probabilities.
+    """
+    has_shortlist, vocab, first = len(shortlist[1]) > 0, len(output), 0
+    may_come, all_pieces = np.zeros(vocab, np.bool_), np.arange(vocab)
+    for n in range(len(counts)):
+        source = sources[first : source_ends[n]]
+        first = source_ends[n]
+        keys, values = encode_source(encoder, key_value, decoder.settings.head_shapes, source)
+        candidates = _list_candidates(may_come, shortlist, source) if has_shortlist else all_pieces
+        rows = _select_rows(output, candidates) if has_shortlist else output
+        shortest, longest = length_limits[n]
+        counts[n], log_probs[n] = search_greedily(
+            decoder, cross_attention, rows, candidates, keys, values, pad_bos_eos_ids, shortest, longest, ids[n]
+        )

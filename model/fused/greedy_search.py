@@ -1,11 +1,12 @@
-"""Greedy search of a single sentence: when a compiled loop (`cpu_kernels/greedy_search.py`) can do it, and its weights.
+"""Greedy search, sentence by sentence: when compiled loops (`cpu_kernels/greedy_search.py`) do it, and their weights.
 
-A step of one row is a thousand small operations in torch, and most of the time is call overhead. The loop supports the
+A step of one row is a thousand small operations in torch, and most of the time is call overhead. The loops support the
 parts of most Transformers; for other models `make_greedy_search` returns None, and decoding goes step by step.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -39,9 +40,9 @@ from tfm.model.transformer.decoder_masks import CAUSAL_DECODER_MASK
 from tfm.model.transformer.decoder_state import TransformerState
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
 
-GreedySearch = Callable[[Sequence[int], int, int, Any], tuple[list[int], float]]
-"""Source ids, the fewest pieces before the end token, the most, the pieces that may come (ascending ids; None: all) ->
-ids, and the sum of their log-probabilities. Both ids with their end token."""
+GreedySearch = Callable[[Sequence[Sequence[int]], Sequence[tuple[int, int]], Any], list[tuple[list[int], float]]]
+"""Sources, the fewest and the most pieces of each before the end token, the `Shortlist` of pieces that may come (None:
+all) -> the ids of each, and the sum of their log-probabilities. All ids with their end token."""
 SourceEncoder = Callable[[Sequence[int]], TransformerState]
 """Source ids, end token included -> the state before the first step, of one row."""
 MAX_FLOPS_FOR_COMPILED_SEARCH = 50_000_000
@@ -50,6 +51,7 @@ long source.
 """
 MAX_WEIGHTS_FOR_SINGLE_THREAD = 1 << 24
 """The number of weights above which several threads read them faster than the one of the loop."""
+NO_SHORTLIST = np.empty((0, 0), np.int32), np.empty(0, np.int32)
 
 
 def make_greedy_search(model: object, pad_bos_eos_ids: tuple[int, int, int]) -> GreedySearch | None:
@@ -114,35 +116,72 @@ class _SearchWeights:
             stack_norms(layer.around_cross_attention.norm for layer in decoder),
         )
         self._output = as_array(model.output.weight)
-        self._all_pieces = np.arange(len(self._output))
 
     def search(
         self,
         model: EncoderDecoder,
         pad_bos_eos_ids: tuple[int, int, int],
-        source: Sequence[int],
-        shortest: int,
-        longest: int,
-        candidates: Any = None,
-    ) -> tuple[list[int], float]:
+        sources: Sequence[Sequence[int]],
+        length_limits: Sequence[tuple[int, int]],
+        shortlist: Any = None,
+    ) -> list[tuple[list[int], float]]:
         """A `GreedySearch`, with the model that these weights are of, and of these special tokens."""
-        found = np.empty(longest + 1, np.int64)
-        memory = self.encode(model, source)
-        output = self._output if candidates is None else self._output[candidates]
-        pieces = self._all_pieces if candidates is None else candidates
-        weights = self._decoder, self._cross_attention, output, pieces
-        count, log_prob = _load_kernels().search_greedily(*weights, *memory, pad_bos_eos_ids, shortest, longest, found)
-        return found[:count].tolist(), log_prob
+        hypotheses: dict[int, tuple[list[int], float]] = {}
+        short = [n for n, source in enumerate(sources) if self._is_read_by_loop(source)]
+        texts = [sources[n] for n in short]
+        if texts:
+            limits = [length_limits[n] for n in short]
+            hypotheses |= zip(short, self._search_short(pad_bos_eos_ids, texts, limits, shortlist), strict=True)
+        for n in set(range(len(sources))).difference(short):
+            candidates = np.arange(len(self._output)) if shortlist is None else shortlist.candidates(sources[n])
+            output = self._output if shortlist is None else self._output[candidates]
+            weights = self._decoder, self._cross_attention, output, candidates
+            memory, (shortest, longest) = self.encode(model, sources[n]), length_limits[n]
+            ids = np.empty(longest + 1, np.int64)
+            loop = _load_kernels().search_greedily
+            count, log_prob = loop(*weights, *memory, pad_bos_eos_ids, shortest, longest, ids)
+            hypotheses[n] = ids[:count].tolist(), log_prob
+        return [hypotheses[n] for n in range(len(sources))]
+
+    def _search_short(
+        self,
+        pad_bos_eos_ids: tuple[int, int, int],
+        sources: Sequence[Sequence[int]],
+        length_limits: Sequence[tuple[int, int]],
+        shortlist: Any,
+    ) -> list[tuple[list[int], float]]:
+        """A `GreedySearch` of sources that the loop reads: one call for all of them."""
+        ids = np.fromiter(chain.from_iterable(sources), np.int64)
+        self._check_pieces(ids)
+        limits = np.array(length_limits, np.int64)
+        found = np.empty((len(sources), limits[:, 1].max() + 1), np.int64)
+        counts, log_probs = np.empty(len(sources), np.int64), np.empty(len(sources))
+        _load_kernels().search_texts_greedily(
+            *(self._encoder, self._memory_key_value, self._decoder, self._cross_attention, self._output),
+            NO_SHORTLIST if shortlist is None else (shortlist.by_source, shortlist.always),
+            *(ids, np.cumsum([len(source) for source in sources]), pad_bos_eos_ids, limits),
+            *(found, counts, log_probs),
+        )
+        return [
+            (row[:count].tolist(), log_prob)
+            for row, count, log_prob in zip(found, counts.tolist(), log_probs.tolist(), strict=True)
+        ]
 
     def encode(self, model: EncoderDecoder, source: Sequence[int]) -> tuple[Any, Any]:
         """Return the decoder's memory of a source: keys (L, 1, G, S, K) and values (L, 1, G, S, V)."""
-        if max(source) >= len(self._encoder.table):
-            raise IndexError(f"piece {max(source)} of a vocabulary of {len(self._encoder.table)}")
         ids = np.array(source, np.int64)
-        if len(ids) * self._num_encoder_weights > MAX_FLOPS_FOR_COMPILED_SEARCH:
+        self._check_pieces(ids)
+        if not self._is_read_by_loop(source):
             return _encode_memory(model, ids)
         encode = _load_kernels().encode_source
         return encode(self._encoder, self._memory_key_value, self._decoder.settings.head_shapes, ids)  # type: ignore[no-any-return]
+
+    def _is_read_by_loop(self, source: Sequence[int]) -> bool:
+        return len(source) * self._num_encoder_weights <= MAX_FLOPS_FOR_COMPILED_SEARCH
+
+    def _check_pieces(self, ids: Any) -> None:
+        if ids.max() >= len(self._encoder.table):  # the loop does not look whether a row is there
+            raise IndexError(f"piece {ids.max()} of a vocabulary of {len(self._encoder.table)}")
 
 
 def _load_kernels() -> Any:

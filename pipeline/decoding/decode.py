@@ -90,7 +90,10 @@ def decode(
     tell = on_done or (lambda _: None)
     # the longest first: if memory runs out, it does so at once
     order = reads.longest_first()
+    is_single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
     workers = num_workers(device, len(order))
+    if is_single_greedy and workers == 1:
+        workers = 0  # the loop keeps its memory by itself: nothing is gained by a process that starts first
     side_by_side = max(1, workers)
     num_shares = side_by_side * math.ceil(len(order) / (side_by_side * SHARD_SENTENCES))
     shares = [order[first::num_shares] for first in range(num_shares)]
@@ -110,8 +113,7 @@ def decode(
             forced=None if phrases.forced is None else [phrases.forced[row] for row in rows],
             word_continuations=phrases.continuing,
         )
-        single_greedy = config.batch_sentences == 1 and config.beam == 1  # for which there is a loop of its own
-        steps = stepper if single_greedy else fuse_if_supported(stepper)
+        steps = stepper if is_single_greedy else fuse_if_supported(stepper)
         return STRATEGIES[config.strategy](
             _DecodeShard(steps, reads, rows, rules, config, torch.device(device), on_done, shortlist)
         )

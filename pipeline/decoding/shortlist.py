@@ -26,11 +26,19 @@ class Shortlist:
         by_source: (S, K) ids of the target, the most frequent first, NO_PIECE behind the last.
         always: (A,) ids that may come in every sentence; the control tokens are among them.
         vocab_size: V.
+
+    Raises:
+        ValueError: the vocabulary lacks an id; compiled loops do not look whether it has it.
     """
 
     by_source: NDArray[np.int32]
     always: NDArray[np.int32]
     vocab_size: int
+
+    def __post_init__(self) -> None:
+        for ids, least in ((self.always, 0), (self.by_source, NO_PIECE)):
+            if ids.size and not least <= ids.min() <= ids.max() < self.vocab_size:
+                raise ValueError("contains ids that the vocabulary does not have")
 
     def candidates(self, source: Sequence[int]) -> Ints:
         """Return the ids, ascending, by which the translation of a source may go on."""

@@ -4,9 +4,11 @@ A step of a search is many small operations, which two processes do in half the 
 """
 
 import ctypes
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from multiprocessing.connection import wait
 from typing import TypeAlias, TypeVar
 
@@ -26,6 +28,8 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 MADV_HUGEPAGE = 14  # of linux/mman.h
 LARGE_PAGE_BYTES = 2 << 20
 PREALLOCATED_BYTES = 256 << 20
+MIN_SECONDS_BETWEEN_REPORTS = 0.05
+"""A small model finds thousands of translations a second: a message for each would cost as much as the search."""
 MIN_SENTENCES_PER_WORKER = 8
 """Fewer than that many for each process are not worth another process."""
 WORKER_KILLED_MESSAGE = (
@@ -95,7 +99,8 @@ def search_all_shards(
     numbers = iter(range(count))
     with ExitStack() as stack:
         idle = [
-            stack.enter_context(fork_worker(search, at_start=keep_freed_memory)) for _ in range(min(workers, count))
+            stack.enter_context(fork_worker(partial(_search_with_few_reports, search), at_start=keep_freed_memory))
+            for _ in range(min(workers, count))
         ]
         busy: dict[WorkerConnection, int] = {}
         while True:
@@ -113,6 +118,23 @@ def search_all_shards(
                 else:
                     idle.append(line)
                     yield busy.pop(line), answer[0]
+
+
+def _search_with_few_reports(search: ShardSearch[T], number: int, report: Callable[[int], None]) -> T:
+    """Search as `search` does; report the amounts of work that follow soon one after another as one."""
+    amount, last = 0, time.monotonic()
+
+    def add(more: int) -> None:
+        nonlocal amount, last
+        amount, now = amount + more, time.monotonic()
+        if now - last >= MIN_SECONDS_BETWEEN_REPORTS:
+            report(amount)
+            amount, last = 0, now
+
+    result = search(number, add)
+    if amount:
+        report(amount)
+    return result
 
 
 def keep_freed_memory() -> None:

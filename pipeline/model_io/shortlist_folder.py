@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save
 from tfm.data.errors import DataError
 from tfm.pipeline.artifacts.manifest import Input, Manifest, read_artifact
 from tfm.pipeline.config import DecodingConfig
-from tfm.pipeline.decoding.shortlist import NO_PIECE, Shortlist
+from tfm.pipeline.decoding.shortlist import Shortlist
 from tfm.pipeline.model_io.weight_files import check_safetensors_header, path_for_safetensors
 from tfm.pipeline.tasks.abilities import TASK_SPECS
 from tfm.tokenizer.special import SPECIAL_TOKENS
@@ -94,9 +94,10 @@ def _parse(made: Manifest, source: "Tokenizer", target: "Tokenizer") -> Shortlis
         raise DataError(f"is no shortlist: {error!s:.200}. Run `tfm shortlist` again", file=shown) from error
     if always.ndim != 1 or by_source.ndim != 2 or len(by_source) != source.vocab_size:
         raise DataError("is no shortlist: its tables have other shapes. Run `tfm shortlist` again", file=shown)
-    for ids, least in ((always, 0), (by_source, NO_PIECE)):
-        if ids.size and not least <= ids.min() <= ids.max() < target.vocab_size:
-            raise DataError("contains ids that the vocabulary does not have. Run `tfm shortlist` again", file=shown)
+    try:
+        shortlist = Shortlist(by_source, always, target.vocab_size)
+    except ValueError as error:
+        raise DataError(f"{error}. Run `tfm shortlist` again", file=shown) from error
     if not np.isin(np.arange(len(SPECIAL_TOKENS)), always).all():
         raise DataError("lacks control tokens. Run `tfm shortlist` again", file=shown)
-    return Shortlist(by_source, always, target.vocab_size)
+    return shortlist

@@ -8,6 +8,9 @@ from tfm.pipeline.decoding.search.hypothesis import Hypothesis, select_n_best
 from tfm.pipeline.decoding.shortlist import Shortlist
 from tfm.tokenizer.special import BOS_ID, EOS_ID, PAD_ID
 
+SENTENCES_PER_CALL = 32
+"""Sentences that one call of the loop searches for: passing it the weights takes as long as a step or two."""
+
 
 def fused_greedy_search(
     stepper: object,
@@ -30,10 +33,12 @@ def fused_greedy_search(
     search = greedy_search.make_greedy_search(stepper, (PAD_ID, BOS_ID, EOS_ID))
     if search is None:
         return None
-    found = []
-    for source, shortest, longest in zip(sources, rules.shortest.tolist(), rules.longest.tolist(), strict=True):
-        ids, log_prob = search(source, shortest, longest, None if shortlist is None else shortlist.candidates(source))
-        score = log_prob / rules.divisors[len(ids)].item()
-        found.append(select_n_best([Hypothesis(tuple(ids[:-1]), score, log_prob)], 1))
-        on_done(1)
-    return found
+    limits = list(zip(rules.shortest.tolist(), rules.longest.tolist(), strict=True))
+    divisors, hypotheses = rules.divisors.tolist(), []
+    for first in range(0, len(sources), SENTENCES_PER_CALL):
+        part = slice(first, first + SENTENCES_PER_CALL)
+        for ids, log_prob in search(sources[part], limits[part], shortlist):
+            score = log_prob / divisors[len(ids)]
+            hypotheses.append(select_n_best([Hypothesis(tuple(ids[:-1]), score, log_prob)], 1))
+        on_done(len(sources[part]))
+    return hypotheses

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from tfm.model.fused import greedy_search
 from tfm.model.layers.linear import inference_precision
 from tfm.model.layout import Layout
 from tfm.model.transformer.encoder_decoder import EncoderDecoder
+from tfm.pipeline.decoding.shortlist import Shortlist
 
 pytestmark = pytest.mark.slow  # the loops of whole searches are compiled
 
@@ -28,6 +30,7 @@ pytest.importorskip("numba", reason="no numba (extra: fast)")
 PAD, BEGIN, END = SPECIAL = 0, 2, 3
 SSRU = StackConfig(layers=2, dim=24, heads=4, feed_forward_dim=36, mixing="recurrent")
 LESS = StackConfig(layers=1, dim=24, heads=2, feed_forward_dim=20)
+TABLE = np.random.default_rng(1).integers(-1, VOCAB, (VOCAB, 3)).astype(np.int32)
 SOURCES = ([5, END], [7, 4, 9, 11, END], [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, END])
 
 
@@ -77,7 +80,8 @@ def forced(model: EncoderDecoder, source: list[int], ids: list[int]) -> Tensor:
 def searched(model: EncoderDecoder, source: list[int], shortest: int = 0, longest: int = 20) -> tuple[list[int], float]:
     search = greedy_search.make_greedy_search(model, SPECIAL)
     assert search is not None
-    return search(source, shortest, longest)
+    (found,) = search([source], [(shortest, longest)], None)
+    return found
 
 
 def check(model: EncoderDecoder, shortest: int = 0, longest: int = 20) -> None:
@@ -171,6 +175,24 @@ def test_a_long_source_is_read_by_the_model_itself(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(greedy_search, "MAX_FLOPS_FOR_COMPILED_SEARCH", 0)
     check(model)
     assert len(calls) == len(SOURCES)
+
+
+@pytest.mark.parametrize(
+    "shortlist", [None, Shortlist(TABLE, np.array([0, 1, 2, 3, VOCAB - 1], np.int32), VOCAB)], ids=["", "few"]
+)
+def test_many_sources_find_what_each_finds_alone(shortlist: Shortlist | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, limits = network(decoder=LESS), [(0, 20), (3, 4), (2, 9)]
+    search = greedy_search.make_greedy_search(model, SPECIAL)
+    assert search is not None
+    alone = [search([each], [limit], shortlist)[0] for each, limit in zip(SOURCES, limits, strict=True)]
+    assert search(SOURCES, limits, shortlist) == alone
+    for source, (ids, _) in zip(SOURCES, alone, strict=True):
+        assert shortlist is None or set(ids) <= set(shortlist.candidates(source).tolist())
+    middle = sum(each.numel() for each in model.encoder.parameters()) * len(SOURCES[1])
+    monkeypatch.setattr(greedy_search, "MAX_FLOPS_FOR_COMPILED_SEARCH", 2 * middle)  # the last is read by the model
+    for (ids, log_prob), (wanted, exact) in zip(search(SOURCES, limits, shortlist), alone, strict=True):
+        assert ids == wanted
+        assert log_prob == pytest.approx(exact, abs=1e-4)
 
 
 def test_several_threads_read_many_weights_faster(monkeypatch: pytest.MonkeyPatch) -> None:

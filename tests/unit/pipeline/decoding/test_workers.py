@@ -39,6 +39,17 @@ def test_every_share_is_searched_once_and_progress_is_told(count: int, workers: 
     assert sum(told) == count + sum(range(count))
 
 
+def test_progress_that_follows_at_once_is_told_together() -> None:
+    def search(number: int, on_done: Tell) -> None:
+        for _ in range(10_000):
+            on_done(1)
+
+    told: list[int] = []
+    list(search_all_shards(search, 2, 2, told.append))
+    assert sum(told) == 20_000
+    assert len(told) < 2_000
+
+
 def test_an_error_is_raised_where_it_was_asked_for() -> None:
     def search(number: int, on_done: Tell) -> int:
         if number == 3:
