@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.claims.claim import Claim, Found
-from bench.claims.runs import map_runs, read_score, run_recipe
+from bench.claims.runs import RUNS_FOLDER, map_runs, read_score, run_recipe
 from bench.claims.seeds import format_seeds
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ MODELS: Mapping[str, tuple[str, ...]] = {
         "model.decoder.heads=1",
     ),
 }
-GUIDED = "Transformer, a head trained"
-"""The Transformer whose head learns the alignments of the first one, `training.guided_alignment`."""
+GUIDED, GUIDED_BOTH_WAYS = "Transformer, a head trained", "Transformer, a head trained by both directions"
+"""Transformers with a head that learns alignments, `training.guided_alignment`: those of the first one, and those of the
+first one and of one that translates back, made one as in Garg et al. (2019)."""
+SPLIT_SIZES = {"train": 30_000, "valid": 500, "test": 500}
 SEEDS = (1, 2, 3)
 NUM_PAIRS = 1000
 CHUNK_PAIRS = 512
@@ -43,9 +45,15 @@ def measure(seeds: Sequence[int] = SEEDS, num_pairs: int = NUM_PAIRS) -> Found:
     """BLEU of each model by seed, and the error rate, precision and recall of each of its heads, by both rows."""
     points = [(name, seed) for name in MODELS for seed in seeds]
     trained = map_runs(train_model, points)
-    guided = map_runs(lambda seed: train_guided(trained["Transformer", seed], seed), [(seed,) for seed in seeds])
-    trained |= {(GUIDED, seed): run for (seed,), run in guided.items()}
-    return {name: [measure_model(trained[name, seed], num_pairs) for seed in seeds] for name in (*MODELS, GUIDED)}
+    each_seed = [(seed,) for seed in seeds]
+    backward = map_runs(train_backward, each_seed)
+    links = {(GUIDED, seed): write_links(trained["Transformer", seed]) for seed in seeds}
+    links |= {(GUIDED_BOTH_WAYS, seed): write_links(trained["Transformer", seed], backward[seed,]) for seed in seeds}
+    trained |= map_runs(lambda name, seed: train_guided(name, seed, links[name, seed]), list(links))
+    return {
+        name: [measure_model(trained[name, seed], num_pairs) for seed in seeds]
+        for name in (*MODELS, GUIDED, GUIDED_BOTH_WAYS)
+    }
 
 
 def train_model(name: str, seed: int) -> Path:
@@ -53,23 +61,62 @@ def train_model(name: str, seed: int) -> Path:
     return run_recipe(RECIPE, f"{name.lower()}-{seed}", f"seed={seed}", *MODELS[name])
 
 
-def train_guided(teacher: Path, seed: int) -> Path:
-    """The run of a Transformer with a head that learns the links of another."""
+def train_backward(seed: int) -> Path:
+    """The run of a Transformer that translates back: German sources, English targets."""
+    corpora = {}
+    for split, size in SPLIT_SIZES.items():
+        english, german = write_corpus(split, size)
+        corpora[split] = f'{{ source = "{german}", target = "{english}" }}'
     return run_recipe(
-        RECIPE, f"guided-{seed}", f"seed={seed}", f"training.guided_alignment.links={write_links(teacher)}"
+        RECIPE,
+        f"backward-{seed}",
+        f"seed={seed}",
+        f"data.train=[{corpora['train']}]",
+        f"data.valid={corpora['valid']}",
+        f"data.tests={{ test = {corpora['test']} }}",
     )
 
 
-def write_links(run: Path) -> Path:
-    """Write the alignments of a model's training pairs by the mean of the heads of its last layer; return the file."""
+def write_corpus(split: str, size: int) -> tuple[Path, Path]:
+    """Write the texts of a split of the built-in corpus; return the files of English and of German."""
+    from tfm.data.synthetic import grammar, registry
+    from tfm.pipeline.artifacts.files import write_text_atomically
+
+    files = tuple((RUNS_FOLDER / f"claim-align-{split}.{language}").resolve() for language in ("en", "de"))
+    for file, lines in zip(files, zip(*grammar.generate(split, size, registry.SEED), strict=True), strict=True):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomically(file, "".join(f"{line}\n" for line in lines))
+    return files[0], files[1]
+
+
+def train_guided(name: str, seed: int, links: Path) -> Path:
+    """The run of a Transformer with a head that learns the links of a file."""
+    variant = f"{'guided' if name == GUIDED else 'guided-both-ways'}-{seed}"
+    return run_recipe(RECIPE, variant, f"seed={seed}", f"training.guided_alignment.links={links}")
+
+
+def write_links(run: Path, backward: Path | None = None) -> Path:
+    """Write the alignments of a model's training pairs by the mean of the heads of its last layer; return the file.
+
+    Args:
+        run: of the model.
+        backward: of a model that translates back, whose links and the others are made one (grow-diag); None for none.
+    """
     from tfm.pipeline.alignment.extraction import WordAligner, align_chunks
     from tfm.pipeline.alignment.pharaoh import format_links
+    from tfm.pipeline.alignment.symmetrization import align_both_ways, grow_diagonally
     from tfm.pipeline.artifacts.files import write_text_atomically
     from tfm.pipeline.model_io.loaded_model import load_model
     from tfm.pipeline.scoring.alignment.gold import read_dataset_pairs
 
-    aligner, file = WordAligner(load_model(run / "model", "cpu")), run.with_name(f"{run.name}.links")
-    links = align_chunks(aligner, read_dataset_pairs(run / "dataset"), aligner.choose_head(), CHUNK_PAIRS)
+    models = [run] if backward is None else [run, backward]
+    aligners = [WordAligner(load_model(each / "model", "cpu")) for each in models]
+    heads, pairs = [each.choose_head() for each in aligners], read_dataset_pairs(run / "dataset")
+    if backward is None:
+        links = align_chunks(aligners[0], pairs, heads[0], CHUNK_PAIRS)
+    else:
+        links = align_both_ways(aligners, heads, pairs, grow_diagonally, CHUNK_PAIRS)
+    file = run.with_name(f"{run.name}{'' if backward is None else '-both-ways'}.links")
     write_text_atomically(file, "".join(f"{format_links(each)}\n" for each in links))
     return file
 
