@@ -33,8 +33,8 @@ MODELS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 GUIDED, GUIDED_BOTH_WAYS = "Transformer, a head trained", "Transformer, a head trained by both directions"
-"""Transformers with a head that learns alignments, `training.guided_alignment`: those of the first one, and those of the
-first one and of one that translates back, made one as in Garg et al. (2019)."""
+"""Transformers with a head that learns alignments, `training.guided_alignment`: those of the first one, or those of the
+first one and of one that translates back, made one (Garg et al. 2019)."""
 SPLIT_SIZES = {"train": 30_000, "valid": 500, "test": 500}
 SEEDS = (1, 2, 3)
 NUM_PAIRS = 1000
