@@ -1,8 +1,10 @@
 """Credentials are found wherever they usually stand, and nothing else is taken for one."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tfm.data.credentials import holds_credential, redact_command_line, redact_credentials
+from tfm.data.credentials import _credential_text_patterns, holds_credential, redact_command_line, redact_credentials
 from tfm.data.errors import DataError, escape_control_characters
 
 
@@ -55,6 +57,60 @@ def test_other_texts_stay(text: str) -> None:
     assert redact_credentials(text) == text
     assert redact_command_line([text]) == [text]
     assert not holds_credential([text])
+
+
+FRAGMENTS = [
+    *(
+        "https://",
+        "s3:/",
+        "user",
+        ":",
+        "hush",
+        "@",
+        "host",
+        "/",
+        "?",
+        "&",
+        "token",
+        "Password",
+        "api_key",
+        "=",
+        " ",
+        "'",
+        '"',
+    ),
+    *(
+        "BEARER ",
+        "hushhushhush.hush",
+        "eyJhushhush.hushhush.x",
+        "hf_",
+        "api_org_",
+        "ghp_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+    ),
+    *(
+        "AKIA",
+        "ASIA",
+        "AIza",
+        "sk-",
+        "rk_live_",
+        "HUSHHUSHHUSH0123",
+        "hushhushhushhush0123456789",
+        ",",
+        "\u212a",
+        "\u017f",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=8).map("".join))
+def test_no_pattern_matches_a_text_without_its_signs(text: str) -> None:
+    searched = text
+    for _, pattern, replacement in _credential_text_patterns():
+        searched = pattern.sub(replacement, searched)
+    assert redact_credentials(text) == searched
 
 
 def test_a_credential_may_be_a_word_of_its_own() -> None:
