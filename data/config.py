@@ -14,8 +14,8 @@ from pydantic import (
 )
 
 from tfm.data.corpus_config import CorpusConfig
+from tfm.data.corpus_keys.table_keys import parse_source, parse_target, several_columns_problem
 from tfm.data.image_config import ImagesConfig, images_problem
-from tfm.data.table_keys import parse_source, parse_target, several_columns_problem
 
 DEFAULT_SHARD_ROWS = 1_000_000
 

@@ -22,10 +22,10 @@ from tfm.data.corpora.paths.split_names import (
 from tfm.data.corpora.paths.text_folders import FilePairs, drop_languages_from_names, find_text_files, found_files_hint
 from tfm.data.corpora.portions import Corpus, Fold, HashRange, Portion, PositionRange, hash_to_unit_interval
 from tfm.data.corpus_config import CorpusConfig
+from tfm.data.corpus_keys.table_keys import split_columns
 from tfm.data.errors import DataError, format_names
 from tfm.data.formats import huggingface
 from tfm.data.formats.hub_folder import DataFiles
-from tfm.data.table_keys import split_columns
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tfm.data.table_keys import drop_unset_keys
+from tfm.data.corpus_keys.table_keys import drop_unset_keys
 from tfm.pipeline.artifacts.artifact import open_artifact
 from tfm.pipeline.artifacts.canonical_json import find_differences, to_jsonable
 from tfm.pipeline.artifacts.manifest import Manifest
