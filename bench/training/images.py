@@ -117,5 +117,5 @@ def measure_plain(work: "Workload", size: int, workers: int) -> "Figures":
 
     asked = {"dataset": str(work.dataset), "warmup": work.warmup, "steps": work.steps, "images": size}
     asked |= {"model": work.model.model_dump(mode="json"), "vocab": work.vocab, "workers": workers}
-    done = run_module("bench.peers.train_images", {**asked, "smoothing": work.config.label_smoothing})
+    done = run_module("bench.peers.training.train_images", {**asked, "smoothing": work.config.label_smoothing})
     return {**done.answer(), "peak": done.peak}
