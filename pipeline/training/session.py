@@ -212,23 +212,9 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
     kept = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature"]
     kept += [name for name in ("scores", "directions") if getattr(best[0], name)]
     with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
-        read = (published_weights(trainer.checkpoints.read(step)) for step in steps)
-        lora = session.config.lora
-        if lora is not None and lora.publish == "merged" and len(steps) > 1:
-            read = (merge_saved_adapters(weights, lora.scale / lora.rank) for weights in read)
-        weights = next(read) if len(steps) == 1 else mean_weights(read)
+        weights = _read_weights(session, trainer, steps)
         if steps != [best[0].step]:
-            model = trainer.state.model_with_weights(weights, session.folder)
-            found = trainer.validator.compute_metrics(model, World(device=session.world.device), lambda: None)
-            figures = {**figures, **found}
-            worse = Validation.model_validate({**best[0].model_dump(), **found})
-            if worse.minimized_value(metric) > best[0].minimized_value(metric):
-                session.reporter.warn(
-                    f"averaging the kept checkpoints made validation worse ({worse.describe()}) than step "
-                    f"{best[0].step:,} alone ({best[0].describe()}). "
-                    'Set training.keep.average = "none", or save checkpoints closer together (training.validation, '
-                    "save_every)"
-                )
+            figures = {**figures, **_validate_weights(session, trainer, weights, best[0])}
         num_adapters = save_trained_model(draft.folder, session, weights)
         draft.figures.update(
             steps=steps,
@@ -244,15 +230,49 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
             draft.figures["adapter_parameters"] = num_adapters
         if progress.changes:
             draft.figures["changed_during_training"] = [each.describe() for each in progress.changes]
-    of = f"step {steps[0]:,}" if len(steps) == 1 else f"the mean of steps {', '.join(f'{step:,}' for step in steps)}"
-    if lora is not None and lora.publish == "adapter" and len(steps) > 1:
-        of = f"{of} (the mean of A and the mean of B of its adapters, which is not the mean of the models)"
     num_outputs = load_tokenizer_pair(session.data.tokenizer_folder)[1].vocab_size
     if problem := divergence_problem(figures["loss"], num_outputs):
         session.reporter.warn(f"{session.todo.folder}: {problem}")
     scores = {} if figures["bleu"] is None else {"BLEU": figures["bleu"]}
     scores |= {name: each["score"] for name, each in figures["scores"].items()}
-    said = "".join(f", {name} {score:.2f}" for name, score in scores.items())
+    score_list = "".join(f", {name} {score:.2f}" for name, score in scores.items())
     session.reporter.line(
-        f"model: {of}, validation loss {figures['loss']:.4f}{said}; published as {session.todo.folder}"
+        f"model: {_describe_steps(session, steps)}, validation loss {figures['loss']:.4f}{score_list}; published as "
+        f"{session.todo.folder}"
     )
+
+
+def _read_weights(session: TrainingSession, trainer: Trainer, steps: Sequence[int]) -> dict[str, Tensor]:
+    """Read the weights of a checkpoint, or the mean of several."""
+    checkpoints = (published_weights(trainer.checkpoints.read(step)) for step in steps)
+    lora = session.config.lora
+    if lora is not None and lora.publish == "merged" and len(steps) > 1:
+        checkpoints = (merge_saved_adapters(weights, lora.scale / lora.rank) for weights in checkpoints)
+    return next(checkpoints) if len(steps) == 1 else mean_weights(checkpoints)
+
+
+def _validate_weights(
+    session: TrainingSession, trainer: Trainer, weights: dict[str, Tensor], best: Validation
+) -> Mapping[str, Any]:
+    """Validate averaged weights, with a warning if the best checkpoint alone is better."""
+    model = trainer.state.model_with_weights(weights, session.folder)
+    figures = trainer.validator.compute_metrics(model, World(device=session.world.device), lambda: None)
+    average, metric = Validation.model_validate({**best.model_dump(), **figures}), session.config.early_stopping.metric
+    if average.minimized_value(metric) > best.minimized_value(metric):
+        session.reporter.warn(
+            f"averaging the kept checkpoints made validation worse ({average.describe()}) than step "
+            f"{best.step:,} alone ({best.describe()}). "
+            'Set training.keep.average = "none", or save checkpoints closer together (training.validation, '
+            "save_every)"
+        )
+    return figures
+
+
+def _describe_steps(session: TrainingSession, steps: Sequence[int]) -> str:
+    """The checkpoints that a published model is made of, in words."""
+    if len(steps) == 1:
+        return f"step {steps[0]:,}"
+    mean, lora = f"the mean of steps {', '.join(f'{step:,}' for step in steps)}", session.config.lora
+    if lora is not None and lora.publish == "adapter":
+        return f"{mean} (the mean of A and the mean of B of its adapters, which is not the mean of the models)"
+    return mean
