@@ -173,13 +173,13 @@ class DataConfig(BaseModel):
 
     @model_validator(mode="after")
     def _check_languages(self) -> "DataConfig":
-        given = {name: corpus.languages for name, corpus in self.corpora_by_name.items()}
-        without = [name for name, languages in given.items() if languages is None]
-        if without and len(without) < len(given):
+        languages_by_corpus = {name: corpus.languages for name, corpus in self.corpora_by_name.items()}
+        without = [name for name, languages in languages_by_corpus.items() if languages is None]
+        if without and len(without) < len(languages_by_corpus):
             keys = "source_language and target_language"
             raise ValueError(f"{without[0]} has no {keys}, and others have: give them for every corpus, or for none")
         targets = {corpus.target_language for corpus in self.train}
-        for name, languages in given.items():
+        for name, languages in languages_by_corpus.items():
             if languages is not None and languages[1] not in targets:
                 raise ValueError(f'{name}: no training corpus has the target_language "{languages[1]}"')
         if self.temperature != 1 and any(corpus.weight != 1 for corpus in self.train):

@@ -187,14 +187,14 @@ class CorpusConfig(BaseModel):
     @classmethod
     def _default_reference_target(cls, settings: object) -> object:
         """Without a target the first of the references is it."""
-        several = settings.get("references") if isinstance(settings, dict) else None
+        references = settings.get("references") if isinstance(settings, dict) else None
         if (
             isinstance(settings, dict)
-            and isinstance(several, (list, tuple))
+            and isinstance(references, (list, tuple))
             and "target" not in settings
-            and (several and isinstance(several[0], (str, int)))
+            and (references and isinstance(references[0], (str, int)))
         ):
-            first, *further = several
+            first, *further = references
             return {**settings, "target": first, "references": further or None}
         return settings
 

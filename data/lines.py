@@ -84,19 +84,19 @@ def count_lines(path: Path) -> int:
 def line_blocks(path: Path) -> Iterator[bytes]:
     """The bytes of a file, uncompressed, in blocks of whole lines; only the last may lack its line end."""
     with open_maybe_compressed(path) as file:
-        rest: list[bytes] = []
+        unfinished_line: list[bytes] = []
         line = 1
         while block := file.read(BLOCK_BYTES):
             end = block.rfind(b"\n") + 1
             if end:
-                yield b"".join([*rest, block[:end]])
-                rest = []
+                yield b"".join([*unfinished_line, block[:end]])
+                unfinished_line = []
                 line += block.count(b"\n")
-            rest.append(block[end:])
-            if sum(map(len, rest)) > MAX_LINE_BYTES:
+            unfinished_line.append(block[end:])
+            if sum(map(len, unfinished_line)) > MAX_LINE_BYTES:
                 raise _length_error(path, line)
-        if any(rest):
-            yield b"".join(rest)
+        if any(unfinished_line):
+            yield b"".join(unfinished_line)
 
 
 def stream_lines(stream: LineStream, name: str) -> Iterator[str]:

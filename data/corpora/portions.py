@@ -33,16 +33,16 @@ class Fold:
     """The texts of one fold of cross-validation (held_out), or all others, which are trained on; folds from 1."""
 
     number: int
-    of: int
+    num_folds: int
     seed: int
     held_out: bool
 
     def contains(self, text: str) -> bool:
         """Whether a text belongs to it."""
-        return (fold_number_of(text, self.of, self.seed) == self.number) == self.held_out
+        return (fold_number_of(text, self.num_folds, self.seed) == self.number) == self.held_out
 
     def __str__(self) -> str:
-        return f"{'' if self.held_out else 'all but '}fold {self.number} of {self.of}"
+        return f"{'' if self.held_out else 'all but '}fold {self.number} of {self.num_folds}"
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class PositionRange:
 class RereadablePairs:
     """Pairs that are read anew each time that somebody asks for them."""
 
-    read: Callable[[], Iterator[TextPair]]
+    open_pairs: Callable[[], Iterator[TextPair]]
 
     def __iter__(self) -> Iterator[TextPair]:
-        return self.read()
+        return self.open_pairs()
 
 
 @dataclass(frozen=True)

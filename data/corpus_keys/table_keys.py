@@ -46,16 +46,18 @@ def table_keys_problem(corpus: Any) -> str | None:
     """The problem of a corpus (a CorpusConfig) whose keys do not go with its format; None if they do."""
     for key, formats in FORMATS_BY_KEY.items():
         if getattr(corpus, key) is not None and corpus.format not in formats:
-            of = " and ".join(formats)
-            return f'`{key}` is for format {of}, not for "{corpus.format}": remove it'
+            format_names = " and ".join(formats)
+            return f'`{key}` is for format {format_names}, not for "{corpus.format}": remove it'
     if corpus.delimiter is not None and (len(corpus.delimiter) != 1 or corpus.delimiter in '\r\n"\\ '):
         return f"`delimiter` is one character between cells, and {corpus.delimiter!r} is none"
     for each in corpus.filters or ():
         if not re.fullmatch(r"[^=!]+!?=.*", each, re.DOTALL):
             return f'`filters`: "{each}" is none; write NAME=VALUE or NAME!=VALUE'
     if isinstance(corpus.source, tuple) and corpus.format not in TABLE_FORMATS:
-        of = ", ".join(TABLE_FORMATS)
-        return f'`source` is a list of columns, which is for tables ({of}), not for "{corpus.format}": name one'
+        format_names = ", ".join(TABLE_FORMATS)
+        return (
+            f'`source` is a list of columns, which is for tables ({format_names}), not for "{corpus.format}": name one'
+        )
     if (problem := several_columns_problem(corpus.source, corpus.target)) is not None:
         return problem
     sides = (*corpus.source_columns, corpus.target, *(corpus.references or ()))

@@ -21,7 +21,7 @@ class SplitFilesWriter:
 
     def __init__(self, rows: SplitWriter, images: ImageWriter | None) -> None:
         self.images = images
-        self.further: list[Row] = []
+        self.extra_references: list[Row] = []
         self._rows = rows
         self._image_of_row: list[int] = []
 
@@ -30,7 +30,7 @@ class SplitFilesWriter:
         extra = [chunk.source.texts, chunk.target.texts] if weight is None else [np.full(len(chunk), weight)]
         source, target = ((side.ids, side.lengths) for side in (chunk.source, chunk.target))
         self._rows.write(source, target, *extra, words=chunk.source.words)
-        self.further += chunk.extra_references or ()
+        self.extra_references += chunk.extra_references or ()
         if self.images is not None:
             self._image_of_row += write_pixels(self.images, chunk.source.pixels or ())
 
@@ -70,4 +70,4 @@ def write_split_files(
         files = SplitFilesWriter(rows, pictures)
         yield files
         files.write_image_rows()
-    write_further_references(folder, files.further)
+    write_further_references(folder, files.extra_references)

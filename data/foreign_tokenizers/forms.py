@@ -74,12 +74,18 @@ class TokenizerSource:
 
 @dataclass(frozen=True)
 class TokenizerFormat:
-    """name: as messages call it. read: makes tokenizer.json, and of pieces without an id their scores and all merges.
-    key: the recipe's key that is for this form alone. companions: files that are read with it, if they are there.
-    has_ids: whether its pieces have ids of their own."""
+    """A form in which tokenizers are received.
+
+    Args:
+        name: the name of the form in messages.
+        read_tokenizer: makes tokenizer.json and, of pieces without an id, their scores and all merges.
+        key: the recipe's key that is for this form alone.
+        companions: files that are read with it, if they are there.
+        has_ids: whether its pieces have ids of their own.
+    """
 
     name: str
-    read: Callable[[TokenizerSource, TokenizerConfig], tuple[JsonDocument, PieceScoresAndMerges | None]]
+    read_tokenizer: Callable[[TokenizerSource, TokenizerConfig], tuple[JsonDocument, PieceScoresAndMerges | None]]
     key: str | None = None
     companions: Sequence[str] = TOKENIZER_SETTINGS_FILES
     has_ids: Callable[[TokenizerConfig], bool] = lambda config: True

@@ -49,16 +49,16 @@ class ImageTransform:
 
     def as_json(self) -> dict[str, Any]:
         """Shape and figures: sums are exact; means and deviations are there to be read."""
-        shape, found = self.shape, self.statistics
+        shape, statistics = self.shape, self.statistics
         return {
             "height": shape.height,
             "width": shape.width,
             "channels": shape.channels,
-            "pixels": found.count,
-            "sums": found.sums,
-            "squares": found.squares,
-            "means": found.means,
-            "deviations": found.standard_deviations,
+            "pixels": statistics.count,
+            "sums": statistics.sums,
+            "squares": statistics.squares,
+            "means": statistics.means,
+            "deviations": statistics.standard_deviations,
         }
 
 

@@ -181,8 +181,8 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
     """
     (batch, width, heads, value_dim), key_dim = output.shape, key.shape[3]
     sharing, num_lists = heads // key.shape[1], counts.shape[1]
-    groups, num_keys, query_dim, room = key.shape[1], key.shape[2], query.shape[2], key_indices.shape[2] + LANES
-    weights, shares = np.empty(width * heads * room, np.float32), np.empty(width * heads, np.float32)
+    groups, num_keys, query_dim, row_stride = key.shape[1], key.shape[2], query.shape[2], key_indices.shape[2] + LANES
+    weights, shares = np.empty(width * heads * row_stride, np.float32), np.empty(width * heads, np.float32)
     for b in range(batch):
         for w in range(slots.shape[1]):
             store_cache_row(key, b, slots[b, w], query[b, w], heads * key_dim)
@@ -194,10 +194,12 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
             listed, count = (b * num_lists + m) * key_indices.shape[2], load_scalar(counts, b * num_lists + m)
             for h in range(heads):
                 first, q = (b * groups + h // sharing) * num_keys, (b * width + w) * query_dim + h * key_dim
-                _score_keys(query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * room)
+                _score_keys(
+                    query, q, key, first, key_indices, listed, count, key_dim, weights, (w * heads + h) * row_stride
+                )
         for row in range(width * heads):
             shares[row] = _softmax(
-                weights, row * room, load_scalar(counts, b * num_lists + row // heads % num_lists), scale
+                weights, row * row_stride, load_scalar(counts, b * num_lists + row // heads % num_lists), scale
             )
         for w in range(width):
             m = w % num_lists
@@ -206,7 +208,17 @@ def _attend(query, key, value, slots, key_indices, counts, scale, output):  # ty
                 first, row = (b * groups + h // sharing) * num_keys, w * heads + h
                 v = (b * width * heads + row) * value_dim
                 _sum_weighted_values(
-                    value, first, key_indices, listed, count, value_dim, weights, row * room, shares[row], output, v
+                    value,
+                    first,
+                    key_indices,
+                    listed,
+                    count,
+                    value_dim,
+                    weights,
+                    row * row_stride,
+                    shares[row],
+                    output,
+                    v,
                 )
 
 
@@ -249,7 +261,7 @@ def allocate_slots(ancestor_mask, slot_positions, lengths, new_slots, new_ancest
         The number of slots in use after that.
     """
     batch, width, slots = ancestor_mask.shape
-    used = 0
+    num_slots = 0
     for b in range(batch):
         taken = 0
         for s in range(slots + width):
@@ -263,5 +275,5 @@ def allocate_slots(ancestor_mask, slot_positions, lengths, new_slots, new_ancest
                 taken += 1
                 is_free = False
             if not is_free:
-                used = max(used, s + 1)
-    return used
+                num_slots = max(num_slots, s + 1)
+    return num_slots

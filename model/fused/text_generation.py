@@ -53,17 +53,19 @@ class CompiledGenerationBatch:
     Args:
         weights: those of the model.
         pieces: (N, T) the pieces that are given.
-        room: the most pieces that are read.
+        capacity: maximum number of pieces that are read.
         special: padding, begin and end token.
     """
 
-    def __init__(self, weights: "_LanguageModelWeights", pieces: Any, room: int, special: tuple[int, int, int]) -> None:
+    def __init__(
+        self, weights: "_LanguageModelWeights", pieces: Any, capacity: int, special: tuple[int, int, int]
+    ) -> None:
         self._weights, self._special = weights, special
         self._num_read, self._num_given = 0, pieces.shape[1]
-        self._pieces = np.zeros((len(pieces), room + 1), np.int64)
+        self._pieces = np.zeros((len(pieces), capacity + 1), np.int64)
         self._pieces[:, : pieces.shape[1]] = pieces
         heads = weights.decoder.settings.head_shapes
-        shape = len(weights.decoder.attention.projection.bias), len(pieces), heads[1], room
+        shape = len(weights.decoder.attention.projection.bias), len(pieces), heads[1], capacity
         self._keys = np.empty((*shape, heads[2]), np.float32)
         self._values = np.empty((*shape, heads[3]), np.float32)
 
@@ -92,7 +94,7 @@ class CompiledGenerationBatch:
         """
         from tfm.model.cpu_kernels import text_generation
 
-        found, first = np.empty(uniform.shape, np.float32), self.num_read + 1
+        log_probs, first = np.empty(uniform.shape, np.float32), self.num_read + 1
         limits = self._num_read, self._num_given, shortest, longest
         text_generation.continue_texts(
             self._weights.decoder,
@@ -105,10 +107,10 @@ class CompiledGenerationBatch:
             np.ascontiguousarray(uniform),
             sampling.num_best(len(self._weights.decoder.table)),
             (sampling.temperature, 1.0 if sampling.top_p is None else sampling.top_p),
-            found,
+            log_probs,
         )
         self._num_read = first - 1 + uniform.shape[1]
-        return self._pieces[:, first : first + uniform.shape[1]], found
+        return self._pieces[:, first : first + uniform.shape[1]], log_probs
 
     def select(self, rows: Any) -> None:
         """Keep some of the texts."""

@@ -23,17 +23,17 @@ class WeightCache(Generic[WeightsT]):
 
     def __init__(self, model: nn.Module, make: Callable[[Any], WeightsT | None]) -> None:
         modules = list(model.modules())
-        self._held = modules[1:]  # so that no new part takes the identity of an old one
+        self._modules = modules[1:]  # so that no new part takes the identity of an old one
         self._parts = [each._modules for each in modules if each._modules]
         self._hooks = [hooks for each in modules for hooks in (each._forward_hooks, each._forward_pre_hooks)]
         both: list[Any] = [tensors for each in modules for tensors in (each._parameters, each._buffers)]
         self._tensors: list[dict[str, Tensor | None]] = [tensors for tensors in both if tensors]
-        self._had = self._submodule_ids()
+        self._initial_submodule_ids = self._submodule_ids()
         self._weights: DerivedWeights[WeightsT | None] = DerivedWeights()
         self._make = make
 
     def is_unchanged(self) -> bool:
-        return self._submodule_ids() == self._had
+        return self._submodule_ids() == self._initial_submodule_ids
 
     def has_hooks(self) -> bool:
         return any(self._hooks)

@@ -132,7 +132,7 @@ class _NetworkBuilder:
     """Builder of the parts of a network, which takes each weight once."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, Array]) -> None:
-        self._config, self._left = config, weights
+        self._config, self._unused_weights = config, weights
 
     def network(self, source_vocab: int, target_vocab: int) -> Transformer:
         """Vaswani et al. 2017, figure 1."""
@@ -191,11 +191,11 @@ class _NetworkBuilder:
 
     def check_no_unused_weights(self) -> None:
         """Raise UnsupportedModelError where weights are left that no part has taken."""
-        if self._left:
+        if self._unused_weights:
             raise UnsupportedModelError
 
     def _pop_weight(self, name: str, *shape: int) -> Array:
-        found = self._left.pop(name, None)
+        found = self._unused_weights.pop(name, None)
         if found is None or found.shape != shape:
             raise UnsupportedModelError
         return found

@@ -196,7 +196,7 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
             raise DataError(problem, file=folder)
         source, target = load_tokenizer_pair(manifest.folder)
         reads_target = TASK_SPECS[task].reads == "target"
-        own = [*source.languages]
+        languages = [*source.languages]
         reads_images = (manifest.folder / IMAGES_FILE).is_file()
         if shortlist is not None and (reads_images or not TASK_SPECS[task].translates):
             raise RecipeError(
@@ -208,10 +208,10 @@ def read_served_model(folder: Path, shortlist: Path | None = None) -> ServedMode
             manifest.fingerprint,
             task,
             reads_images=reads_images,
-            has_languages=bool(own),
+            has_languages=bool(languages),
             shortlist=None if shortlist is None else _read_shortlist_version(shortlist, source, target),
         )
-        pairs = _language_pairs(own, source.has_source_language, place) if TASK_SPECS[task].translates else ()
+        pairs = _language_pairs(languages, source.has_source_language, place) if TASK_SPECS[task].translates else ()
         max_length = config.get("max_length", 256)
         return ServedModel(version, target if reads_target else source, max_length, pairs, source.has_source_language)
 

@@ -138,16 +138,16 @@ def check_languages(model: ModelConfig, source: Tokenizer, directions: Iterable[
     """
     if model.languages == "source":
         return
-    told = f'model.languages = "{model.languages}"'
+    setting = f'model.languages = "{model.languages}"'
     if flat:
-        raise RecipeError(f'training.layout = "flat": {told} moves tokens, and filler has no language')
+        raise RecipeError(f'training.layout = "flat": {setting} moves tokens, and filler has no language')
     if not source.has_source_language:
         raise RecipeError(
-            f"{told} needs a tokenizer with tokens for the languages of texts, such as deu_Latn: that of a model which "
-            "`tfm import` took over"
+            f"{setting} needs a tokenizer with tokens for the languages of texts, such as deu_Latn: that of a model "
+            "which `tfm import` took over"
         )
     if not all(directions):
-        raise RecipeError(f"{told}: say which languages each corpus has, by source_language and target_language")
+        raise RecipeError(f"{setting}: say which languages each corpus has, by source_language and target_language")
 
 
 def check_disk_space(folder: Path, num_parameters: int, keep: KeepConfig, *, ema: bool) -> None:

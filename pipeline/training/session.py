@@ -82,12 +82,12 @@ def train_and_publish(
     Raises:
         CannotWrite: anything in the folder of the training is a link or special file; raised before any work.
     """
-    with init_world(resolve_device(config.device)) as world, ExitStack() as held:
+    with init_world(resolve_device(config.device)) as world, ExitStack() as resources:
         world.run_on_rank_zero(lambda: check_tree_has_no_symlinks(training_folder(plan)))
         data = read_artifact(dataset, lambda _: read_dataset(dataset), must_match=plan.inputs["dataset"])
         session = TrainingSession(plan, config, model, decoding, evaluation, data, reporter, world, on_validation)
         checkpoints = Checkpoints(session.folder / "checkpoints")
-        world.run_on_rank_zero(lambda: held.enter_context(lock_folder(session.folder)))
+        world.run_on_rank_zero(lambda: resources.enter_context(lock_folder(session.folder)))
         world.run_on_rank_zero(lambda: check_output_is_writable(plan))
         step = world.run_on_rank_zero(lambda: find_resume_step(checkpoints, plan, config, reporter))
         session = replace(session, data=normalize_like_pretrained(session))
@@ -98,7 +98,7 @@ def train_and_publish(
         ):
             found = None if step is None else world.run_on_every_rank(partial(checkpoints.read, step))
             trainer = assemble_trainer(session, checkpoints, found)
-        held.enter_context(close_trackers_on_failure(trainer.log))
+        resources.enter_context(close_trackers_on_failure(trainer.log))
         echo = SIGNAL_ECHO_SECONDS if world.size > 1 else 0.0
         with (
             catch_stop_signals(echo_seconds=echo, acknowledges=world.is_main_process) as stop,
@@ -155,19 +155,21 @@ def save_tokenizer(session: TrainingSession, dataset: Path) -> None:
     meanwhile, and a checkpoint can be asked for translations. Images are read as the session has them."""
     preparation = session.data.preparation
     images = None if preparation is None else preparation.to_json_bytes()
-    source, kept = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER
+    source, copy_folder = session.data.tokenizer_folder, session.folder / TOKENIZER_FOLDER
 
     def copy_tokenizer_files(_: Manifest) -> None:
         for name in TOKENIZER_FILES:
-            wanted, there = ((each / name).read_bytes() if (each / name).exists() else None for each in (source, kept))
-            wanted = images if name == IMAGES_FILE else wanted
-            if wanted is None:
-                remove_path_below(session.run_folder, kept / name)
-            elif wanted != there:
-                write_bytes_atomically(kept / name, wanted, root=session.run_folder)
+            wanted_bytes, present_bytes = (
+                (each / name).read_bytes() if (each / name).exists() else None for each in (source, copy_folder)
+            )
+            wanted_bytes = images if name == IMAGES_FILE else wanted_bytes
+            if wanted_bytes is None:
+                remove_path_below(session.run_folder, copy_folder / name)
+            elif wanted_bytes != present_bytes:
+                write_bytes_atomically(copy_folder / name, wanted_bytes, root=session.run_folder)
 
     with convert_os_errors(session.folder):
-        make_folder_below(session.run_folder, kept)
+        make_folder_below(session.run_folder, copy_folder)
     read_artifact(dataset, copy_tokenizer_files, must_match=session.todo.inputs["dataset"])
 
 
@@ -209,8 +211,8 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
         "best": sorted(each.step for each in best[: keep.best]),
     }[keep.average]
     figures: Mapping[str, Any] = best[0].model_dump()
-    kept = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature"]
-    kept += [name for name in ("scores", "directions") if getattr(best[0], name)]
+    figure_names = ["loss", "perplexity", "accuracy", "bleu", "bleu_signature"]
+    figure_names += [name for name in ("scores", "directions") if getattr(best[0], name)]
     with publish(session.todo, command=command, seconds_before=progress.seconds) as draft:
         weights = _read_weights(session, trainer, steps)
         if steps != [best[0].step]:
@@ -218,7 +220,7 @@ def publish_model(session: TrainingSession, trainer: Trainer, command: Sequence[
         num_adapters = save_trained_model(draft.folder, session, weights)
         draft.figures.update(
             steps=steps,
-            validation={key: figures[key] for key in kept},
+            validation={key: figures[key] for key in figure_names},
             updates=progress.step,
             epochs=progress.epoch,
             training_seconds=round(progress.seconds, 3),

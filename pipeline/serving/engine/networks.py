@@ -104,9 +104,9 @@ class TorchNetwork:
             return lambda: as_scored_texts([EMPTY_TRANSLATION])
         source = [*ids[: self.stepper.max_length - 1], EOS_ID]
 
-        def to_scored_texts(found: Hypothesis) -> list[ScoredText]:
-            text = join_to_one_line(loaded.target_tokenizer.decode_batch([list(found.ids)])[0])
-            return [(text, found.score, found.log_prob, found.num_tokens)]
+        def to_scored_texts(hypothesis: Hypothesis) -> list[ScoredText]:
+            text = join_to_one_line(loaded.target_tokenizer.decode_batch([list(hypothesis.ids)])[0])
+            return [(text, hypothesis.score, hypothesis.log_prob, hypothesis.num_tokens)]
 
         if query.beam > 1:
             candidates = None if shortlist is None else CandidateUnion.from_source(shortlist, source)

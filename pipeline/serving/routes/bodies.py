@@ -68,7 +68,7 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     if not body.strip():
         raise bad_request("the body is empty: send a JSON object, or a form, with the fields of this route")
     try:
-        found = json.loads(body.decode("utf-8-sig"), parse_constant=_reject_constant)
+        document = json.loads(body.decode("utf-8-sig"), parse_constant=_reject_constant)
     except UnicodeDecodeError as error:
         raise bad_request(f"the body is not UTF-8 (byte {error.start}): send JSON in UTF-8") from None
     except RecursionError:
@@ -76,9 +76,9 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     except ValueError as error:
         reason = f"{error}".partition("\n")[0]
         raise bad_request(f"the body is not JSON ({reason:.100}): send a JSON object, or a form") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise bad_request("the body is JSON, but not an object: send one with the fields of this route")
-    return found
+    return document
 
 
 def _reject_constant(name: str) -> None:

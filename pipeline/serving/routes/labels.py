@@ -87,14 +87,14 @@ async def _classify(backend: Backend, request: Request) -> Response:
     if body.image is not None:
         model = backend.choose_model(body.model, "classifies images", _select_models(backend, "label", images=True))
         query = Query(model.version.key, "label", "", n_best=body.top, image=body.image)
-        (found,) = await _answer_while_connected(backend, request, [query])
-        return JSONResponse({"model": model.name, "results": [{"labels": _labels_as_json(found)}]})
+        (records,) = await _answer_while_connected(backend, request, [query])
+        return JSONResponse({"model": model.name, "results": [{"labels": _labels_as_json(records)}]})
     if body.text is None:
         raise bad_request("text: send a text, or a list of texts; or `image`, a file of a form (multipart/form-data)")
     texts = _validate_texts(backend, request, body)
     model = backend.choose_model(body.model, "classifies texts", _select_models(backend, "label", images=False))
     answers = await _answer_while_connected(backend, request, [_label_query(model, text, body.top) for text in texts])
-    results = [{"text": text, "labels": _labels_as_json(found)} for text, found in zip(texts, answers, strict=True)]
+    results = [{"text": text, "labels": _labels_as_json(records)} for text, records in zip(texts, answers, strict=True)]
     return JSONResponse({"model": model.name, "results": results})
 
 
@@ -104,7 +104,9 @@ async def _tag(backend: Backend, request: Request) -> Response:
     texts = _validate_texts(backend, request, body)
     model = backend.choose_model(body.model, "tags words", _select_models(backend, "tags", images=False))
     answers = await _answer_while_connected(backend, request, [_label_query(model, text, 1) for text in texts])
-    results = [{"text": text, "tags": _tags_as_json(text, found)} for text, found in zip(texts, answers, strict=True)]
+    results = [
+        {"text": text, "tags": _tags_as_json(text, records)} for text, records in zip(texts, answers, strict=True)
+    ]
     return JSONResponse({"model": model.name, "results": results})
 
 
@@ -119,8 +121,8 @@ async def _caption(backend: Backend, request: Request) -> Response:
     n_best = body.alternatives + 1
     beam = max(n_best, backend.beam if body.beam is None else body.beam)
     query = Query(model.version.key, "translate", "", beam=beam, n_best=n_best, image=body.image)
-    (found,) = await _answer_while_connected(backend, request, [query])
-    captions = [{"text": text, "score": round(score, SCORE_DECIMALS)} for text, score, _, _ in found]
+    (records,) = await _answer_while_connected(backend, request, [query])
+    captions = [{"text": text, "score": round(score, SCORE_DECIMALS)} for text, score, _, _ in records]
     return JSONResponse({"model": model.name, "captions": captions})
 
 
@@ -134,8 +136,8 @@ async def _attend(backend: Backend, request: Request) -> Response:
     target = None if body.translation is None else check_has_no_surrogates(body.translation, "translation")
     request.state.texts = [text]
     query = _attend_query(backend, body, text, target)
-    (found,) = await _answer_while_connected(backend, request, [query])
-    return JSONResponse(_round_weights(found))
+    (attention,) = await _answer_while_connected(backend, request, [query])
+    return JSONResponse(_round_weights(attention))
 
 
 def _select_models(backend: Backend, kind: str | None, *, images: bool) -> list[ServedModel]:

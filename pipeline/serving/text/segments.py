@@ -51,13 +51,13 @@ class TextSegments:
 
     def borders(self, translations: Sequence[str]) -> list["SegmentBorders"]:
         """Return where each sentence stands in the text, and its translation in what `join` returns."""
-        found, start, reached = [], len(self.separators[0]), len(self.separators[0])
+        segment_borders, start, reached = [], len(self.separators[0]), len(self.separators[0])
         rows = zip(self.sentences, self.separators[1:], self._translations_with_separators(translations), strict=True)
         for sentence, between, (text, separator) in rows:
             end, until = start + len(sentence), reached + len(text)
-            found.append(SegmentBorders(start, end, reached, until))
+            segment_borders.append(SegmentBorders(start, end, reached, until))
             start, reached = end + len(between), until + len(separator)
-        return found
+        return segment_borders
 
     def _translations_with_separators(self, translations: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Each translation, and what stands behind it."""
