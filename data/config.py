@@ -209,13 +209,13 @@ class DataConfig(BaseModel):
 
     @property
     def target_languages(self) -> tuple[str, ...]:
-        """The languages that training translates into, each once; none where the corpora do not name them."""
+        """The languages that training translates into, each once; none if the corpora do not name them."""
         codes = (corpus.target_language for corpus in self.train)
         return tuple(sorted({code for code in codes if code is not None}))
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages of training texts, sources and targets, each once; none where the corpora do not name them."""
+        """The languages of training texts, sources and targets, each once; none if the corpora do not name them."""
         both = (corpus.languages or () for corpus in self.train)
         return tuple(sorted({code for codes in both for code in codes}))
 

@@ -39,7 +39,7 @@ class ImagesConfig(BaseModel):
 
 
 def image_corpus_problem(corpus: Any) -> str | None:
-    """Reason why a corpus (a CorpusConfig) does not go with its images, or with having none; None where it does."""
+    """Reason why a corpus (a CorpusConfig) does not go with its images, or with having none; None if it does."""
     if (problem := _classes_problem(corpus.classes)) is not None:
         return problem
     if corpus.image is not None and corpus.format != "huggingface":
@@ -82,7 +82,7 @@ def _column_names_problem(corpus: Any) -> str | None:
 
 
 def images_problem(data: Any, corpora: Mapping[str, Any]) -> str | None:
-    """Reason why the corpora (`corpora`) of a DataConfig do not go with `data.images`; None where all do."""
+    """Reason why the corpora (`corpora`) of a DataConfig do not go with `data.images`; None if all do."""
     with_images = {name: corpus.has_images for name, corpus in corpora.items()}
     if data.images is None:
         found = next((name for name, has_images in with_images.items() if has_images), None)

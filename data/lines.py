@@ -154,7 +154,7 @@ def check_is_file(path: Path) -> Path:
 
 @contextmanager
 def open_maybe_compressed(path: Path, *, keep_compressed: bool = False) -> Iterator[BufferedIOBase]:
-    """The bytes of a file, uncompressed if it is compressed; packed: as they are."""
+    """The bytes of a file, uncompressed if it is compressed; keep_compressed: as they are."""
     try:
         with open(path, "rb") as plain:
             if keep_compressed:
@@ -192,7 +192,7 @@ def _decode_block(path: Path | str, first_line: int, block: bytes) -> str:
 
 
 def _binary_problem(begin: bytes) -> str | None:
-    """Why a file that begins so is no text, and what to do; None where nothing is known of it."""
+    """Why a file that begins so is no text, and what to do; None if nothing is known of it."""
     if begin[TAR_MAGIC_OFFSET : TAR_MAGIC_OFFSET + len(TAR_MAGIC)] == TAR_MAGIC:
         return "is an archive (tar): unpack it, and give a file in it"
     return next((problem for magic, problem in PROBLEMS_BY_MAGIC.items() if begin.startswith(magic)), None)

@@ -112,7 +112,7 @@ class CodePoints(Tokenizer):
 
     @cached_property
     def languages(self) -> dict[str, int]:
-        """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
+        """The ids of the languages that its texts may be translated into, by code; none if it knows of none."""
         return {each: len(SPECIAL_TOKENS) + NUM_CODE_POINTS + number for number, each in enumerate(self._languages)}
 
     @cached_property
@@ -150,7 +150,7 @@ class CodePoints(Tokenizer):
         return [self.decode(ids) for ids in batch]
 
     def piece(self, token_id: int) -> str:
-        """The character or control token that has an id. Raises ValueError where none has it."""
+        """The character or control token that has an id. Raises ValueError if none has it."""
         if not 0 <= token_id < self.vocab_size:
             raise ValueError(f"no piece has id {token_id}; the vocabulary has {self.vocab_size}")
         if token_id < len(SPECIAL_TOKENS):
@@ -182,7 +182,7 @@ def _code_points(normalized: str) -> NDArray[np.int32]:
 
 
 def _parse_normalizer(normalizer_json: object) -> Normalizer:
-    """A normalizer as tokenizer.json has it. Raises ValueError where it is none."""
+    """A normalizer as tokenizer.json has it. Raises ValueError if it is none."""
     whole = json.loads(tokenizers.Tokenizer(models.BPE()).to_str())
     try:
         found: Normalizer | None = tokenizers.Tokenizer.from_str(

@@ -135,7 +135,7 @@ class Tokenizer:
 
     @cached_property
     def languages(self) -> dict[str, int]:
-        """The ids of the languages that its texts may be translated into, by code; none where it knows of none."""
+        """The ids of the languages that its texts may be translated into, by code; none if it knows of none."""
         return language_ids(self._whole)
 
     @cached_property
@@ -161,7 +161,7 @@ class Tokenizer:
     def select_tag(self, tag: str) -> "Tokenizer":
         """The same tokenizer for sources of a kind: its tag is before each text with pieces, behind its languages.
 
-        Raises KeyError where it does not have the tag.
+        Raises KeyError if it does not have the tag.
         """
         other = copy.copy(self)
         other._prefix_ids = (*self._prefix_ids, self.tags[tag])
@@ -170,7 +170,7 @@ class Tokenizer:
     def with_tags(self, *tags: str) -> "Tokenizer":
         """The same tokenizer with tags behind its pieces.
 
-        Raises ValueError where pieces that have no number are behind them already.
+        Raises ValueError if pieces that have no number are behind them already.
         """
         if not self._all_numbered and {*tags} - self.tags.keys():
             raise ValueError(f"cannot have tags behind its pieces ({', '.join(tags)})")
@@ -181,7 +181,7 @@ class Tokenizer:
     def select_target_language(self, language: str, source: str = "") -> "Tokenizer":
         """The same tokenizer for sources to be translated into a language: its token is before each text with pieces.
 
-        source: their own language, where it `has_source_language`. Raises KeyError where it does not have a language.
+        source: their own language, where it `has_source_language`. Raises KeyError if it does not have a language.
         """
         other = copy.copy(self)
         other._prefix_ids = tuple(
@@ -197,7 +197,7 @@ class Tokenizer:
     def with_languages(self, *languages: str) -> "Tokenizer":
         """The same tokenizer with tokens of these languages, behind its pieces.
 
-        Raises ValueError where pieces that have no number are behind them already.
+        Raises ValueError if pieces that have no number are behind them already.
         """
         if not self._all_numbered and {*languages} - self.languages.keys():
             raise ValueError(f"cannot have more languages than its own: {', '.join(self.languages) or 'none'}")
@@ -226,7 +226,7 @@ class Tokenizer:
     def sampler(
         self, *, bpe_dropout: float | None = None, unigram_alpha: float | None = None
     ) -> SegmentationSampler | None:
-        """The sampler that draws other pieces of the same text; None where no value is given for its kind."""
+        """The sampler that draws other pieces of the same text; None if no value is given for its kind."""
         model = single_word_model_json(self._whole)
         control = self.control_ids
         pieces = ["" if number in control else self.piece(number) for number in range(self.vocab_size)]
@@ -256,7 +256,7 @@ class Tokenizer:
         return [self.piece(number) for number in self.encode(text)]
 
     def piece(self, token_id: int) -> str:
-        """The piece that has an id, as the vocabulary spells it. Raises ValueError where no piece has it."""
+        """The piece that has an id, as the vocabulary spells it. Raises ValueError if no piece has it."""
         piece = self._whole.id_to_token(token_id)
         if piece is None:
             raise ValueError(f"no piece has id {token_id}; the vocabulary has {self.vocab_size}")

@@ -114,7 +114,7 @@ def parse_peers(against: Sequence[str]) -> dict[str, Path | None]:
 
 
 def huggingface_request(model: Path, lines: Sequence[str]) -> dict[str, Any]:
-    """What Hugging Face is told: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
+    """Make the request to Hugging Face: weights, sizes, ids. Raises RecipeError for a model that it does not have."""
     from bench.training.workload import ModelSize
     from tfm.data.artifact_tokenizers import load_tokenizer_pair
     from tfm.model.config import ModelConfig

@@ -84,7 +84,7 @@ def check_model(model: "ModelConfig") -> None:
 
 
 def images_a_batch(work: "Workload") -> int:
-    """How many our batches hold on average. Raises RecipeError where sources are not images."""
+    """The mean number of images in our batches. Raises RecipeError if sources are not images."""
     import numpy as np
 
     from tfm.data.batching.buckets import make_batches

@@ -233,7 +233,7 @@ def _print_hidden_states(options: EmbedOptions, texts: list[str]) -> None:
 
 
 def _words_to_draw(options: EmbedOptions, vectors: "WordVectors") -> "Mapping[str, str] | None":
-    """The words of the picture, with the class of each; None where there is no picture."""
+    """The words of the picture, with the class of each; None if there is no picture."""
     from tfm.pipeline.inference.neighbours import frequent_words_without_class, read_word_classes
 
     if options.picture is None:
@@ -246,7 +246,7 @@ def _words_to_draw(options: EmbedOptions, vectors: "WordVectors") -> "Mapping[st
 def _output_files(
     vectors: "WordVectors", out: Path | None, picture: Path | None, class_by_word: "Mapping[str, str] | None"
 ) -> Iterator[tuple[Path, bytes]]:
-    """The files to write, with their contents. shown: the words of the picture, with the class of each."""
+    """The files to write, with their contents. class_by_word: the words of the picture, with the class of each."""
     import gzip
 
     from tfm.pipeline.inference.neighbours import draw_word_plot as drawn

@@ -125,7 +125,7 @@ def generate(
 def _load_numpy_language_model(
     folder: Path, continue_past_line_end: bool | None, config: "DecodingConfig"
 ) -> "TextGenerationModel | None":
-    """The language model in numpy, which starts sooner than torch; None where that is needed."""
+    """The language model in numpy, which starts sooner than torch; None if that is needed."""
     from tfm.pipeline.inference.generation.numpy_prompt_encoder import (
         load_small_language_model,
         supports_numpy_generation,

@@ -99,7 +99,7 @@ def make_batch_counter(
         larger: (rows,) tokens of each row's larger side.
         budget: of a batch, in tokens, padding counted.
         seed: of the draws of a training.
-        epoch_weights: the weights of an epoch's rows, by its number; None where every row occurs once.
+        epoch_weights: the weights of an epoch's rows, by its number; None if every row occurs once.
     """
     once = np.bincount(larger)
 

@@ -11,7 +11,7 @@ from tfm.tokenizer.tokenizer import Tokenizer
 def language_codes(corpus: Corpus, source: Tokenizer) -> tuple[str, ...]:
     """Return the codes for `Tokenizer.select_target_language` of a corpus; none if it has no languages.
 
-    Raises DataError where the tokenizer of the sources has no such language, or several.
+    Raises DataError if the tokenizer of the sources has no such language, or several.
     """
     if corpus.languages is None:
         return ()

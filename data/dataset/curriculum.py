@@ -82,7 +82,7 @@ def read_corpus_epochs(corpora: Sequence[Mapping[str, Any]], num_rows: int, file
 
 
 def _parse_corpus_epochs(rows: object, epochs: object) -> CorpusEpochs | None:
-    """The turn of a corpus in dataset.json; None where the entry is none."""
+    """The turn of a corpus in dataset.json; None if the entry is none."""
     if type(rows) is not int or rows < 0:
         return None
     if epochs is None:

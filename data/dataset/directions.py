@@ -55,7 +55,7 @@ def temperature_sampling_weights(rows: Sequence[int], temperature: float) -> lis
 
 
 def read_directions(metadata: Mapping[str, Any], file: Path) -> dict[str, tuple[Direction, ...]]:
-    """Read the directions in dataset.json. Raises DataError where `tfm preprocess` did not write them so."""
+    """Read the directions in dataset.json. Raises DataError if `tfm preprocess` did not write them so."""
     try:
         directions_by_split = {
             split: tuple(Direction(source, target, rows) for source, target, rows in each)

@@ -91,7 +91,7 @@ class ExampleChunk:
         rows: the number of each pair in its corpus, from 0.
         source: the sources.
         target: the targets.
-        extra_references: the references of each pair after the first; None where there cannot be any.
+        extra_references: the references of each pair after the first; None if there cannot be any.
     """
 
     rows: Ints

@@ -50,7 +50,7 @@ class TokenIdColumn:
     def take(self, rows: Ints) -> tuple[Ids, Ints]:
         """Return the ids of `rows`, one list after the other, and the length of each list.
 
-        Raises DataError where an id is that of no piece.
+        Raises DataError if an id is that of no piece.
         """
         lengths: Ints = self.lengths[rows]
         ends = np.cumsum(lengths)
@@ -177,7 +177,7 @@ class Split:
         return np.asarray(self.target.lengths)
 
     def weights_in_epoch(self, epoch: int) -> NDArray[np.float64] | None:
-        """The number of times that each row occurs in this epoch, counted from 0; None where every row occurs once."""
+        """The number of times that each row occurs in this epoch, counted from 0; None if every row occurs once."""
         return epoch_weights(np.asarray(self.weights), self.corpus_epochs, epoch)
 
     def is_active(self, rows: Ints, epoch: int) -> NDArray[np.bool_]:
@@ -207,7 +207,7 @@ class Split:
         return self._table.column("source_text").to_pylist(), self._table.column("target_text").to_pylist()
 
     def further_references(self) -> list[list[str]]:
-        """A test set's second and further references, each a text a row, empty where a row has fewer."""
+        """A test set's second and further references, each a text a row, empty if a row has fewer."""
         if self.extra_references is not None:
             return self.extra_references
         return [] if self.folder is None else read_further_references(self.folder, len(self))

@@ -40,7 +40,7 @@ class SplitFilesWriter:
         return 0 if self.images is None else self.images.report.num_captions
 
     def image_report(self) -> dict[str, Any] | None:
-        """The report on the images; None where there are none."""
+        """The report on the images; None if there are none."""
         return None if self.images is None else self.images.report.as_json(stored=self.images.num_images)
 
     def write_image_rows(self) -> None:
@@ -59,7 +59,7 @@ def write_split_files(
         folder: to write into.
         training: whether rows carry their weight, as training data, or their texts.
         words: whether rows carry the number of pieces of each word of the source.
-        images: settings of images; None where sources are texts.
+        images: settings of images; None if sources are texts.
     """
     with ExitStack() as stack:
         rows = stack.enter_context(write_split(folder, texts=not training, words=words))

@@ -157,7 +157,7 @@ def load_dataset(folder: Path) -> Dataset:
 
 
 def _attach_images(data: Dataset, folder: Path) -> Dataset:
-    """The dataset with the images of its rows. Raises DataError where a row has none."""
+    """The dataset with the images of its rows. Raises DataError if a row has none."""
     preparation = read_image_transform(data.tokenizer_folder)
 
     def attach_to_split(split: Split, name: str) -> Split:
@@ -175,7 +175,7 @@ def _attach_images(data: Dataset, folder: Path) -> Dataset:
 
 
 def _read_augmentation(metadata: dict[str, Any], folder: Path) -> Augmentation:
-    """Read how training varies images. Raises DataError where dataset.json has no valid `augmentation`."""
+    """Read how training varies images. Raises DataError if dataset.json has no valid `augmentation`."""
     try:
         return Augmentation(**metadata["augmentation"])
     except (KeyError, TypeError, ValueError):
@@ -183,7 +183,7 @@ def _read_augmentation(metadata: dict[str, Any], folder: Path) -> Augmentation:
 
 
 def _temperature_factors(corpora: Sequence[dict[str, Any]], num_rows: int, file: Path) -> LazyArray | None:
-    """The factors (rows,) by which `data.temperature` changes the weights; None where it does not."""
+    """The factors (rows,) by which `data.temperature` changes the weights; None if it does not."""
     if all("factor" not in each for each in corpora):
         return None
     try:

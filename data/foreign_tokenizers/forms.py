@@ -158,7 +158,7 @@ def _read_byte_level(source: TokenizerSource, config: TokenizerConfig) -> tuple[
 
 
 def _read_checked_settings(source: TokenizerSource, classes: Sequence[str], size: int) -> dict[str, Any]:
-    """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError where it is for another class of
+    """The settings beside a vocabulary, names of tokens spelled out. Raises ValueError if it is for another class of
     tokenizers, or adds tokens."""
     tokenizer_config = {
         key: each.get("content") if isinstance(each, dict) else each for key, each in source.tokenizer_config.items()

@@ -29,7 +29,7 @@ LOADING_ERRORS = (LookupError, ValueError, TypeError, AttributeError, Arithmetic
 @dataclass(frozen=True)
 class ForeignTokenizer:
     """tokenizer: our control tokens have the ids 0 to 3. form: what its file is, as messages call it. control_tokens:
-    by ours those there; empty where the file has ours. A role without a token there is a piece that no text has."""
+    by ours those there; empty if the file has ours. A role without a token there is a piece that no text has."""
 
     tokenizer: Tokenizer
     form: str
@@ -106,7 +106,7 @@ def _control_tokens(source: TokenizerSource) -> dict[str, str]:
 def tokenizer_files(config: TokenizerConfig) -> dict[str, Path]:
     """Every file that `load_foreign_tokenizer` reads, by its name in a manifest.
 
-    Raises DataError where it is of no known format, or is not there.
+    Raises DataError if it is of no known format, or is not there.
     """
     source = find_tokenizer_source(config)
     named = {name if name == "codes_vocabulary" else f"file: {name}": path for name, path in source.companions.items()}

@@ -147,7 +147,7 @@ def _errors_as_data_error(name: str) -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _check_header(image: Image.Image, name: str) -> list[str]:
-    """The conversions that the header alone asks for. Raises DataError where the image is refused."""
+    """The conversions that the header alone asks for. Raises DataError if the image is refused."""
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise DataError(f"has more than {MAX_PIXELS:,} pixels ({width} x {height}): scale it down", file=name)

@@ -129,7 +129,7 @@ class ImageStore:
         rows: (rows,) the image of each row of texts.
         statistics: of all pixels of this split; every split is normalized by those of the training split.
         report: on the images of the split.
-        contents: the hash of the images as files, in order; None where it is not known.
+        contents: the hash of the images as files, in order; None if it is not known.
     """
 
     pixels: Pixels
@@ -164,7 +164,7 @@ class ImageStore:
 
 
 def load_images(folder: Path) -> ImageStore:
-    """Open the images that `write_images` wrote. Raises DataError where the files are other ones."""
+    """Open the images that `write_images` wrote. Raises DataError if the files are other ones."""
     try:
         metadata = read_json(folder / IMAGES_FILE)
     except FileNotFoundError:

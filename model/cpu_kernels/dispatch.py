@@ -66,7 +66,7 @@ def are_kernels_enabled() -> bool:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) -> Tensor | None:
-    """Return softmax(Q K^T * scale + mask) V; None where the loop does not apply.
+    """Return softmax(Q K^T * scale + mask) V; None if the loop does not apply.
 
     Args:
         query: (B, H, T, K).
@@ -76,7 +76,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
         scale: factor of the logits.
 
     Returns:
-        The mixed values (B, H, T, V), or None.
+        The output (B, H, T, V), or None.
     """
     if not mask.needs_explicit_attention or not _is_supported(query):
         return None
@@ -89,8 +89,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Mask, scale: float) 
 
 
 def allowed_keys(mask: Mask, batch: int, num_keys: int) -> AttendedKeys:
-    """Return the indices of the keys that each query sees (B, W, ..), and their numbers (B, W): listed once for all
-    layers.
+    """List the keys that each query may attend to (B, W, ..), and their numbers (B, W), once for all layers.
 
     Args:
         mask: the mask of a decoding step, for which the lists are kept.
@@ -111,7 +110,7 @@ def allowed_keys(mask: Mask, batch: int, num_keys: int) -> AttendedKeys:
 
 
 def layer_norm(rows: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor | None:
-    """Return (x - mean) / sqrt(var + eps) * gain + bias of each row x; None where the loop does not apply.
+    """Return (x - mean) / sqrt(var + eps) * gain + bias of each row x; None if the loop does not apply.
 
     Args:
         rows: (N, D).
@@ -154,7 +153,7 @@ def try_write_slots(keys: Tensor, values: Tensor, key: Tensor, value: Tensor, sl
 def allocate_slots(
     ancestor_mask: Tensor, slot_positions: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Return the slots that the next rows take; None where the loop does not apply.
+    """Return the slots that the next rows take; None if the loop does not apply.
 
     Args:
         ancestor_mask: (B, W, S), true where a row descends from a slot.
@@ -194,7 +193,7 @@ def topk_of_logits(
         banned_ids: pieces that cannot come next: they count in the softmax, and are left out of the result.
 
     Returns:
-        The values, hypotheses and tokens of the candidates, (B, 2 `beam`) each; None where the loop does not apply.
+        The values, hypotheses and tokens of the candidates, (B, 2 `beam`) each; None if the loop does not apply.
     """
     if not are_kernels_enabled() or log_prob_sums.device.type != "cpu":
         return None

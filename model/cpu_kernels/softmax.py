@@ -49,7 +49,7 @@ def log_sum_exp(numbers, offset, count, maxima):  # type: ignore[no-untyped-def]
         numbers: the array.
         offset: place of the first number.
         count: the number of numbers.
-        maxima: (count // BLOCK + 1, LANES), written: the largest of each BLOCK, one in each lane of a vector.
+        maxima: (count // BLOCK_SIZE + 1, LANES), written: the largest of each block, one in each lane of a vector.
     """
     end, running_max, sums = offset + count, MIN_FLOAT32, splat(ZERO)
     blocks_end = offset + count // BLOCK_SIZE * BLOCK_SIZE

@@ -280,12 +280,12 @@ def activate(rows, activation):  # type: ignore[no-untyped-def]
 
 @helper_jit
 def rotate_heads(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
-    """Turn the first heads of rows, in place; rows beyond the first R stay.
+    """Rotate the first heads of rows, in place; rows beyond the first R stay.
 
     Args:
         rows: (N, heads K or more).
         cos_sin: (R, K / 2, 2): cosine and sine of the angle of each pair x_2i, x_2i+1; (R, 0, 2) rotates nothing.
-        heads: number of heads to turn.
+        heads: number of heads to rotate.
     """
     num_rows, pairs, _ = cos_sin.shape
     for n in range(num_rows):
@@ -298,11 +298,11 @@ def rotate_heads(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
 
 @compile_function("void(f4[:,::1], f4[:,:,::1], i8)")
 def rotate_rows(rows, cos_sin, heads):  # type: ignore[no-untyped-def]
-    """Turn the first heads of rows, in place: `rotate_heads` as a compiled loop.
+    """Rotate the first heads of rows, in place: `rotate_heads` as a compiled loop.
 
     Args:
         rows: (N, heads K or more).
         cos_sin: (R, K / 2, 2).
-        heads: number of heads to turn.
+        heads: number of heads to rotate.
     """
     rotate_heads(rows, cos_sin, heads)

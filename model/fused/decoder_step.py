@@ -60,7 +60,7 @@ class _NormWeights:
 class _FusedLayer:
     """A layer's products, and the norms that come after each of its three sublayers.
 
-    mixing_input: queries, keys and values, or the gates of an SSRU. attention_output: none after an SSRU.
+    mixing_input: queries, keys and values, or the gates of an SSRU. attention_output: None after an SSRU.
     """
 
     mixing_input: MatmulFunction
@@ -143,7 +143,7 @@ class FusedDecoderStep:
         return LogProbsOfLogits(lambda some: self._logits(normed[some]), normed, model.output), state
 
     def _rotations(self, rows: Tensor, slots: CacheSlots) -> Array | None:
-        """Return the cosines and sines (R, K / 2, 2) by which queries and keys are turned; None where they are not."""
+        """Return the cosines and sines (R, K / 2, 2) by which queries and keys are rotated; None if they are not."""
         if not isinstance(self._positions, Rotary):
             return None
         like = rows.new_empty(self._heads.key_dim)
@@ -158,7 +158,7 @@ class FusedDecoderStep:
         return normed.bfloat16() if self._in_bf16 else normed
 
     def _add_and_norm(self, rows: Tensor, added: Tensor, norm: _NormWeights) -> tuple[Tensor, Tensor]:
-        """Return rows + added, or where norms stand after that normed; and the input of the next sublayer (N, D)."""
+        """Return rows + added, normed if norms stand after sublayers; and the input of the next sublayer (N, D)."""
         normed, loops = torch.empty_like(added), self._loops
         add_and_norm = loops.add_and_norm_bf16 if added.dtype is torch.bfloat16 else loops.add_and_norm
         norm_arguments = norm.gain, norm.bias, norm.eps, self._is_pre_norm

@@ -34,7 +34,7 @@ MAX_WEIGHTS_FOR_COMPILED_GENERATION = 1 << 24
 
 @dataclass(frozen=True)
 class TokenSamplingSettings:
-    """How the next piece is chosen: drawn by a uniform number at a temperature, from all pieces, the `top_k` best, or
+    """The choice of the next piece: drawn by a uniform number at a temperature, from all pieces, the `top_k` best, or
     the best that have the probability `top_p` together; with `top_k` of 1 it is the likeliest.
     """
 
@@ -51,16 +51,20 @@ class CompiledGenerationBatch:
     """Some texts that begin with the same number of pieces, as the loop writes them.
 
     Args:
-        weights: those of the model.
+        weights: the weights of the model.
         pieces: (N, T) the pieces that are given.
         capacity: maximum number of pieces that are read.
-        special: padding, begin and end token.
+        pad_bos_eos_ids: padding, begin and end token.
     """
 
     def __init__(
-        self, weights: "_LanguageModelWeights", pieces: Any, capacity: int, special: tuple[int, int, int]
+        self,
+        weights: "_LanguageModelWeights",
+        pieces: Any,
+        capacity: int,
+        pad_bos_eos_ids: tuple[int, int, int],
     ) -> None:
-        self._weights, self._special = weights, special
+        self._weights, self._pad_bos_eos_ids = weights, pad_bos_eos_ids
         self._num_read, self._num_given = 0, pieces.shape[1]
         self._pieces = np.zeros((len(pieces), capacity + 1), np.int64)
         self._pieces[:, : pieces.shape[1]] = pieces
@@ -86,8 +90,8 @@ class CompiledGenerationBatch:
         Args:
             uniform: (N, count), the numbers that decide, one a piece.
             sampling: how they decide.
-            shortest: the fewest new pieces before the end token.
-            longest: the most new pieces; behind them nothing but the end token comes.
+            shortest: minimum number of new pieces before the end token.
+            longest: maximum number of new pieces; behind them nothing but the end token comes.
 
         Returns:
             The pieces (N, count), and their log-probabilities.
@@ -102,7 +106,7 @@ class CompiledGenerationBatch:
             self._keys,
             self._values,
             self._pieces,
-            self._special,
+            self._pad_bos_eos_ids,
             limits,
             np.ascontiguousarray(uniform),
             sampling.num_best(len(self._weights.decoder.table)),
@@ -135,12 +139,12 @@ _weight_caches: "WeakKeyDictionary[nn.Module, WeightCache[_LanguageModelWeights]
 def make_compiled_generation_batch(
     model: object, pieces: Sequence[Sequence[int]] | Any, max_length: int, pad_bos_eos_ids: tuple[int, int, int]
 ) -> CompiledGenerationBatch | None:
-    """Return texts that begin with these pieces (N, T), for the loop; None where the loop does not apply.
+    """Return texts that begin with these pieces (N, T), for the loop; None if the loop does not apply.
 
     Args:
         model: the model, whose weights are taken as they are now.
         pieces: (N, T), the begin token first.
-        max_length: the most pieces that are read.
+        max_length: maximum number of pieces that are read.
         pad_bos_eos_ids: padding, begin and end token.
 
     Raises:

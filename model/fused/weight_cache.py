@@ -12,13 +12,14 @@ WeightsT = TypeVar("WeightsT")
 
 
 class WeightCache(Generic[WeightsT]):
-    """The weights of a model as the loop reads them, if it does, for as long as the model stays as it is.
+    """The weights of a model as the loop reads them, for as long as the model stays as it is.
 
-    The cache is asked before every text: all tensors to compare are gathered once. The model itself is not held.
+    The weights are compared before every text, so the tensors to compare are gathered once. The cache has no reference
+    to the model itself.
 
     Args:
         model: the model.
-        make: (model) -> its weights; None where the loop does not apply.
+        make: (model) -> its weights; None if the loop does not apply.
     """
 
     def __init__(self, model: nn.Module, make: Callable[[Any], WeightsT | None]) -> None:
@@ -39,7 +40,7 @@ class WeightCache(Generic[WeightsT]):
         return any(self._hooks)
 
     def current_weights(self, model: nn.Module) -> WeightsT | None:
-        """Return the weights of the model; None where the loop does not apply."""
+        """Return the weights of the model; None if the loop does not apply."""
         tensors = [tensor for tensors in self._tensors for tensor in tensors.values() if tensor is not None]
         return self._weights.get_or_make(tensors, lambda: self._make(model), model.training)
 
@@ -52,12 +53,12 @@ def cached_weights(
     model: nn.Module,
     make: Callable[[Any], WeightsT | None],
 ) -> WeightsT | None:
-    """Return the weights of a model as it is now; None where the loop does not apply.
+    """Return the weights of a model as it is now; None if the loop does not apply.
 
     Args:
         caches: the caches of the loop, by model.
         model: the model.
-        make: (model) -> its weights; None where the loop does not apply.
+        make: (model) -> its weights; None if the loop does not apply.
     """
     laid_out = caches.get(model)
     if laid_out is None or not laid_out.is_unchanged():

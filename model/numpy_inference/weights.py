@@ -201,7 +201,7 @@ class _NetworkBuilder:
         return found
 
     def _embedding(self, name: str, table: Array, num_begin_tokens: int = 0) -> Embedding:
-        """num_begin: of the tokens that are read before a text of the most pieces."""
+        """Build an embedding. num_begin_tokens: tokens that are read before a text of the maximum length."""
         config, dim = self._config, table.shape[1]
         added: Callable[[Array], Array] = zero_positions
         if config.positions == "sinusoidal":

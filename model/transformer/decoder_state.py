@@ -21,7 +21,7 @@ from tfm.model.masks import Mask
 class TransformerState:
     """Caches of a Transformer decoder, of B sentences.
 
-    caches: self-attention's keys and values, one cache a layer. memory: the encoder's, one pair a layer; empty where
+    caches: self-attention's keys and values, one cache a layer. memory: the encoder's, one pair a layer; empty if
     one stack reads source and target alike. lengths (B,): the number of tokens that each sentence's rows have read.
     positions (B, S): the position of each cached slot. ancestor_mask (B, W, S): the cached slots that each row
     descends from; None while there is one row a sentence and it descends from all.

@@ -100,7 +100,7 @@ def collect_metric_statistics(
 def _statistics_by_system(
     metric: str, runs: Sequence[RunSummary], systems: Mapping[str, System]
 ) -> tuple[dict[str, SegmentStatistics], list[MetricNote]]:
-    """Statistics of runs on one test set; none where the first, whose texts the others need, has none.
+    """Statistics of runs on one test set; none if the first, whose texts the others need, has none.
 
     Statistics that do not give the score in scores/ again are left out: they are of something else.
     """
@@ -131,7 +131,7 @@ def _statistics_by_system(
 
 
 def _missing_statistics_reason(metric: str, system: System, baseline: System) -> str | None:
-    """The reason why a system has no statistics of a metric beside the baseline; None where it has."""
+    """The reason why a system has no statistics of a metric beside the baseline; None if it has."""
     if metric in METRIC_FUNCTIONS:
         if system.texts is None:
             return NO_TEXTS_REASON

@@ -43,7 +43,7 @@ class ScoreEstimate:
         value: the score.
         spread: the number after ±: of one run half the width of its 95 % interval (`Result.half_width`), of several
             seeds their standard deviation.
-        low: the lower end of the interval; None where there is a no_interval_reason.
+        low: the lower end of the interval; None if there is a no_interval_reason.
         high: the upper end.
         versus: the test against the baseline.
         no_interval_reason: why there is no interval.
@@ -72,7 +72,7 @@ class SignificanceResults:
     """Results of the tests on the main test set, by metric ("bleu") and name of a run or row.
 
     Args:
-        test: its name; None where nothing was tested.
+        test: its name; None if nothing was tested.
         num_segments: of the test set.
         runs: the scores of runs.
         rows: the scores of rows.

@@ -136,7 +136,7 @@ def score_interval_columns(comparison: Comparison, tested: SignificanceResults, 
         metrics: names of metrics.
 
     Returns:
-        The columns; none where no score is known by segment.
+        The columns; none if no score is known by segment.
     """
     rows = [
         (metric_heading(comparison, metric), make_number_formatter(comparison, metric), row_name(row), measured)

@@ -56,7 +56,7 @@ def cpu_seconds() -> float:
 
 
 def read_cpu_sample() -> CpuSample | None:
-    """Read the clocks; None where the system does not tell."""
+    """Read the clocks; None if the system does not tell."""
     try:
         lines = STAT_FILE.read_text("ascii").splitlines()
         mine = {f"cpu{number}" for number in os.sched_getaffinity(0)}

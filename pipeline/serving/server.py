@@ -100,7 +100,7 @@ def _make_backend(
 
 @contextmanager
 def listen(host: str, port: int) -> Iterator[socket.socket]:
-    """Listen at an address while the body runs. Raises RecipeError where that cannot be."""
+    """Listen at an address while the body runs. Raises RecipeError if that cannot be."""
     try:
         found = socket.getaddrinfo(_without_brackets(host), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]

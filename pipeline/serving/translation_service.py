@@ -138,28 +138,30 @@ class TranslationService:
         *,
         is_html: bool,
     ) -> list[TranslatedText]:
-        """As `translate`, however long it takes."""
+        """Translate as `translate` does, without a time limit."""
         terms = Glossary(glossary) if glossary else None
 
         def make_query(sentence: str) -> Query:
             forced = terms.target_terms(sentence) if terms is not None else ()
-            found = direction.query(sentence, beam, alternatives + 1, forced)
-            return replace(found, replace_unknown=self._replace_unknown)
+            query = direction.query(sentence, beam, alternatives + 1, forced)
+            return replace(query, replace_unknown=self._replace_unknown)
 
         segments = [await self._split(text, direction, is_html) for text in texts]
-        asked = [[make_query(sentence) for sentence in each.sources] for each in segments]
-        answers = await self.ask([each for some in asked for each in some])
-        ranked = [_ranked_translations([answers[each] for each in some]) for some in asked]
-        joined = [await self._join(one, some, direction) for one, some in zip(segments, ranked, strict=True)]
-        found = []
-        for one, texts, translations in zip(segments, joined, ranked, strict=True):
+        queries = [[make_query(sentence) for sentence in each.sources] for each in segments]
+        answers = await self.ask([each for group in queries for each in group])
+        ranked = [_ranked_translations([answers[each] for each in group]) for group in queries]
+        joined = [
+            await self._join(segmented, group, direction) for segmented, group in zip(segments, ranked, strict=True)
+        ]
+        translated = []
+        for segmented, texts, translations in zip(segments, joined, ranked, strict=True):
             best, *others = dict.fromkeys(texts)
-            borders = one.borders(translations[0]) if isinstance(one, TextSegments) and translations else ()
-            found.append(TranslatedText(best, tuple(others), tuple(borders)))
-        return found
+            borders = segmented.borders(translations[0]) if isinstance(segmented, TextSegments) and translations else ()
+            translated.append(TranslatedText(best, tuple(others), tuple(borders)))
+        return translated
 
     async def ask(self, queries: Sequence[Query]) -> dict[Query, Any]:
-        """Ask each query once, as far as its answer is not known. Raises Problem where there is no answer."""
+        """Ask each query once, as far as its answer is not known. Raises Problem if there is no answer."""
         answers = {query: self._cache.get(query) for query in dict.fromkeys(queries)}
         new = [query for query, answer in answers.items() if answer is None]
         if len(new) > self._limits.sentences:

@@ -184,7 +184,7 @@ def tokenize_files(
 
 
 def _add_tags(tokenizer: Tokenizer, tags: Sequence[str]) -> Tokenizer:
-    """The tokenizer with tags of training text. Raises DataError where it cannot have any."""
+    """The tokenizer with tags of training text. Raises DataError if it cannot have any."""
     try:
         return tokenizer.with_tags(*tags) if tags else tokenizer
     except ValueError as error:

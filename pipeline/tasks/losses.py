@@ -116,7 +116,7 @@ def linear_cross_entropy(
         targets: (N,).
         smoothing: eps.
         compute_dtype: precision of the products, if lower.
-        row_mask: (N,), 1 where a row counts, 0 where it is filler; None where all count.
+        row_mask: (N,), 1 where a row counts, 0 where it is filler; None if all count.
     """
     if row_mask is not None:
         hidden = hidden * row_mask[:, None]  # a row of zeros adds nothing to any gradient but its own, which this drops
@@ -135,7 +135,7 @@ def output_loss(
         hidden: (N, E).
         targets: (N,).
         smoothing: eps.
-        row_mask: (N,), 1 where a row counts, 0 where it is filler; None where all count.
+        row_mask: (N,), 1 where a row counts, 0 where it is filler; None if all count.
     """
     return LOSS_BY_OUTPUT_LAYER[type(output)](output, hidden, targets, smoothing, row_mask)
 

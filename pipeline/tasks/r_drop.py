@@ -110,7 +110,7 @@ def two_pass_loss(
         targets: (N,).
         smoothing: eps of label smoothing.
         alpha: the factor of L_KL.
-        counts: (N,), 1 where a row counts, 0 where it is filler; None where all count.
+        counts: (N,), 1 where a row counts, 0 where it is filler; None if all count.
 
     Raises:
         ValueError: the output layer is an adaptive softmax with tails.

@@ -53,7 +53,7 @@ def encoder_config(pretrained: ModelConfig) -> ModelConfig:
 def config_from_pretrained(pretrained: Manifest, model: ModelConfig) -> ModelConfig:
     """The config of a model that starts from another, which was verified: keys that the recipe names, else its.
 
-    Raises RecipeError where the recipe names another shape, or no task where the other model learned another.
+    Raises RecipeError if the recipe names another shape, or no task where the other model learned another.
     """
     pretrained_model = read_model_config(pretrained)
     if pretrained_model.task != model.task and "task" not in model.model_fields_set:
@@ -197,7 +197,7 @@ def check_adapter_fits(pretrained: Manifest, model: ModelConfig, lora: LoraConfi
 
 
 def read_model_config(pretrained: Manifest) -> ModelConfig:
-    """The config of a model that was verified. Raises DataError where it is none."""
+    """The config of a model that was verified. Raises DataError if it is none."""
     place = pretrained.path / "config.json"
     try:
         return ModelConfig.model_validate(read_json(pretrained.folder / "config.json", displayed_path=place))

@@ -1,4 +1,4 @@
-"""Which columns of a table are its source and target, by what is in them; and whether a first row names them."""
+"""The choice of a table's source and target columns by what is in them, and whether a first row names them."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -58,7 +58,7 @@ def is_split_name(name: str) -> bool:
 
 
 def training_name_rank(name: str) -> int:
-    """How little a name is one of training data: 0 if it says so, 1 if it says nothing, 2 if it names another split."""
+    """Rank a name for training data: 0 if it names them, 1 if it names no split, 2 if it names another split."""
     if _SPLIT_WORD_PATTERN.search(name) and TRAIN_NAME in name.lower():
         return 0
     return 2 if is_split_name(name) else 1

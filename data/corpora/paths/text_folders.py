@@ -133,7 +133,7 @@ def _hint_of_languages_in_names(folder: Path, source: str, target: str) -> str:
 
 
 def _path_of_language(by_language: Mapping[str, Path], asked: str) -> Path | None:
-    """The file of a language, `de` or `deu`; None where there is none."""
+    """The file of a language, `de` or `deu`; None if there is none."""
     if asked in by_language:
         return by_language[asked]
     return next((path for code, path in by_language.items() if code[:2] == asked[:2]), None)

@@ -25,7 +25,7 @@ class BreakdownRow:
     Args:
         name: of the texts that the row is of.
         count: the number of units in it, where it is the same for all systems.
-        values: one a system, None where it has none.
+        values: one a system, None if it has none.
     """
 
     name: str
@@ -127,7 +127,7 @@ def percentage(part: int, whole: int) -> float | None:
 
 
 def breakdown_by_label(systems: Sequence[Segments], config: EvaluationConfig) -> Breakdown:
-    """F1 of each label that the references or a system have. count: the number of times that the references have it."""
+    """F1 of each label that the references or a system have, and how often the references have it (count)."""
     found = [label_scores(each.hypotheses, each.references, config).by_label for each in systems]
     support = {name: each.support for one in found for name, each in one.items()}
     rows = [

@@ -26,7 +26,7 @@ class AnswerCache:
         return len(self._answers)
 
     def get(self, query: Query) -> Any:
-        """The answer to a query; None where it is not known."""
+        """The answer to a query; None if it is not known."""
         entry = self._answers.get(query)
         if entry is None:
             self.misses += 1

@@ -52,7 +52,7 @@ class WorkerSlot:
 
 
 def least_busy_slot(slots: Sequence[WorkerSlot], key: str) -> WorkerSlot | None:
-    """The process that has a model and the least to do; None where all are full, or none has it yet."""
+    """The process that has a model and the least to do; None if all are full, or none has it yet."""
     told = [slot for slot in slots if key in slot.loaded]
     able = [slot for slot in told if slot.loaded[key] is None] or told
     ready = [slot for slot in able if len(slot.sent_queries) < MAX_QUERIES_PER_WORKER]

@@ -49,7 +49,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 async def read_fields(request: Request, limits: Limits) -> dict[str, Any]:
     """The fields of a JSON object or of a form; a field that a form has several times is a list.
 
-    Raises Problem where the body is neither.
+    Raises Problem if the body is neither.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if (encoding := request.headers.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
@@ -106,7 +106,7 @@ def validate_fields(body: type[Body], fields: dict[str, Any]) -> Body:
 
 
 def check_has_no_surrogates(text: str, field_name: str) -> str:
-    """Return a text that is one. Raises Problem where half a character stands in it, which JSON can spell."""
+    """Return a text that is one. Raises Problem if half a character stands in it, which JSON can spell."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -115,7 +115,7 @@ def check_has_no_surrogates(text: str, field_name: str) -> str:
 
 
 def check_texts(texts: list[str], limits: Limits) -> list[str]:
-    """Return the texts of a request. Raises Problem where they are too many, too long, or none."""
+    """Return the texts of a request. Raises Problem if they are too many, too long, or none."""
     if len(texts) > limits.texts:
         raise bad_request(f"q has {len(texts)} texts and may have {limits.texts}: send them in parts")
     if (total := sum(map(len, texts))) > limits.chars:

@@ -172,7 +172,7 @@ def _detect_language(detector: Detector, texts: list[str], is_html: bool) -> lis
 
 
 def _candidate_models(backend: Backend, body: TranslateBody) -> ModelCatalog:
-    """The models that may translate a request: the one that it names, or all. Raises Problem where that is none."""
+    """The models that may translate a request: the one that it names, or all. Raises Problem if that is none."""
     catalog = backend.catalog
     if body.model is None:
         return catalog
@@ -180,7 +180,7 @@ def _candidate_models(backend: Backend, body: TranslateBody) -> ModelCatalog:
 
 
 def find_direction(catalog: ModelCatalog, source: str | None, target: str | None) -> ServedDirection:
-    """The model that translates, and its languages; one that is None may be any. Raises Problem where there is none."""
+    """The model that translates, and its languages; one that is None may be any. Raises Problem if there is none."""
     direction = catalog.find_translator(source, target)
     if direction is None and catalog.targets_by_source == {UNKNOWN_LANGUAGE: [UNKNOWN_LANGUAGE]}:
         direction = catalog.find_translator(UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)

@@ -25,7 +25,7 @@ def glossary_problem(glossary: Mapping[str, str]) -> str | None:
 
 
 def _contradiction(glossary: Mapping[str, str]) -> str | None:
-    """Return the reason why two terms that differ in their spelling alone cannot be used; None where there are none."""
+    """Return the reason why two terms that differ in their spelling alone cannot be used; None if there are none."""
     seen: dict[tuple[bool, str], str] = {}
     for source, target in glossary.items():
         before = seen.setdefault(_term_key(source), source)

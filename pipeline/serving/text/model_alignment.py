@@ -26,7 +26,7 @@ def align_by_attention(loaded: LoadedModel, source: str, target: str) -> Alignme
         target: its translation.
 
     Returns:
-        The alignment; None where the model has no attention from the one to the other, or a text no pieces or too many.
+        The alignment; None if the model has no attention from the one to the other, or a text no pieces or too many.
     """
     sources, targets = loaded.source_tokenizer.encode_spans(source), loaded.target_tokenizer.encode_spans(target)
     if not sources or not targets or max(len(sources) + 3, len(targets)) >= loaded.model.max_length:

@@ -24,9 +24,11 @@ class SegmentBorders(NamedTuple):
 class TextSegments:
     """A text as sentences and separators: `separators[0] + sentences[0] + separators[1] + ...` is the text.
 
-    sentences: none is empty or begins or ends with white space.
-    separators: one more than sentences: spaces, line breaks, and all else that no model has to read.
-    cuts: the places of the sentences that end where a longer one was cut, since no model reads it whole.
+    Args:
+        sentences: none is empty or begins or ends with white space.
+        separators: one more than sentences: spaces, line breaks, and all else that no model has to read.
+        indices_of_cut_sentences: the places of the sentences that end where a longer one was cut, since no model reads
+            it whole.
     """
 
     sentences: tuple[str, ...]

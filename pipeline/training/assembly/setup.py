@@ -38,10 +38,10 @@ def build_setup(session: TrainingSession, start: StartingPoint, context: TaskCon
 
 
 def make_resegmentation(context: TaskContext, seed: int) -> Resegmenter | None:
-    """Return the resegmentation that gives texts other pieces at each update; None where it is not asked for. Labels
+    """Return the resegmentation that gives texts other pieces at each update; None if it is not asked for. Labels
     never change.
 
-    Raises RecipeError where neither side's tokenizer can give other pieces.
+    Raises RecipeError if neither side's tokenizer can give other pieces.
     """
     wanted = {"bpe_dropout": context.config.bpe_dropout, "unigram_alpha": context.config.unigram_alpha}
     settings = {name: value for name, value in wanted.items() if value is not None}

@@ -60,7 +60,7 @@ class Checkpoint:
         return {key: shard_of_rank(tensor, rank, size) for key, tensor in found.items()}
 
     def _part_files(self, name: str) -> list[str]:
-        """The files with tensors of this name, in the order of the processes. Raises DataError where one is missing."""
+        """The files with tensors of this name, in the order of the processes. Raises DataError if one is missing."""
         if f"{name}.safetensors" in self.files:
             return [f"{name}.safetensors"]
         found = sorted(file for file in self.files if re.fullmatch(rf"{name}-\d{{5}}-of-\d{{5}}\.safetensors", file))

@@ -71,8 +71,8 @@ def find_resume_step(checkpoints: Checkpoints, plan: Plan, config: TrainingConfi
         else ""
     )
     reporter.line(
-        f"training: the recipe changed ({words}){progress_words}, so training starts from scratch. The previous one was "
-        f"moved to {aside}"
+        f"training: the recipe changed ({words}){progress_words}, so training starts from scratch. The previous one "
+        f"was moved to {aside}"
     )
     return None
 
@@ -173,8 +173,8 @@ def resolve_execution_settings(
     if earlier.world_size != now.world_size and not config.elastic:
         raise RecipeError(
             f"training began with {earlier.world_size} processes, not {now.world_size}; resume it with torchrun "
-            f"--nproc-per-node {earlier.world_size}, set training.elastic = true to go on with {now.world_size}, or move "
-            f"{checkpoint.folder.parent.parent} away to start over"
+            f"--nproc-per-node {earlier.world_size}, set training.elastic = true to go on with {now.world_size}, "
+            f"or move {checkpoint.folder.parent.parent} away to start over"
         )
     kept = {
         setting_name: getattr(earlier, setting_name)

@@ -27,7 +27,7 @@ _BILOU_TO_IOBES = str.maketrans("LU", "ES")
 
 
 def parse_tag(label: str, scheme: str) -> Tag | None:
-    """The tag that a label spells; None where it spells none of this way."""
+    """The tag that a label spells; None if it spells none of this way."""
     if label == "O":
         return OUTSIDE_TAG
     found = _TAG_PATTERN.fullmatch(label)

@@ -93,7 +93,7 @@ def _weighted_mean(scores: Sequence[LabelScore], weights: Sequence[int]) -> Labe
 
 
 def no_entities_reason(references: Sequence[str], config: EvaluationConfig) -> str | None:
-    """Return the reason why the references cannot be scored by their entities; None where they can."""
+    """Return the reason why the references cannot be scored by their entities; None if they can."""
     for line, text in enumerate(references, 1):
         for label in text.split():
             if parse_tag(label, config.entities) is None:

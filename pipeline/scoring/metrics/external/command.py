@@ -127,7 +127,7 @@ def _exchange_data(
 ) -> None:
     """Write and read as the command is ready for it, so that neither waits for the other for ever; until it ends.
 
-    `on_read` is called with the output. Raises ExternalMetricError where the command ends with another code than 0, or
+    `on_read` is called with the output. Raises ExternalMetricError if the command ends with another code than 0, or
     not within `limit` seconds.
     """
     assert process.stdin is not None
@@ -189,7 +189,7 @@ class _PipeWriter:
 class _NumberParser:
     """Parser of numbers as they are printed, one a line; raises ExternalMetricError at the first line that is none.
 
-    count: the number of lines to come; None where it is not known.
+    count: the number of lines to come; None if it is not known.
     """
 
     def __init__(self, count: int | None) -> None:
