@@ -227,8 +227,8 @@ class CorpusConfig(BaseModel):
     def _check_language_code(cls, code: str | None) -> str | None:
         if code is not None and not re.fullmatch(LANGUAGE_CODE_PATTERN, code):
             raise ValueError(
-                f'"{code}" is no code of ISO 639-3, which has three small letters, "deu", "eng", maybe with a script, '
-                '"zho_Hans"'
+                f'"{code}" is no code of ISO 639-3: give three small letters ("deu", "eng"), if needed with a script '
+                '("zho_Hans")'
             )
         return code
 

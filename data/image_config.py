@@ -66,7 +66,7 @@ def _classes_problem(classes: Sequence[str]) -> str | None:
     names = [name.strip() for name in classes]
     for name in names:
         if not name or "\n" in name or "\r" in name:
-            return f"`classes`: each name must be one line of text, and {name!r} is none"
+            return f"`classes`: {name!r} is not one line of text, as each name must be"
         if names.count(name) > 1:
             return f"`classes`: {name!r} is the name of two labels: give each its own"
     return None

@@ -102,7 +102,8 @@ def compare(
         check_file_is_writable(file)
     if reference or source is not None or are_outputs(runs):
         reject_flags(
-            {"--test": test, "--each": each, "--plot": plot}, "is of runs: outputs have one test set and no training"
+            {"--test": test, "--each": each, "--plot": plot},
+            "applies to runs: outputs have one test set and no training",
         )
         _compare_outputs(runs, source, reference or [], baseline, metric or [], sort, sets, flags)
         return

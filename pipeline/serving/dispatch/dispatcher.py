@@ -90,7 +90,7 @@ class Dispatcher:
                 slot.process.close()
                 slot.process = None
         for pending in list(self._pending.values()):
-            pending.fail(WorkerFailure("the server is shutting down: ask another, or again"))
+            pending.fail(WorkerFailure("the server is shutting down: send the request again later"))
 
     def load(self, version: ModelVersion) -> None:
         """Load a version of a model in every process."""
@@ -173,7 +173,7 @@ class Dispatcher:
 
     def _enqueue(self, queries: Sequence[Query], parts: asyncio.Queue[str] | None = None) -> list[PendingQuery]:
         if self._is_closed:
-            raise WorkerFailure("the server is shutting down: ask another, or again")
+            raise WorkerFailure("the server is shutting down: send the request again later")
         if len(self._pending) + len(queries) > self._max_waiting:
             raise QueueFullError
         loop = asyncio.get_running_loop()
@@ -290,7 +290,7 @@ class Dispatcher:
         for pending in lost:
             pending.worker, pending.attempts = None, pending.attempts + 1
             if pending.attempts >= MAX_ATTEMPTS or pending.parts is not None:
-                pending.fail(WorkerFailure("a decoding process has died at this; ask again"))
+                pending.fail(WorkerFailure("a decoding process died on this request: send it again"))
         self._groups.extendleft(deque([pending]) for pending in lost if not pending.answer.done())
         self.num_restarts += 1
         if not self._is_closed:

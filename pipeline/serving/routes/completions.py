@@ -106,9 +106,7 @@ def completion_routes(backend: Backend) -> list[Route]:
     async def retrieve_model(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in backend.catalog.models:
-            raise Problem(
-                404, f"model: {name[:80]!r} is none of this server's; it has {', '.join(backend.catalog.models)}"
-            )
+            raise Problem(404, f"model: this server has no {name[:80]!r}; it has {', '.join(backend.catalog.models)}")
         return JSONResponse(_model_as_json(backend.catalog.models[name]))
 
     return [

@@ -133,7 +133,7 @@ def _check_request_limits(backend: Backend, body: TranslateBody) -> None:
     if (problem := glossary_problem(body.glossary)) is not None:
         raise bad_request(problem)
     if body.segments and body.format == "html":
-        raise bad_request("segments: their places are told of plain texts: remove it, or send format text")
+        raise bad_request("segments: places are given for plain texts only: remove segments, or send format text")
 
 
 async def _resolve_source_language(

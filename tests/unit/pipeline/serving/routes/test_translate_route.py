@@ -267,5 +267,5 @@ def test_the_places_of_sentences_are_told_where_they_are_asked_for() -> None:
     fields = {"q": text, "source": "en", "target": "de", "segments": True, "format": "html"}
     assert ask(make_bench(), fields) == (
         400,
-        {"error": "segments: their places are told of plain texts: remove it, or send format text"},
+        {"error": "segments: places are given for plain texts only: remove segments, or send format text"},
     )
