@@ -44,12 +44,12 @@ class MetricNote:
     Args:
         system: the name of the system.
         metric: the name of the metric.
-        why: such as the reason why it is not tested.
+        note: such as the reason why it is not tested.
     """
 
     system: str
     metric: str
-    why: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ class MetricStatistics:
     """Statistics of a metric by name of a run.
 
     Args:
-        beside_baseline: of the runs that compare with the baseline, which is the first of them.
-        alone: of the other runs.
+        comparable: statistics of the runs that compare with the baseline, which is the first of them.
+        incomparable: statistics of the other runs.
         missing: the runs without statistics, and those that are not tested.
     """
 
-    beside_baseline: Mapping[str, SegmentStatistics]
-    alone: Mapping[str, SegmentStatistics]
+    comparable: Mapping[str, SegmentStatistics]
+    incomparable: Mapping[str, SegmentStatistics]
     missing: Sequence[MetricNote]
 
     @property
     def num_systems_with_statistics(self) -> int:
-        return len(self.beside_baseline) + len(self.alone)
+        return len(self.comparable) + len(self.incomparable)
 
 
 def collect_metric_statistics(

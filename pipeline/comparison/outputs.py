@@ -105,12 +105,12 @@ def compare_outputs(
     if sort is not None:
         order = match_metric_name(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
         rows = sort_rows(rows, order)
-    beside: dict[str, RunSummary] = {}
+    reference_runs: dict[str, RunSummary] = {}
     for run in (of_base, *runs):
         for figure in run.figures:
-            beside.setdefault(figure, run)
+            reference_runs.setdefault(figure, run)
     base_row = next(row for row in rows if of_base in row.runs)
-    found = Comparison(rows, base_row, beside, {run.name: {} for run in runs}, order)
+    found = Comparison(rows, base_row, reference_runs, {run.name: {} for run in runs}, order)
     return OutputComparison(found, systems, evaluation)
 
 

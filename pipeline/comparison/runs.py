@@ -30,8 +30,8 @@ class Comparison:
     Args:
         rows: in the order in which they are shown.
         baseline: the row against which the others are held.
-        beside: by figure the run that the others' figures must compare with: one of the baseline, or where it has none
-            the first shown.
+        reference_runs: by figure, the run that the others' figures must compare with: one of the baseline, or if it has
+            none, the first shown.
         differs: by name of a run the part of its config that is not as in the first run of the baseline.
         order: the figure by which the rows are sorted.
         test: the test set of test.bleu, ...; None: the main one of each.
@@ -39,7 +39,7 @@ class Comparison:
 
     rows: Sequence[ComparisonRow]
     baseline: ComparisonRow
-    beside: Mapping[str, RunSummary]
+    reference_runs: Mapping[str, RunSummary]
     differs: Mapping[str, Mapping[str, object]]
     order: str | None = None
     test: str | None = None
@@ -56,7 +56,7 @@ class Comparison:
 
     def is_comparable(self, run: RunSummary, name: str) -> bool:
         """Whether a figure of the run can be compared with that of the baseline."""
-        return _comparable_signature(name, run) == _comparable_signature(name, self.beside[name])
+        return _comparable_signature(name, run) == _comparable_signature(name, self.reference_runs[name])
 
     def is_row_comparable(self, row: ComparisonRow, name: str) -> bool:
         """Whether a figure of all runs of a row, those that have it, can be compared with that of the baseline."""
@@ -86,7 +86,7 @@ class Comparison:
             reasons: dict[tuple[str, str], list[str]] = {}
             for name in run.figures:
                 if not self.is_comparable(run, name):
-                    other = self.beside[name]
+                    other = self.reference_runs[name]
                     why = describe_signature_difference(
                         _comparable_signature(name, run), _comparable_signature(name, other)
                     )
@@ -141,11 +141,11 @@ def compare_runs(
     if sort is not None:
         order = match_metric_name(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
         rows = sort_rows(rows, order)
-    beside: dict[str, RunSummary] = {}
+    reference_runs: dict[str, RunSummary] = {}
     for run in (base, *of_base.runs, *(run for row in rows for run in row.runs)):
         for figure in run.figures:
-            beside.setdefault(figure, run)
-    return Comparison(rows, of_base, beside, differs, order, test)
+            reference_runs.setdefault(figure, run)
+    return Comparison(rows, of_base, reference_runs, differs, order, test)
 
 
 def _differences_from(base: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:

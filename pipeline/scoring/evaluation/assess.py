@@ -132,5 +132,5 @@ def _choose_bleu_tokenizer(config: EvaluationConfig, segments: Segments, reporte
         return config
     choice = choose_tokenizer(segments.references)
     if choice.name != "13a" and "bleu" in config.metrics:
-        reporter.line(f"{segments.name}: BLEU with tokenizer {choice.name}: {choice.why}")
+        reporter.line(f"{segments.name}: BLEU with tokenizer {choice.name}: {choice.reason}")
     return config.model_copy(update={"bleu_tokenize": choice.name})

@@ -21,7 +21,7 @@ class TokenizerChoice:
     """A tokenizer of BLEU, and why it was chosen."""
 
     name: str
-    why: str
+    reason: str
 
 
 def choose_tokenizer(references: Sequence[Sequence[str]]) -> TokenizerChoice:
