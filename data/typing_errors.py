@@ -50,24 +50,24 @@ def _mistype_word(
     typed: list[str] = []
     place = 0
     while place < len(word):
-        character, following = word[place], word[place + 1 : place + 2]
-        (hit, way_draw, character_draw), place = draws[place], place + 1
+        here, following = word[place], word[place + 1 : place + 2]
+        (hit, what, which), place = draws[place], place + 1
         if hit >= rate:
-            typed.append(character)
+            typed.append(here)
             continue
-        same_kind = pool[_script_and_category(character)]
-        other_characters = [each for each in same_kind if each != character]
+        same_kind = pool[_script_and_category(here)]
+        others = [each for each in same_kind if each != here]
         ways: list[tuple[list[str], int]] = []  # what is typed, and how many characters after this one it takes along
-        if following and following[0] != character:
-            ways.append(([following[0], character], 1))
+        if following and following[0] != here:
+            ways.append(([following[0], here], 1))
         if typed or following:
             ways.append(([], 0))
-        ways.append(([character, same_kind[int(character_draw * len(same_kind))]], 0))
-        if other_characters:
-            ways.append(([other_characters[int(character_draw * len(other_characters))]], 0))
+        ways.append(([here, same_kind[int(which * len(same_kind))]], 0))
+        if others:
+            ways.append(([others[int(which * len(others))]], 0))
         # not those by which characters would become one, as two halves of flags do or what is beside a virama
         ways = [way for way in ways if _are_separate_graphemes([*typed[-1:], *way[0], *word[place + way[1] :][:1]])]
-        chosen, taken = ways[int(way_draw * len(ways))] if ways else ([character], 0)
+        chosen, taken = ways[int(what * len(ways))] if ways else ([here], 0)
         typed += chosen
         place += taken
     return "".join(typed)
