@@ -174,7 +174,7 @@ def _compare_outputs(
     )
     check_metrics(evaluation)
     reporter, outputs = make_reporter(), parse_outputs([*map(str, output_arguments)])
-    found = compare_outputs(
+    compared = compare_outputs(
         outputs,
         source=source,
         references=references,
@@ -183,13 +183,13 @@ def _compare_outputs(
         sort=sort,
         reporter=reporter,
     )
-    known = all_metrics(found.comparison)
-    external = [each.name for each in found.evaluation.external if each.name in known]
-    names = match_metric_names([*metrics, *external], found.comparison) if metrics else known
-    tested = run_significance_tests(found.comparison, names, reporter, systems=found.systems)
+    known = all_metrics(compared.comparison)
+    external = [each.name for each in compared.evaluation.external if each.name in known]
+    names = match_metric_names([*metrics, *external], compared.comparison) if metrics else known
+    significance = run_significance_tests(compared.comparison, names, reporter, systems=compared.systems)
     _show_and_write_comparison(
-        found.comparison,
-        replace(tested, looked_at=record_test_set_usage(found, outputs, reporter)),
+        compared.comparison,
+        replace(significance, looked_at=record_test_set_usage(compared, outputs, reporter)),
         names,
         flags,
     )

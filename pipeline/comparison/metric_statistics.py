@@ -105,28 +105,30 @@ def _statistics_by_system(
     Statistics that do not give the score in scores/ again are left out: they are of something else.
     """
     reasons = {run.name: _missing_statistics_reason(metric, systems[run.name], systems[runs[0].name]) for run in runs}
-    missing = [MetricNote(name, metric, why) for name, why in reasons.items() if why is not None]
-    known = [run for run in runs if reasons[run.name] is None]
+    missing = [MetricNote(name, metric, reason) for name, reason in reasons.items() if reason is not None]
+    measurable_runs = [run for run in runs if reasons[run.name] is None]
     if not runs or reasons[runs[0].name] is not None:
         return {}, missing
     try:
-        found = _system_statistics(
-            metric, [systems[run.name] for run in known], known[0].figures[f"test.{metric}"].signature
+        statistics_of_runs = _system_statistics(
+            metric,
+            [systems[run.name] for run in measurable_runs],
+            measurable_runs[0].figures[f"test.{metric}"].signature,
         )
     except TfmError as error:
-        return {}, [*missing, *(MetricNote(run.name, metric, f"not tested: {error}") for run in known)]
+        return {}, [*missing, *(MetricNote(run.name, metric, f"not tested: {error}") for run in measurable_runs)]
     counted = {}
-    for run, statistics in zip(known, found, strict=True):
+    for run, statistics in zip(measurable_runs, statistics_of_runs, strict=True):
         score, value = run.figures[f"test.{metric}"].score, statistics.value
         if math.isclose(value, score, rel_tol=SCORE_TOLERANCE, abs_tol=SCORE_TOLERANCE):
             counted[run.name] = statistics
         else:
-            why = (
+            reason = (
                 NO_SEGMENT_METRICS_REASON
                 if metric == BITS_PER_CHARACTER
                 else MISMATCHED_VALUE_REASON.format(score, value)
             )
-            missing.append(MetricNote(run.name, metric, why))
+            missing.append(MetricNote(run.name, metric, reason))
     return (counted if runs[0].name in counted else {}), missing
 
 

@@ -211,15 +211,16 @@ def _correct_p_values(estimates: Mapping[str, ScoreEstimate]) -> dict[str, Score
 
 def _no_interval_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[MetricNote]:
     """The reasons why scores, and differences, have no interval."""
-    found = [(name, each.no_interval_reason, "no interval") for name, each in estimates.items()]
-    found = [each for each in found if each[1] != SEVERAL_SEEDS_REASON]  # ± is their deviation, and no interval
+    noted_reasons = [(name, each.no_interval_reason, "no interval") for name, each in estimates.items()]
+    # with several seeds ± is their deviation, and no interval
+    noted_reasons = [each for each in noted_reasons if each[1] != SEVERAL_SEEDS_REASON]
     for name, each in estimates.items():
         if each.versus is not None and each.versus.no_interval_reason not in (
             each.no_interval_reason,
             IDENTICAL_DRAWS_REASON,
         ):
-            found.append((name, each.versus.no_interval_reason, "no interval of the difference"))
-    return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in found if reason is not None]
+            noted_reasons.append((name, each.versus.no_interval_reason, "no interval of the difference"))
+    return [MetricNote(name, metric, f"{what}: {reason}") for name, reason, what in noted_reasons if reason is not None]
 
 
 def _contradiction_notes(metric: str, estimates: Mapping[str, ScoreEstimate]) -> list[MetricNote]:

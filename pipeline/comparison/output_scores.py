@@ -48,28 +48,31 @@ def score_files(
     reporter: Reporter,
 ) -> list[tuple[RunSummary, System]]:
     """Each output scored against the references; a folder's hypotheses are those that it holds."""
-    given = {} if source is None else {"source": source}
-    given |= {f"reference {number}": file for number, file in enumerate(references, 1)}
+    text_files = {} if source is None else {"source": source}
+    text_files |= {f"reference {number}": file for number, file in enumerate(references, 1)}
     files = {each.name: _hypotheses_file(each) for each in outputs}
-    lines = read_given_files({**{f"output {name}": file for name, file in files.items()}, **given})
-    columns = [lines[name] for name in given if name.startswith("reference ")]
+    lines = read_given_files({**{f"output {name}": file for name, file in files.items()}, **text_files})
+    columns = [lines[name] for name in text_files if name.startswith("reference ")]
     # as signatures call a text
-    texts = "|".join(
+    texts_signature = "|".join(
         f"{name.removesuffix(' 1').replace(' ', '_')}:{Input.from_file(file).fingerprint[:12]}"
-        for name, file in given.items()
+        for name, file in text_files.items()
     )
     hypotheses = {each.name: lines[f"output {each.name}"] for each in outputs}
     for name, given_texts in hypotheses.items():
         for warning in hypothesis_warnings(given_texts, columns[0]):
             reporter.warn(f"{name}: {warning}")
     coverage = coverage_reasons(columns, evaluation)
-    without = {name: {**coverage, **too_long_reasons(texts, columns, evaluation)} for name, texts in hypotheses.items()}
+    without = {
+        name: {**coverage, **too_long_reasons(given_texts, columns, evaluation)}
+        for name, given_texts in hypotheses.items()
+    }
     counted = [
         each
         for each in SACREBLEU_METRICS
         if each in evaluation.metrics and not any(each in why for why in without.values())
     ]
-    found = []
+    scored = []
     with reporter.bar("scoring", len(counted) + len(outputs), "parts") as bar:
         count_segments(
             list(hypotheses.values()),
@@ -80,16 +83,18 @@ def score_files(
         for each in outputs:
             segments = Segments(references[0].name, lines.get("source"), hypotheses[each.name], columns)
             fingerprint = Input.from_file(files[each.name]).fingerprint
-            made = _placeholder_manifest(each.path, fingerprint)
-            found.append(_score_output(each.name, segments, made, texts, evaluation, without[each.name], reporter))
+            manifest = _placeholder_manifest(each.path, fingerprint)
+            scored.append(
+                _score_output(each.name, segments, manifest, texts_signature, evaluation, without[each.name], reporter)
+            )
             bar.advance(1, each.name)
-    return found
+    return scored
 
 
 def _score_output(
     name: str,
     segments: Segments,
-    made: Manifest,
+    manifest: Manifest,
     texts: str,
     evaluation: EvaluationConfig,
     reasons: Mapping[str, str],
@@ -100,20 +105,20 @@ def _score_output(
     without: dict[str, str] = {metric: reasons[metric] for metric in evaluation.metrics if metric in reasons}
     notes = [f"{metric} is not computed: {why}" for metric, why in without.items()]
     scores = score_texts(segments.hypotheses, columns, evaluation, without=without)
-    others = external_scores(evaluation.external, name, segments.sources, segments.hypotheses, columns, reporter)
-    notes += [f"{metric} {why}" for metric, why in others.missing.items()]
+    external = external_scores(evaluation.external, name, segments.sources, segments.hypotheses, columns, reporter)
+    notes += [f"{metric} {why}" for metric, why in external.missing.items()]
     figures = {
         f"test.{metric}": replace(score, signature=f"{score.signature}|{texts}")
-        for metric, score in {**scores, **others.scores}.items()
+        for metric, score in {**scores, **external.scores}.items()
     }
     noted = [
-        SegmentValues(None, None, None, {metric: float(numbers[row]) for metric, numbers in others.numbers.items()})
-        for row in range(len(segments.hypotheses) if others.numbers else 0)
+        SegmentValues(None, None, None, {metric: float(numbers[row]) for metric, numbers in external.numbers.items()})
+        for row in range(len(segments.hypotheses) if external.numbers else 0)
     ]
-    run = RunSummary(name, made, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
-    known = texts_fingerprint(columns[0], segments.identifying_sources)
+    run = RunSummary(name, manifest, dict(PLACEHOLDER_SETTINGS), figures, notes=notes)
+    test_fingerprint = texts_fingerprint(columns[0], segments.identifying_sources)
     test = segments.name
-    return run, System(name, {test: segments}, {test: noted} if noted else {}, test, known, evaluation)
+    return run, System(name, {test: segments}, {test: noted} if noted else {}, test, test_fingerprint, evaluation)
 
 
 def _hypotheses_file(output: SystemOutput) -> Path:
@@ -128,26 +133,28 @@ def _hypotheses_file(output: SystemOutput) -> Path:
 
 def read_scored_folder(output: SystemOutput) -> tuple[RunSummary, System]:
     """Read a folder of `tfm evaluate --out`: its scores, and the texts that they are of."""
-    made, content = read_artifact(output.path, _read_scores, "evaluate")
-    known, figures, (first, *_), texts = content
+    manifest, content = read_artifact(output.path, _read_scores, "evaluate")
+    fingerprints, figures, (first, *_), texts = content
     name = first.name
-    about = "|".join(
+    texts_signature = "|".join(
         f"{label.removesuffix('_1')}:{each.fingerprint[:12]}"
         for label, each in sorted(
-            made.inputs.items(), key=lambda entry: (entry[0] != "source", len(entry[0]), entry[0])
+            manifest.inputs.items(), key=lambda entry: (entry[0] != "source", len(entry[0]), entry[0])
         )
         if label == "source" or label.startswith("reference")
     )
-    scores = {f"test.{n}": replace(each, signature=f"{each.signature}|{about}") for n, each in first.scores.items()}
+    scores = {
+        f"test.{n}": replace(each, signature=f"{each.signature}|{texts_signature}") for n, each in first.scores.items()
+    }
     segments = Segments(name, texts.get("source"), texts["hypotheses"], [texts[n] for n in texts if "reference" in n])
     try:
-        evaluation = EvaluationConfig.model_validate(made.config.get("evaluation", {}))
+        evaluation = EvaluationConfig.model_validate(manifest.config.get("evaluation", {}))
     except ValidationError:
         problem = "another version of tfm made it: remove the folder and run `tfm evaluate` again"
         raise DataError(problem, file=output.path) from None
-    check_scores_match_texts(made, first, segments, figures, evaluation)
-    run = RunSummary(output.name, made, dict(PLACEHOLDER_SETTINGS), scores)
-    return run, System(output.name, {name: segments}, figures, name, known.get(name), evaluation)
+    check_scores_match_texts(manifest, first, segments, figures, evaluation)
+    run = RunSummary(output.name, manifest, dict(PLACEHOLDER_SETTINGS), scores)
+    return run, System(output.name, {name: segments}, figures, name, fingerprints.get(name), evaluation)
 
 
 def _read_scores(manifest: Manifest) -> Any:

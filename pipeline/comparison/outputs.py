@@ -44,7 +44,7 @@ def parse_outputs(words: Sequence[str]) -> list[SystemOutput]:
 
     Raises DataError for a path where nothing is, RecipeError where two have one name.
     """
-    found = []
+    outputs = []
     for word in words:
         name, equals, path = word.partition("=")
         if os.path.exists(word) or not equals:
@@ -52,11 +52,11 @@ def parse_outputs(words: Sequence[str]) -> list[SystemOutput]:
         if not name or not os.path.exists(path):
             problem = "there is no such file or folder" if name else "its name is missing: give NAME=FILE"
             raise DataError(problem, file=Path(path))
-        found.append(SystemOutput(name, Path(path)))
-    names = [each.name for each in found]
+        outputs.append(SystemOutput(name, Path(path)))
+    names = [each.name for each in outputs]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise RecipeError(f'two outputs are called "{twice}": give each a name of its own, NAME=FILE')
-    return found
+    return outputs
 
 
 def are_outputs(paths: Sequence[Path]) -> bool:
@@ -93,23 +93,23 @@ def compare_outputs(
     if base is None:
         raise RecipeError(f"--baseline {baseline}: the outputs are {', '.join(each.name for each in outputs)}")
     if references:
-        read = score_files(outputs, source, references, evaluation, reporter)
+        scored = score_files(outputs, source, references, evaluation, reporter)
     else:
         if alone := next((each for each in outputs if not each.is_folder), None):
             raise RecipeError(f"{alone.path}: there is no reference to score it against: give --reference FILE")
-        read = [read_scored_folder(each) for each in outputs]
-        evaluation = read[0][1].evaluation
-    runs, systems = [run for run, _ in read], {system.name: system for _, system in read}
-    of_base = next(run for run in runs if run.name == base)
+        scored = [read_scored_folder(each) for each in outputs]
+        evaluation = scored[0][1].evaluation
+    runs, systems = [run for run, _ in scored], {system.name: system for _, system in scored}
+    base_run = next(run for run in runs if run.name == base)
     rows, order = one_row_per_run(runs), None
     if sort is not None:
         order = match_metric_name(sort, list(dict.fromkeys(name for run in runs for name in run.figures)))
         rows = sort_rows(rows, order)
     reference_runs: dict[str, RunSummary] = {}
-    for run in (of_base, *runs):
+    for run in (base_run, *runs):
         for figure in run.figures:
             reference_runs.setdefault(figure, run)
-    base_row = next(row for row in rows if of_base in row.runs)
+    base_row = next(row for row in rows if base_run in row.runs)
     found = Comparison(rows, base_row, reference_runs, {run.name: {} for run in runs}, order)
     return OutputComparison(found, systems, evaluation)
 

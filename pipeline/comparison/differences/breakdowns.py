@@ -84,21 +84,22 @@ def breakdown_by_source_length(
     first = systems[0]
     sources = first.source_texts
     texts, rows_are = (first.references[0], "reference") if sources is None else (sources, "source")
-    found = []
+    bins_by_system = []
     for each in systems:
-        found.append(breakdown_by_length(texts, each.hypotheses, each.references, config, excluded_metrics))
+        bins_by_system.append(breakdown_by_length(texts, each.hypotheses, each.references, config, excluded_metrics))
         on_done()
-    names = list(dict.fromkeys(name for group in found[0] for name in group.scores))
+    names = list(dict.fromkeys(name for group in bins_by_system[0] for name in group.scores))
     tables = []
     for name in names:
         rows = []
-        for bins in zip(*found, strict=True):  # the same bins in each system: they are of the texts that all were given
+        # all systems have the same bins, which are those of the texts that all were given
+        for bins in zip(*bins_by_system, strict=True):
             least, most = bins[0].shortest, bins[0].longest
             scores = [each.scores.get(name) for each in bins]
             values = [None if each is None else each.score for each in scores]
             rows.append(BreakdownRow(f"{least}" if least == most else f"{least}–{most}", bins[0].num_segments, values))
         figure = metric_label(name) + (" (effective order)" if name == "bleu" else "")
-        unit = found[0][0].unit
+        unit = bins_by_system[0][0].unit
         tables.append(Breakdown(f"{figure} by length of the {rows_are}", unit, "segments", rows))
     return tables
 

@@ -20,18 +20,18 @@ MISSING_VALUE = object()
 
 def check_unused_keys(recipe: Any, origins: Origins) -> None:
     """Raise RecipeError for a key that was said and changes nothing. recipe: all parts that were read, by name."""
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for key, row in find_unused_keys(recipe):
         if not _is_made_idle_by_later_layer(key, row, origins):
             decided = " and ".join(
                 f"{each} = {format_value(_plain_value(get_value(recipe, each)))}" for each in row.conditions
             )
-            found.setdefault(key, f"has no effect with {decided}: {row.reason}")
+            problems.setdefault(key, f"has no effect with {decided}: {row.reason}")
     for key, why in _unused_corpus_keys(recipe):
-        found.setdefault(key, f"has no effect: {why}")
-    for key, text in found.items():
+        problems.setdefault(key, f"has no effect: {why}")
+    for key, text in problems.items():
         place = describe_origin(tuple(key.split(".")), origins)
-        others = [each for each in found if each != key]
+        others = [each for each in problems if each != key]
         more = f"\n(and {', '.join(others[:5])}{', ...' if others[5:] else ''})" if others else ""
         raise RecipeError(
             f"{place}: {key} = {format_value(_plain_value(get_value(recipe, key)))} {text}. Remove it{more}"
