@@ -399,7 +399,7 @@ HUB = {"format": "huggingface", "path": "x", "image": "image"}
         ({"train": {"format": "csv", "path": "x", "classes": ["a"]}}, "`classes` are for format"),
         ({"train": {**IDX, "classes": ["a", "b", " a"]}}, "'a' is the name of two labels"),
         ({"train": {**IDX, "classes": ["a", " "]}}, "'' is not one line of text"),
-        ({"train": {**IDX, "classes": ["a", "b\nc"]}}, "is none"),
+        ({"train": {**IDX, "classes": ["a", "b\nc"]}}, "is not one line of text"),
         ({"train": {**HUB, "target": "image"}}, "name the same column"),
         ({"train": {**HUB, "target": "a", "references": ["image"]}}, "name the same column"),
         ({"train": {**HUB, "target": "a", "references": ["b", "a"]}}, 'name the column "a" twice'),

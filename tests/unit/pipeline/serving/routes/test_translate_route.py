@@ -157,8 +157,8 @@ def test_auto_takes_the_likeliest_language_that_is_translated_into_the_target() 
         ({"glossary": {"": "x"}}, "glossary"),
         ({"glossary": {"a": "\udfff"}}, "glossary has half a character"),
         ({"glossary": "nonsense"}, "glossary"),
-        ({"model": "xx"}, "model: 'xx' is none"),
-        ({"model": "verse"}, "model: 'verse' is none"),
+        ({"model": "xx"}, "model: this server has no 'xx'"),
+        ({"model": "verse"}, "model: this server has no 'verse'"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(change: dict[str, Any], said: str) -> None:
